@@ -1,0 +1,1 @@
+"""The one-machine cloud: Azurite, Event Grid, the Functions host and the Azure ML control plane."""

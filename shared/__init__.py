@@ -1,0 +1,1 @@
+"""The system itself: what a drop, a run and a cluster are, and what happens to them."""

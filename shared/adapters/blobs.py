@@ -1,0 +1,122 @@
+"""Blobs of the one storage account. Copies are made by the service; see copying.py."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from azure.core.exceptions import HttpResponseError
+
+from shared.adapters.copying import Copier, bare_etag, blob_of, create_container
+from shared.adapters.translation import code_of, status_of, translated
+from shared.errors import BadInput
+from shared.model import Blob
+from shared.ports import Copy, Place
+
+if TYPE_CHECKING:
+    from azure.storage.blob import BlobServiceClient
+
+_NOTHING_THERE = (404, 416)  # no such blob, or no byte at this offset
+
+
+class StorageBlobs:
+    """A container is made by the first write that misses it; to reads a missing container is an empty one."""
+
+    def __init__(self, service: BlobServiceClient) -> None:
+        self._service = service
+
+    def list(self, place: Place) -> Iterator[Blob]:
+        container = self._service.get_container_client(place.container)
+        with translated(f"could not list {place.container}/{place.prefix}"):
+            try:
+                for found in container.list_blobs(name_starts_with=place.prefix, include=["metadata"]):
+                    yield blob_of(found)
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+
+    def folders(self, place: Place) -> Iterator[str]:
+        """A name that is a folder and a blob too comes once."""
+        container = self._service.get_container_client(place.container)
+        seen = set()
+        with translated(f"could not list {place.container}/{place.prefix}"):
+            try:
+                for found in container.walk_blobs(name_starts_with=place.prefix, delimiter="/"):
+                    name = str(found.name)[len(place.prefix) :].removesuffix("/")
+                    if name not in seen:
+                        seen.add(name)
+                        yield name
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+
+    def read(self, container: str, name: str, limit: int) -> bytes:
+        with translated(f"could not read {container}/{name}"):
+            stream = self._service.get_blob_client(container, name).download_blob()  # no more than its first 4 MiB
+            if stream.size > limit:
+                raise BadInput(f"{container}/{name} has {stream.size} bytes, the limit is {limit}.")
+            data: bytes = stream.readall()
+            return data
+
+    def lines(self, container: str, name: str) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        for chunk in self._chunks(container, name):
+            *whole, rest = (rest + decoder.decode(chunk)).split("\n")
+            yield from (line.removesuffix("\r") for line in whole)
+        if rest := rest + decoder.decode(b"", final=True):
+            yield rest.removesuffix("\r")
+
+    def read_from(self, container: str, name: str, offset: int, limit: int) -> bytes:
+        client = self._service.get_blob_client(container, name)
+        with translated(f"could not read {container}/{name}"):
+            try:
+                data: bytes = client.download_blob(offset=offset, length=limit).readall() if limit > 0 else b""
+            except HttpResponseError as exc:
+                if status_of(exc) not in _NOTHING_THERE:
+                    raise
+                return b""
+        return data
+
+    def tail(self, container: str, name: str, size: int) -> str:
+        client = self._service.get_blob_client(container, name)
+        with translated(f"could not read {container}/{name}"):
+            try:
+                length = client.get_blob_properties().size
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+                return ""
+        return self.read_from(container, name, max(0, length - size), size).decode("utf-8", "replace")
+
+    def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
+        from azure.storage.blob import ContentSettings
+
+        client = self._service.get_blob_client(container, name)
+        settings = ContentSettings(content_type=content_type)
+        with translated(f"could not write {container}/{name}"):
+            try:
+                written = client.upload_blob(data, overwrite=True, content_settings=settings)
+            except HttpResponseError as exc:
+                if code_of(exc) != "ContainerNotFound":
+                    raise
+                create_container(self._service, container)
+                written = client.upload_blob(data, overwrite=True, content_settings=settings)
+        md5 = bytes(written.get("content_md5") or b"").hex()
+        return Blob(name, bare_etag(written["etag"]), len(data), md5, written["last_modified"])
+
+    def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
+        return Copier(self._service, concurrency).run(copies)
+
+    def check(self) -> None:
+        with translated("the storage account doesn't answer"):
+            next(iter(self._service.list_containers(results_per_page=1)), None)
+
+    def _chunks(self, container: str, name: str) -> Iterator[bytes]:
+        with translated(f"could not read {container}/{name}"):
+            try:
+                yield from self._service.get_blob_client(container, name).download_blob().chunks()
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise

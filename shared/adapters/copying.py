@@ -1,0 +1,162 @@
+"""Many blobs copied by the service, inside one account: the bytes never come here, and memory stays flat.
+
+It is the asynchronous Copy Blob. The service lets the caller's own key or identity read the source where both are in
+one account, so no signed address is needed (Copy Blob From URL and Put Blob From URL would need one, and the former
+ends at 256 MiB). Small copies are done when the request returns, others are `pending` and are looked at again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from azure.core import MatchConditions
+from azure.core.exceptions import HttpResponseError
+
+from shared.adapters.translation import code_of, status_of, translated
+from shared.errors import Unavailable
+from shared.model import Blob
+from shared.ports import Copy
+
+if TYPE_CHECKING:
+    from azure.storage.blob import BlobProperties, BlobServiceClient
+
+BATCH = 5000  # copies held in memory at a time, and blobs in one answer of a listing
+PATIENCE = 240.0  # seconds for one pending copy; a function on the Consumption plan has 300 in all
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between looks at a pending copy
+SOURCE_ETAG = "source_etag"
+
+
+class Copier:
+    """Copies in batches. Before a batch, one listing of its destination's folder tells what is there already.
+
+    An archive of up to BATCH blobs is listed once; a longer one once a batch, which is one request more for each
+    BATCH blobs there, against one request a copy.
+    """
+
+    def __init__(self, service: BlobServiceClient, concurrency: int) -> None:
+        self._service = service
+        self._concurrency = concurrency
+
+    def run(self, copies: Iterable[Copy]) -> Iterator[Blob]:
+        """Make the copies, and give each when it is there. Raises what the first failing one raises, then starts none.
+
+        A source that is gone raises NotFound, one that has another etag than `source.etag` Changed, and a copy that
+        is still pending after PATIENCE seconds Unavailable: it goes on, and the next call waits for it again.
+        """
+        remaining = iter(copies)
+        with ThreadPoolExecutor(self._concurrency, "copy") as pool:
+            while batch := list(itertools.islice(remaining, BATCH)):
+                there = self._there(batch)
+                yield from pool.map(self._copied, batch, (there.get((c.to_container, c.to_name)) for c in batch))
+
+    def _there(self, batch: list[Copy]) -> dict[tuple[str, str], BlobProperties]:
+        """Those of the batch's destinations that are there."""
+        names = defaultdict(set)
+        for copy in batch:
+            names[copy.to_container].add(copy.to_name)
+        found = {}
+        for container, wanted in names.items():
+            prefix = os.path.commonprefix(list(wanted))  # noqa: RUF071 a listing's prefix is characters, not folders
+            for blob in self._listed(container, prefix):
+                if blob.name in wanted:
+                    found[container, blob.name] = blob
+        return found
+
+    def _listed(self, container: str, prefix: str) -> Iterator[BlobProperties]:
+        client = self._service.get_container_client(container)
+        with translated(f"could not list {container}/{prefix}"):
+            try:
+                yield from client.list_blobs(name_starts_with=prefix, include=["metadata", "copy"])
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+
+    def _copied(self, copy: Copy, there: BlobProperties | None) -> Blob:
+        """The finished copy. `there` is what the destination holds already, if anything."""
+        with translated(f"could not copy {copy.container}/{copy.source.name}"):
+            if there is not None and _is_copy_of(there, copy):
+                status = there.copy.status
+                if status in (None, "success"):
+                    return blob_of(there)
+                if status == "pending":
+                    return self._finished(copy)
+            return self._made(copy)
+
+    def _made(self, copy: Copy) -> Blob:
+        try:
+            started = self._start(copy)
+        except HttpResponseError as exc:
+            if code_of(exc) == "PendingCopyOperation":  # of an attempt that began after our listing
+                return self._finished(copy)
+            if status_of(exc) != 404:
+                raise
+            # The service says the same if the source or the destination's container isn't there.
+            create_container(self._service, copy.to_container)
+            started = self._start(copy)
+        if started["copy_status"] != "success":
+            return self._finished(copy)
+        source = copy.source
+        metadata = {SOURCE_ETAG: source.etag}
+        return Blob(
+            copy.to_name, bare_etag(started["etag"]), source.size, source.md5, started["last_modified"], metadata
+        )
+
+    def _start(self, copy: Copy) -> dict[str, Any]:
+        started: dict[str, Any] = self._client(copy).start_copy_from_url(
+            self._service.get_blob_client(copy.container, copy.source.name).url.partition("?")[0],
+            metadata={SOURCE_ETAG: copy.source.etag},
+            source_etag=f'"{copy.source.etag}"',
+            source_match_condition=MatchConditions.IfNotModified,
+        )
+        return started
+
+    def _finished(self, copy: Copy) -> Blob:
+        """Wait for the pending copy at the destination, whoever began it."""
+        deadline, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
+        while (there := self._client(copy).get_blob_properties()).copy.status == "pending":
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{_what(copy)} is not finished yet. It goes on by itself.")
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        if there.copy.status != "success" or not _is_copy_of(there, copy):
+            raise Unavailable(
+                f"{_what(copy)} ended {there.copy.status}: {there.copy.status_description or 'no reason'}"
+            )
+        return blob_of(there)
+
+    def _client(self, copy: Copy) -> Any:
+        return self._service.get_blob_client(copy.to_container, copy.to_name)
+
+
+def _what(copy: Copy) -> str:
+    return f"the copy of {copy.container}/{copy.source.name} to {copy.to_container}/{copy.to_name}"
+
+
+def _is_copy_of(there: BlobProperties, copy: Copy) -> bool:
+    return (there.metadata or {}).get(SOURCE_ETAG) == copy.source.etag
+
+
+def blob_of(found: BlobProperties) -> Blob:
+    md5 = bytes(found.content_settings.content_md5 or b"").hex()
+    metadata = dict(found.metadata or {})
+    return Blob(str(found.name), bare_etag(found.etag), int(found.size), md5, found.last_modified, metadata)
+
+
+def bare_etag(etag: object) -> str:
+    """The etag as listings give it; other answers put it in quotes."""
+    return str(etag).strip('"')
+
+
+def create_container(service: BlobServiceClient, name: str) -> None:
+    """Make the container unless it is there."""
+    try:
+        service.create_container(name)
+    except HttpResponseError as exc:
+        if code_of(exc) != "ContainerAlreadyExists":
+            raise

@@ -1,0 +1,72 @@
+"""Storage queues. Messages are plain JSON text: host.json sets the triggers' messageEncoding to none."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import HttpResponseError
+
+from shared.adapters.translation import code_of, translated
+
+if TYPE_CHECKING:
+    from azure.storage.queue import QueueServiceClient
+
+_LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
+_FOR_EVER = -1  # the default is 7 days, after which the service drops a message that nobody could handle
+_MOST_PEEKED = 32
+
+
+class StorageQueues:
+    """A queue is made by the first message that misses it; to reads a missing queue is an empty one."""
+
+    def __init__(self, service: QueueServiceClient) -> None:
+        self._service = service
+
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+        seconds = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
+        text = json.dumps(message)
+        with translated(f"could not send to queue {queue}"):
+            try:
+                self._send(queue, text, seconds)
+            except HttpResponseError as exc:
+                if code_of(exc) != "QueueNotFound":
+                    raise
+                self._create(queue)
+                self._send(queue, text, seconds)
+
+    def counts(self, queues: Iterable[str]) -> dict[str, int]:
+        return {queue: self._count(queue) for queue in queues}
+
+    def peek(self, queue: str, limit: int = 32) -> list[str]:
+        with translated(f"could not peek at queue {queue}"):
+            try:
+                messages = self._service.get_queue_client(queue).peek_messages(min(limit, _MOST_PEEKED))
+            except HttpResponseError as exc:
+                if code_of(exc) != "QueueNotFound":
+                    raise
+                return []
+        return [str(message.content) for message in messages]
+
+    def _send(self, queue: str, text: str, delay: int) -> None:
+        client = self._service.get_queue_client(queue)
+        client.send_message(text, visibility_timeout=delay, time_to_live=_FOR_EVER)
+
+    def _create(self, queue: str) -> None:
+        try:
+            self._service.create_queue(queue)
+        except HttpResponseError as exc:
+            if code_of(exc) != "QueueAlreadyExists":
+                raise
+
+    def _count(self, queue: str) -> int:
+        with translated(f"could not count queue {queue}"):
+            try:
+                properties = self._service.get_queue_client(queue).get_queue_properties()
+            except HttpResponseError as exc:
+                if code_of(exc) != "QueueNotFound":
+                    raise
+                return 0
+        return int(properties.approximate_message_count or 0)

@@ -1,0 +1,61 @@
+"""The storage account's clients, by connection string (Azurite) or with the app's identity (Azure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shared.config import Storage
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+    from azure.data.tables import TableServiceClient
+    from azure.storage.blob import BlobServiceClient
+    from azure.storage.queue import QueueServiceClient
+
+# A message that fails comes again, so a call gives up after some seconds instead of the SDK's minutes.
+_PATIENCE: dict[str, Any] = {"retry_total": 3, "connection_timeout": 10}
+_RETRY: dict[str, Any] = {**_PATIENCE, "initial_backoff": 0.5, "increment_base": 1, "random_jitter_range": 0.5}
+_TABLE_RETRY: dict[str, Any] = {**_PATIENCE, "retry_backoff_factor": 0.5}
+# Blobs are read in pieces of this size; it bounds the memory of StorageBlobs.read and lines.
+_PIECE = 4 * 1024 * 1024
+_BLOB: dict[str, Any] = {**_RETRY, "max_single_get_size": _PIECE, "max_chunk_get_size": _PIECE}
+
+
+@dataclass(frozen=True)
+class StorageClients:
+    """One client per service. They are safe to share between threads, and make no request when they are made."""
+
+    blob: BlobServiceClient
+    queue: QueueServiceClient
+    table: TableServiceClient
+
+
+def clients(storage: Storage) -> StorageClients:
+    """Make the clients. With an account name, one DefaultAzureCredential serves all three."""
+    from azure.data.tables import TableServiceClient
+    from azure.storage.blob import BlobServiceClient
+    from azure.storage.queue import QueueServiceClient
+
+    if text := storage.connection_string:
+        return StorageClients(
+            BlobServiceClient.from_connection_string(text, **_BLOB),
+            QueueServiceClient.from_connection_string(text, **_RETRY),
+            TableServiceClient.from_connection_string(text, **_TABLE_RETRY),
+        )
+    credential = _credential()
+    return StorageClients(
+        BlobServiceClient(_endpoint(storage, "blob"), credential=credential, **_BLOB),
+        QueueServiceClient(_endpoint(storage, "queue"), credential=credential, **_RETRY),
+        TableServiceClient(_endpoint(storage, "table"), credential=credential, **_TABLE_RETRY),
+    )
+
+
+def _endpoint(storage: Storage, service: str) -> str:
+    return f"https://{storage.account}.{service}.core.windows.net"
+
+
+def _credential() -> TokenCredential:
+    from azure.identity import DefaultAzureCredential
+
+    return DefaultAzureCredential()

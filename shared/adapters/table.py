@@ -1,0 +1,107 @@
+"""One Azure table: reads, and writes that happen together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from azure.core import MatchConditions
+from azure.core.exceptions import HttpResponseError
+
+from shared.adapters.records import Row
+from shared.adapters.translation import code_of, reason_of, status_of, translated
+from shared.errors import Changed
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableEntity, TableServiceClient
+
+Operation = tuple[str, Row] | tuple[str, Row, dict[str, Any]]
+
+
+class RowMissing(Changed):
+    """The write number `index` of a transaction found no row."""
+
+    def __init__(self, message: str, index: int) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class Table:
+    """A table that is made by the first write that misses it; to reads a missing table is an empty one."""
+
+    def __init__(self, service: TableServiceClient, name: str) -> None:
+        self._service = service
+        self._client = service.get_table_client(name)
+        self._name = name
+
+    def get(self, partition: str, key: str) -> TableEntity | None:
+        """The row, or None."""
+        with translated(f"could not read table {self._name}"):
+            try:
+                return self._client.get_entity(partition, key)
+            except HttpResponseError as exc:
+                if status_of(exc) == 404:
+                    return None
+                raise
+
+    def query(self, partition: str, low: str, high: str, limit: int | None = None) -> Iterator[Row]:
+        """The rows with low <= key < high, by key, in pages of `limit` (1,000 if None)."""
+        with translated(f"could not read table {self._name}"):
+            try:
+                yield from self._client.query_entities(
+                    "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high",
+                    parameters={"partition": partition, "low": low, "high": high},
+                    results_per_page=limit,
+                )
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+
+    def write(self, *operations: Operation) -> list[str]:
+        """Make these writes to one partition, all or none, and return the rows' new etags ('' for a deleted one).
+
+        Raises Changed if a row to create is there or one to replace has another etag, RowMissing if it isn't there.
+        """
+        with translated(f"could not write table {self._name}"):
+            try:
+                return self._submit(operations)
+            except HttpResponseError as exc:
+                if code_of(exc) != "TableNotFound":
+                    raise
+            self._service.create_table_if_not_exists(self._name)
+            return self._submit(operations)
+
+    def _submit(self, operations: tuple[Operation, ...]) -> list[str]:
+        try:
+            results = self._client.submit_transaction(operations)
+        except HttpResponseError as exc:
+            if status_of(exc) == 404 and code_of(exc) != "TableNotFound":
+                raise RowMissing(reason_of(exc), getattr(exc, "index", 0)) from exc
+            raise
+        return [str(result.get("etag", "")) for result in results]
+
+
+def create(row: Row) -> Operation:
+    return ("create", row)
+
+
+def put(row: Row) -> Operation:
+    """Write the row over whatever is there."""
+    return ("upsert", row, {"mode": "replace"})
+
+
+def replace(row: Row, etag: str) -> Operation:
+    return ("update", row, {"mode": "replace", **_if(etag)})
+
+
+def merge(row: Row, etag: str) -> Operation:
+    """Write these columns and leave the others."""
+    return ("update", row, {"mode": "merge", **_if(etag)})
+
+
+def delete(partition: str, key: str, etag: str | None = None) -> Operation:
+    return ("delete", {"PartitionKey": partition, "RowKey": key}, _if(etag) if etag else {})
+
+
+def _if(etag: str) -> dict[str, Any]:
+    return {"etag": etag, "match_condition": MatchConditions.IfNotModified}

@@ -1,0 +1,54 @@
+"""Azure's errors as ours. A message names what was tried and the service's code, and holds no address or signature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from azure.core.exceptions import AzureError, HttpResponseError
+
+from shared.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+
+_ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
+_SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise the errors of the block as ours, beginning with `what`: "could not list drops/digits".
+
+    400 and 413 are BadInput, 404 is NotFound, 409 and 412 are Changed. All else is Unavailable: throttling, a fault of
+    the service, no connection, and refusals (401, 403), because a role takes minutes to reach every server.
+    """
+    try:
+        yield
+    except AzureError as exc:
+        raise error_of(exc)(f"{what}: {reason_of(exc)}") from exc
+
+
+def error_of(exc: AzureError) -> type[TrainyardError]:
+    return _ERRORS.get(status_of(exc), Unavailable)
+
+
+def status_of(exc: AzureError) -> int:
+    """The HTTP status, or 0 if there was no answer."""
+    return int(exc.status_code or 0) if isinstance(exc, HttpResponseError) else 0
+
+
+def code_of(exc: AzureError) -> str:
+    """The service's own code for the error, such as BlobNotFound, or ''."""
+    code = getattr(exc, "error_code", None) or getattr(getattr(exc, "error", None), "code", None) or ""
+    return str(getattr(code, "value", code))
+
+
+def reason_of(exc: AzureError) -> str:
+    """The service's code and first sentence, or why there was no answer."""
+    status, code = status_of(exc), code_of(exc)
+    said = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
+    first = without_secrets(str(said).strip().partition("\n")[0])
+    return " ".join(part for part in (str(status or ""), code, first) if part)
+
+
+def without_secrets(text: str) -> str:
+    return _SECRETS.sub("(hidden)", text)

@@ -1,0 +1,46 @@
+"""The one place where settings become adapters. SDKs are imported on the first call, not while the app is indexed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING
+
+from shared.config import ROOT, Settings
+from shared.routes import load
+
+if TYPE_CHECKING:
+    from shared.system import System
+
+TRAINERS = ROOT / "trainers"
+
+
+@cache
+def system() -> System:
+    """The system of this process, made on the first call from os.environ. Raises BadSetting."""
+    return build(Settings.from_env(os.environ))
+
+
+def build(settings: Settings) -> System:
+    """Wire the real adapters. No request is sent yet."""
+    from shared.adapters import azureml, blobs, eventgrid, queues, storage, tables
+    from shared.system import System
+
+    clients = storage.clients(settings.storage)
+    jobs = azureml.AzureMLJobs(settings.workspace, tables.TableAssets(clients.table))
+    return System(
+        drops=tables.TableDrops(clients.table),
+        runs=tables.TableRuns(clients.table),
+        queues=queues.StorageQueues(clients.queue),
+        blobs=blobs.StorageBlobs(clients.blob),
+        jobs=jobs,
+        clusters=azureml.AzureMLClusters(settings.workspace),
+        sweeps=tables.TableSweepLog(clients.table),
+        events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
+        routes=load(settings.routes_file, TRAINERS),
+        trainers=TRAINERS,
+        clock=lambda: datetime.now(UTC),
+        new_token=lambda: secrets.token_hex(8),
+    )

@@ -1,0 +1,44 @@
+"""What can go wrong, as the rest of the system sees it.
+
+    TrainyardError
+    |-- BadInput         the caller sent something that can never work; say what, don't try again
+    |   |-- BadMessage   a queue message or event that can't be read
+    |   `-- BadSetting   a setting or the routes file
+    |-- NotFound         a name that isn't there
+    |-- Changed          a row changed between read and write; read again
+    `-- Unavailable      a service did not answer or refused for now; the same call may work later
+
+SDK errors are translated to these in shared/adapters and nowhere else.
+"""
+
+from __future__ import annotations
+
+
+class TrainyardError(Exception):
+    """Base of everything that Trainyard raises on purpose. `code` is stable; the message is for people."""
+
+    code = "error"
+
+
+class BadInput(TrainyardError):
+    code = "bad_input"
+
+
+class BadMessage(BadInput):
+    code = "bad_message"
+
+
+class BadSetting(BadInput):
+    code = "bad_setting"
+
+
+class NotFound(TrainyardError):
+    code = "not_found"
+
+
+class Changed(TrainyardError):
+    code = "changed"
+
+
+class Unavailable(TrainyardError):
+    code = "unavailable"

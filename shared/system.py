@@ -1,0 +1,40 @@
+"""The ports, the routes and the clock that every use case works with, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from shared.ports import Blobs, Clusters, Drops, Events, Jobs, Queues, Runs, SweepLog
+from shared.routes import Routes
+
+DROPS_CONTAINER = "drops"
+OUTPUT_CONTAINER = "output"
+
+DROP_EVENTS = "drop-events"
+DROP_CHECKS = "drop-checks"
+SUBMISSIONS = "submissions"
+JOB_EVENTS = "job-events"
+ARCHIVES = "archives"
+ANNOUNCEMENTS = "announcements"
+QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, ARCHIVES, ANNOUNCEMENTS)
+
+
+@dataclass(frozen=True)
+class System:
+    """Everything outside that a use case touches. `events` is None where no topic is configured."""
+
+    drops: Drops
+    runs: Runs
+    queues: Queues
+    blobs: Blobs
+    jobs: Jobs
+    clusters: Clusters
+    sweeps: SweepLog
+    events: Events | None
+    routes: Routes
+    trainers: Path
+    clock: Callable[[], datetime]
+    new_token: Callable[[], str]

@@ -1,0 +1,69 @@
+"""One crash, at every port call of the whole story in turn, before, half-way through and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared import system
+from shared.model import DropState, RunState
+from tests.world import World, trainers_folder
+
+
+class Counting:
+    """A schedule of crashes that counts how many words were taken."""
+
+    def __init__(self, at: int, word: str) -> None:
+        self.at, self.word, self.taken = at, word, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.taken += 1
+        return self.word if self.taken == self.at else ""
+
+
+def tell(world: World, crashes: Counting) -> None:
+    """Upload two files and a marker, let the job run, archive it. Messages that died come again."""
+    for name in ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"):
+        world.upload(name)
+        world.clock.advance(1)
+    for raw in ("", "Running", "Completed"):
+        for name in world.jobs.jobs if raw else ():
+            world.job_goes(name, raw)
+        world.deliver_all()
+        for _ in range(3):
+            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+                pass
+            world.clock.advance(6)
+
+
+def calls_of_the_story(tmp: Path) -> int:
+    world, crashes = World(trainers_folder(tmp)), Counting(0, "")
+    tell(world, crashes)
+    assert world.only_run().archived_at
+    return crashes.taken
+
+
+@pytest.mark.parametrize("word", ["before", "half", "after"])
+def test_a_crash_anywhere_changes_nothing_in_the_end(tmp_path: Path, word: str) -> None:
+    """Wherever a handler dies, there is one run, one job and one complete archive, and retries alone bring them."""
+    calls = calls_of_the_story(tmp_path)
+    for at in range(1, calls + 1):
+        world, crashes = World(trainers_folder(tmp_path)), Counting(at, word)
+        tell(world, crashes)
+        world.settle()
+        run = world.only_run()
+
+        assert list(world.jobs.jobs) == [run.name], f"call {at}"
+        assert run.state is RunState.COMPLETED, f"call {at}"
+        assert run.archived_at, f"call {at}"
+        assert [drop.state for drop in world.drops.listed()] == [DropState.SEALED], f"call {at}"
+        files = {file["name"] for file in world.manifest(run)["files"]}
+        assert files == {"logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, f"call {at}"
+        assert len(world.blobs.copied) == len(set(world.blobs.copied)), f"call {at}: a blob was copied twice"
+        assert not list(world.runs.unsettled()), f"call {at}"
+    assert calls > 40, "the story must go through every handler"

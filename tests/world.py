@@ -1,0 +1,189 @@
+"""The whole system on fakes, with someone who uploads, an Event Grid and an Azure ML to play against it.
+
+Queue messages go to the same service calls as in functions/, one at a time, in whatever order a test chooses.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from shared import messages, system
+from shared.errors import TrainyardError
+from shared.model import Cluster, DropKey, Run
+from shared.ports import Place
+from shared.routes import JobFileRule, Route
+from shared.service import announce, archive, drops, reconcile, runs
+from shared.service.archive import MANIFEST, archive_folder
+from shared.system import System
+from tests.fakes import (
+    Clock,
+    Crash,
+    Crashing,
+    FakeBlobs,
+    FakeClusters,
+    FakeDrops,
+    FakeEvents,
+    FakeJobs,
+    FakeQueues,
+    FakeRuns,
+    FakeSweepLog,
+)
+
+TEMPLATE: dict[str, Any] = {
+    "command": "python mnist/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}}",
+    "code": "..",
+    "environment": "azureml:trainyard@latest",
+    "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/example/"}, "epochs": 2},
+    "outputs": {"models": {"type": "uri_folder"}, "metrics": {"type": "uri_folder"}},
+    "distribution": {"type": "pytorch", "process_count_per_instance": 1},
+}
+ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, "digits", 3600, 60, 3, 600, JobFileRule())
+
+
+def trainers_folder(tmp: Path) -> Path:
+    """A small code snapshot."""
+    for name in ("environment.yaml", "conda.yaml", "train.py"):
+        (tmp / name).write_text(name)
+    return tmp
+
+
+class World:
+    """`system` is what the handlers use; `crashes` gives one word a port call, as tests.fakes.Crashing reads them."""
+
+    def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
+        self.clock = Clock()
+        self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
+        self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
+        self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
+        self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
+        tokens = itertools.count(1)
+        self.system = System(
+            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.events,
+            {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
+        )  # fmt: skip
+
+    def crashing(self, schedule: Iterable[str]) -> System:
+        """The system with every port but the clock behind one shared schedule of crashes."""
+        words = iter(schedule)
+        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
+        return replace(self.system, **{name: Crashing(getattr(self.system, name), words) for name in names})
+
+    # the uploader, Event Grid and Azure ML
+
+    def upload(self, name: str, data: bytes = b"x", container: str = "drops") -> dict[str, Any]:
+        """Write a blob. Its event is in flight until `deliver`."""
+        blob = self.blobs.put(container, name, data)
+        event = {
+            "id": f"{name}{blob.etag}",
+            "eventType": "Microsoft.Storage.BlobCreated",
+            "subject": f"/blobServices/default/containers/{container}/blobs/{name}",
+            "eventTime": self.clock().isoformat(),
+            "data": {"api": "PutBlob", "eTag": blob.etag, "contentLength": blob.size},
+        }
+        self.in_flight.append(event)
+        return event
+
+    def deliver(self, event: dict[str, Any]) -> None:
+        """Put an event on its queue, as Event Grid does. Any number of times."""
+        body = base64.b64encode(json.dumps(event).encode()).decode()
+        queue = system.JOB_EVENTS if "MachineLearning" in event["eventType"] else system.DROP_EVENTS
+        self.queues.send(queue, {"event": body})
+
+    def deliver_all(self) -> None:
+        while self.in_flight:
+            self.deliver(self.in_flight.pop(0))
+
+    def job_goes(self, name: str, raw: str, error: str = "") -> None:
+        """Azure ML takes the job to a state, writes what a job writes by then, and has an event in flight."""
+        self.jobs.set(name, raw, error)
+        prefix = f"ExperimentRun/dcid.{name}/user_logs/"
+        self.blobs.put("azureml", f"{prefix}std_log_process_0.txt", f"{raw}\n".encode())
+        if raw in ("Completed", "Failed"):
+            self.blobs.put("azureml-blobstore", f"trainyard/{name}/models/model.pt", name.encode())
+            metrics = b'{"step": 1, "test_accuracy": 0.9}\n{"step": 2, "test_accuracy": 0.8}\n'
+            self.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", metrics)
+        kind = "Microsoft.MachineLearningServices.RunStatusChanged"
+        at, data = self.clock().isoformat(), {"RunId": name, "runStatus": raw}
+        self.in_flight.append({"id": name, "eventType": kind, "subject": "s", "eventTime": at, "data": data})
+
+    # the Functions host
+
+    def handle(self, queue: str, index: int = 0, crashes: Iterable[str] = ()) -> bool:
+        """Give one message to its handler. If that dies or fails, the message is visible again 5 seconds later."""
+        message = self.queues.take(queue, index)
+        if message is None:
+            return False
+        try:
+            _dispatch(self.crashing(crashes), queue, message.body)
+        except (Crash, TrainyardError):
+            message.visible_at = self.clock() + timedelta(seconds=5)
+            self.queues.messages[queue].append(message)
+        return True
+
+    def poison(self, queue: str, index: int = 0) -> Any:
+        """A message fails so often that the host puts it aside. Returns its body."""
+        return message.body if (message := self.queues.take(queue, index)) else None
+
+    def reconcile(self, crashes: Iterable[str] = ()) -> None:
+        try:
+            reconcile.reconcile(self.crashing(crashes))
+        except (Crash, TrainyardError):
+            return
+
+    def run_until_idle(self, limit: int = 10_000) -> None:
+        """Handle every visible message until there is none, without faults."""
+        for _ in range(limit):
+            if not any(self.handle(queue) for queue in system.QUEUES):
+                return
+        raise AssertionError(f"messages breed: {self.queues.messages}")
+
+    def settle(self) -> None:
+        """Everything heals: no fault any more, time passes, timers fire, jobs end."""
+        for _ in range(12):
+            self.clock.advance(61)
+            self.deliver_all()
+            self.run_until_idle()
+            for name, job in self.jobs.jobs.items():
+                if job.raw not in ("Completed", "Failed", "Canceled"):
+                    self.job_goes(name, "Completed")
+            self.reconcile()
+            self.run_until_idle()
+
+    # looking at the end
+
+    def only_run(self) -> Run:
+        (run,) = self.runs.newest()
+        return run
+
+    def manifest(self, run: Run) -> dict[str, Any] | None:
+        content = self.blobs.containers.get("output", {}).get(f"{archive_folder(run)}/{MANIFEST}")
+        return json.loads(content.data) if content else None
+
+    def archived(self, run: Run) -> set[str]:
+        place = Place("output", f"{archive_folder(run)}/")
+        return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
+
+
+def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
+    if "event" in body:
+        event = messages.decode(body["event"].encode())
+    if queue == system.DROP_EVENTS and (written := messages.blob_written(event)):
+        drops.note_upload(system_, written.name, written.at)
+    elif queue == system.DROP_CHECKS:
+        drops.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
+    elif queue == system.SUBMISSIONS:
+        runs.submit_run(system_, body["run"])
+    elif queue == system.JOB_EVENTS and (job := messages.job_of(event)):
+        runs.follow_run(system_, job)
+    elif queue == system.ARCHIVES:
+        archive.archive_run(system_, body["run"])
+    elif queue == system.ANNOUNCEMENTS:
+        announce.publish(system_, body)
