@@ -1,0 +1,97 @@
+"""Settings and routes name what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared import config, routes
+from shared.config import Settings
+from shared.errors import BadSetting
+
+ENV = {
+    "AzureWebJobsStorage": "AccountKey=secret",
+    "AML_SUBSCRIPTION_ID": "s",
+    "AML_RESOURCE_GROUP": "g",
+    "AML_WORKSPACE": "w",
+}
+
+
+def test_settings_hide_their_secrets() -> None:
+    """Neither connection string nor topic key shows in repr."""
+    settings = Settings.from_env({**ENV, "TRAINYARD_TOPIC_ENDPOINT": "https://t", "TRAINYARD_TOPIC_KEY": "secret"})
+
+    assert settings.storage.connection_string == "AccountKey=secret"
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"AML_WORKSPACE": ""}, "AML_WORKSPACE is not set"),
+        ({"AzureWebJobsStorage": ""}, "neither is set"),
+        ({"AzureWebJobsStorage__accountName": "a"}, "both are set"),
+        ({"AML_CLIENT_KWARGS": "{"}, "AML_CLIENT_KWARGS is not JSON"),
+        ({"AML_CLIENT_KWARGS": "[]"}, "AML_CLIENT_KWARGS must be a JSON object"),
+        ({"TRAINYARD_TOPIC_ENDPOINT": "http://t"}, "must begin with https://"),
+    ],
+)
+def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
+    """The error names the setting and what is wrong."""
+    with pytest.raises(BadSetting, match=why):
+        Settings.from_env({**ENV, **change})
+
+
+def load(tmp_path: Path, text: str) -> routes.Routes:
+    (tmp_path / "routes.yaml").write_text(text)
+    (tmp_path / "job.yaml").write_text("command: python x.py\n")
+    (tmp_path / "trainers" / "mnist").mkdir(parents=True)
+    (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
+    return routes.load(tmp_path / "routes.yaml", tmp_path / "trainers")
+
+
+def test_a_route_has_defaults(tmp_path: Path) -> None:
+    """Trainer and cluster are enough."""
+    route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
+
+    assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
+    assert route.template == {"command": "python train.py"}
+
+
+def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
+    """A template is found beside the routes file."""
+    route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: c, job_file: {environments: [e]}}}")["x"]
+
+    assert route.template == {"command": "python x.py"}
+    assert route.job_file.environments == ("e",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("routes: {}", "at least one route"),
+        ("x: 1", "at least one route"),
+        ("routes: {m: 3}", "must be a mapping with the keys cluster"),
+        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from cluster"),
+        ("routes: {m: {trainer: mnist}}", "names no cluster"),
+        ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
+        ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
+        ("routes: {m: {trainer: nope, cluster: c}}", "names trainer 'nope'; there are mnist"),
+        ("routes: {m: {cluster: c}}", "one of trainer and template"),
+        ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: 0}}", "nodes is 0; it must be a number from 1 to 1000"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: true}}", "nodes is True"),
+        ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
+        ("routes: [", "is no YAML"),
+    ],
+)
+def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> None:
+    """The error names file, route, key and choices."""
+    with pytest.raises(BadSetting, match=why):
+        load(tmp_path, text)
+
+
+def test_the_shipped_routes_load() -> None:
+    """routes.yaml and the templates that it names are valid."""
+    assert "mnist" in routes.load(config.ROOT / "routes.yaml", config.ROOT / "trainers")

@@ -1,0 +1,90 @@
+"""What arrives is read strictly, and what can't be read says why."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import messages
+from shared.errors import BadMessage
+
+EVENT: dict[str, Any] = {
+    "eventType": "Microsoft.Storage.BlobCreated",
+    "subject": "/blobServices/default/containers/drops/blobs/mnist/a/ü 1#.bin",
+    "eventTime": "2026-01-01T12:00:00.1234567Z",
+    "data": {"api": "PutBlob"},
+}
+CLOUD_EVENT = {
+    "specversion": "1.0",
+    "type": "Microsoft.Storage.BlobCreated",
+    "subject": "blobServices/default/containers/drops/blobs/mnist/a/ü 1#.bin",
+    "time": "2026-01-01T12:00:00.1234567Z",
+    "data": {"api": "PutBlob"},
+}
+
+
+@given(st.dictionaries(st.text(), st.integers()))
+def test_json_is_read_as_text_and_in_base64(message: dict[str, int]) -> None:
+    """A message is understood in both encodings that Event Grid has used, alone or in an array of one."""
+    text = json.dumps(message).encode()
+
+    assert messages.decode(text) == message
+    assert messages.decode(base64.b64encode(text)) == message
+    assert messages.decode(b"[" + text + b"]") == message
+
+
+@given(st.binary())
+def test_anything_else_is_refused(body: bytes) -> None:
+    """No bytes make decode raise anything but BadMessage."""
+    with contextlib.suppress(BadMessage):
+        assert isinstance(messages.decode(body), dict)
+
+
+@pytest.mark.parametrize("event", [EVENT, CLOUD_EVENT])
+def test_both_event_schemas_tell_the_same(event: dict[str, Any]) -> None:
+    """Container, name and time are read from either schema, with or without the subject's first slash."""
+    at = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+    assert messages.blob_written(event) == messages.BlobWritten("drops", "mnist/a/ü 1#.bin", at)
+
+
+@pytest.mark.parametrize(
+    ("event"),
+    [{**EVENT, "eventType": "Microsoft.Storage.BlobDeleted"}, {**EVENT, "data": {"api": "CreateFile"}}],
+)
+def test_other_events_are_no_uploads(event: dict[str, Any]) -> None:
+    """Deletions and files that are not closed yet start nothing."""
+    assert messages.blob_written(event) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        ({}, "no text 'eventType'"),
+        ({**EVENT, "data": None}, "no data"),
+        ({**EVENT, "subject": "/blobServices/default/containers/drops"}, "names no blob"),
+        ({**EVENT, "eventTime": "yesterday"}, "can't be read: 'yesterday'"),
+    ],
+)
+def test_broken_events_say_what_is_missing(event: dict[str, Any], why: str) -> None:
+    """An event that lacks what we need raises BadMessage naming it."""
+    with pytest.raises(BadMessage, match=why):
+        messages.blob_written(event)
+
+
+def test_run_events_are_read_whatever_their_case() -> None:
+    """Azure ML has sent RunId and runId."""
+    kind = "Microsoft.MachineLearningServices.RunCompleted"
+
+    assert messages.job_of({"eventType": kind, "data": {"RunId": "r"}}) == "r"
+    assert messages.job_of({"specversion": "1.0", "type": kind, "data": {"runId": "r"}}) == "r"
+    assert messages.job_of({"eventType": "Microsoft.MachineLearningServices.ModelRegistered", "data": {}}) is None
+    with pytest.raises(BadMessage, match="runid"):
+        messages.job_of({"eventType": kind, "data": {}})

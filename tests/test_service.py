@@ -1,0 +1,352 @@
+"""The use cases on fakes: what a person does, and what must come of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shared.errors import BadMessage
+from shared.model import Cluster, Decision, DropKey, DropState, Run, RunState
+from shared.routes import JobFileRule
+from shared.service import announce, clusters, drops, status
+from tests.world import ROUTE, World, trainers_folder
+
+A = DropKey("mnist", "a")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def drop_state(world: World, key: DropKey = A) -> tuple[DropState, str, str]:
+    drop = world.drops.rows[key].value
+    return drop.state, drop.code, drop.why
+
+
+def complete(world: World, *names: str, job_file: str = "") -> None:
+    """Upload files and a marker into mnist/a, and let everything happen that can."""
+    for name in names:
+        world.upload(f"mnist/a/{name}")
+    if job_file:
+        world.upload("mnist/a/job.yaml", job_file.encode("latin-1"))
+    else:
+        world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    world.clock.advance(4)
+    world.run_until_idle()
+    world.clock.advance(4)
+    world.run_until_idle()
+
+
+def test_from_upload_to_archive(world: World) -> None:
+    """Two files and a marker become one job with the drop as its data, and one archive of all that it left."""
+    complete(world, "1.bin", "2.bin")
+    run = world.only_run()
+    job = world.jobs.jobs[run.name].spec
+    assert job["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/mnist/a/"
+    assert (job["compute"], job["resources"]["instance_count"]) == ("azureml:cpu-cluster", 2)
+    assert job["limits"] == {"timeout": 3600}
+    assert job["tags"]["trainyard.drop"] == "mnist/a"
+    assert job["tags"]["trainyard.code"] in {digest for _, digest in world.jobs.assets}
+
+    for raw in ("Running", "Completed"):
+        world.job_goes(run.name, raw)
+        world.deliver_all()
+        world.run_until_idle()
+
+    run = world.only_run()
+    assert (run.state, run.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
+    assert [m.state for m in run.history] == ["received", "submitted", "running", "completed"]
+    assert run.best_metrics == {"test_accuracy": 0.9}
+    assert run.last_metrics == {"test_accuracy": 0.8}
+    assert world.archived(run) == {
+        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json",
+    }  # fmt: skip
+    kinds = [event.kind for event in world.events.distinct()]
+    assert kinds == ["DropSealed", "RunSubmitted", "RunArchived"]
+
+
+def test_overwriting_makes_a_new_generation(world: World) -> None:
+    """New content in a sealed drop is its next generation and a second run; the same bytes again are not."""
+    complete(world, "1.bin")
+    world.clock.advance(10)
+    complete(world, "1.bin")
+    assert drop_state(world)[1] == "unchanged"
+    assert len(world.runs.rows) == 1
+
+    world.clock.advance(10)
+    world.upload("mnist/a/1.bin", b"other")
+    complete(world)
+    assert world.drops.rows[A].value.generation == 2
+    assert len(world.jobs.jobs) == 2
+
+
+def test_late_duplicates_of_a_sealed_drop_cost_one_read(world: World) -> None:
+    """Events that come again long after the sealing write nothing."""
+    events = [world.upload("mnist/a/1.bin"), world.upload("mnist/a/2.bin")]
+    world.clock.advance(2)
+    complete(world)
+    before = world.drops.rows[A]
+    for event in events * 3:
+        world.deliver(event)
+    world.run_until_idle()
+
+    assert world.drops.rows[A] == before
+
+
+def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
+    """The drop is rejected with the list of routes, and becomes a run once an administrator adds the route."""
+    key = DropKey("minst", "a")
+    world.upload("minst/a/1.bin")
+    world.deliver_all()
+    world.run_until_idle()
+    assert drop_state(world, key) == (DropState.REJECTED, "unknown_route", "There is no route 'minst'. Routes: mnist.")
+
+    world.system.routes["minst"] = replace(ROUTE, name="minst")
+    world.clock.advance(61)
+    world.reconcile()
+    world.run_until_idle()
+    assert drop_state(world, key)[0] is DropState.SEALED
+
+
+@pytest.mark.parametrize(
+    ("job_file", "why"),
+    [
+        ("inputs:\n  epochs: 3\nlimits:\n  timeout: soon\n", "job.yaml line 4: limits.timeout: Not a valid integer."),
+        ("inputs: {epochs: 3\n", "job.yaml line 2: no valid YAML"),
+        ("- 1\n", "job.yaml line 1: expected the keys of an Azure ML command job, found list."),
+        ("a: &x 1\nb: *x\n", "job.yaml uses YAML aliases"),
+        ("\xff\xfe", "job.yaml is not UTF-8 text: byte 0"),
+        ("type: pipeline\n", "job.yaml line 1: type: is 'pipeline'; only command jobs are run."),
+        ("code: ./src\n", "job.yaml line 1: code: must be a registered asset"),
+        ("experiment_name: ../x\n", "job.yaml line 1: experiment_name: is '../x'"),
+        ("compute: azureml:../x\n", "job.yaml line 1: compute: is '../x'"),
+        ("inputs:\n  extra:\n    path: ../../other\n", "job.yaml line 3: inputs.extra.path"),
+        ("inputs:\n  extra:\n    path: /etc\n", "is on your machine"),
+        (
+            "outputs:\n  models:\n    path: azureml://datastores/drops/paths/x/\n",
+            "outputs.models.path: can't be chosen",
+        ),
+        ("command: ''\n", "job.yaml line 1: command: Missing data"),
+    ],
+)
+def test_a_bad_job_file_is_explained_by_line(world: World, job_file: str, why: str) -> None:
+    """The drop is rejected with the line and the reason, and a mended file makes it run."""
+    complete(world, "1.bin", job_file=job_file)
+    state, code, told = drop_state(world)
+    assert (state, code) == (DropState.REJECTED, "bad_job_file")
+    assert why in told
+    assert not world.jobs.jobs
+
+    world.clock.advance(10)
+    complete(world, job_file="inputs:\n  epochs: 7\n")
+    assert world.jobs.jobs[world.only_run().name].spec["inputs"]["epochs"] == 7
+
+
+def test_a_job_file_overrides_the_template(world: World) -> None:
+    """Its keys win over route and template, inputs are merged, and its relative paths are inside the drop."""
+    job_file = (
+        "inputs:\n  extra: {type: uri_folder, path: ./more/}\nresources: {instance_count: 3}\nexperiment_name: mine\n"
+    )
+    complete(world, "1.bin", job_file=job_file)
+    run = world.only_run()
+    job = world.jobs.jobs[run.name].spec
+
+    assert (run.nodes, run.experiment) == (3, "mine")
+    assert job["inputs"]["extra"]["path"] == "azureml://datastores/drops/paths/mnist/a/more/"
+    assert job["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/mnist/a/"
+    assert job["inputs"]["epochs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "job_file", "allowed"),
+    [
+        (JobFileRule(allowed=False), "inputs: {epochs: 3}", False),
+        (JobFileRule(environments=("azureml:good:1",)), "environment: azureml:bad:1", False),
+        (JobFileRule(environments=("azureml:good:1",)), "environment: azureml:good:1", True),
+        (JobFileRule(environments=("azureml:good:1",)), "inputs: {epochs: 3}", True),
+    ],
+)
+def test_an_administrator_limits_job_files(tmp_path: Path, rule: JobFileRule, job_file: str, allowed: bool) -> None:
+    """A route may forbid job files, or list the environments that they may use."""
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, job_file=rule)])
+    complete(world, "1.bin", job_file=job_file)
+
+    assert (drop_state(world)[0] is DropState.SEALED) == allowed
+
+
+def test_two_job_files_are_one_too_many(world: World) -> None:
+    """Which of them counts would be a guess."""
+    world.upload("mnist/a/job.json", b"{}")
+    complete(world, "1.bin", job_file="{}")
+
+    assert drop_state(world)[2] == "The drop holds job.yaml and job.json; keep one of them."
+
+
+def test_a_single_archive_is_a_file_input(world: World) -> None:
+    """An archive right in the route's folder runs at once, with a uri_file as its data."""
+    world.upload("mnist/digits.zip")
+    world.deliver_all()
+    world.run_until_idle()
+
+    job = world.jobs.jobs[world.only_run().name].spec
+    assert job["inputs"]["data"] == {"type": "uri_file", "path": "azureml://datastores/drops/paths/mnist/digits.zip"}
+
+
+def test_events_for_blobs_that_are_gone(world: World) -> None:
+    """A drop whose blobs were all deleted before it closed is forgotten."""
+    world.upload("mnist/a/1.bin")
+    world.deliver_all()
+    world.blobs.delete("drops", "mnist/a/1.bin")
+    world.run_until_idle()
+    world.clock.advance(61)
+    world.run_until_idle()
+
+    assert not world.drops.rows
+    assert not world.queues.visible("drop-checks")
+
+
+@pytest.mark.parametrize("name", ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt"])
+def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) -> None:
+    """A blob whose name makes no drop leaves a rejected drop behind that says how to do it."""
+    drops.note_upload(world.system, name, world.clock())
+
+    (drop,) = world.drops.listed()
+    assert (drop.state, drop.code) == (DropState.REJECTED, "bad_name")
+    assert "Upload to drops/<route>/<name>/<files>." in drop.why
+
+
+def run_that(world: World, raw: str, error: str = "") -> Run:
+    complete(world, "1.bin")
+    name = world.only_run().name
+    world.job_goes(name, "Running")
+    log = b"epoch 1\nTraceback (most recent call last):\nValueError: images and labels differ\n"
+    world.job_goes(name, raw, error)
+    world.blobs.put("azureml", f"ExperimentRun/dcid.{name}/user_logs/std_log_process_1.txt", log)
+    world.deliver_all()
+    world.run_until_idle()
+    return world.only_run()
+
+
+def test_a_failure_is_told_in_words(world: World) -> None:
+    """The reason holds the exit code and the last lines of the failing rank, and its logs are archived."""
+    run = run_that(
+        world, "Failed", "User process 'python' exited with status code 1. Please check log file 'x'. Error: y"
+    )
+
+    assert run.state is RunState.FAILED
+    assert "exited with status code 1" in run.reason
+    assert "std_log_process_1.txt" in run.reason
+    assert run.reason.endswith("ValueError: images and labels differ")
+    assert "logs/std_log_process_1.txt" in world.archived(run)
+
+
+def test_a_canceled_run_is_archived_too(world: World) -> None:
+    """Logs of a canceled run are kept, and its reason is given."""
+    run = run_that(world, "Canceled")
+
+    assert run.reason == "The job was canceled in Azure ML."
+    assert world.manifest(run)["run"]["state"] == "canceled"
+
+
+def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> None:
+    """A run that can never be submitted is failed, explained, and archived without files."""
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, cluster="nowhere")])
+    complete(world, "1.bin")
+    run = world.only_run()
+
+    assert run.state is RunState.FAILED
+    assert "there is no compute 'nowhere'" in run.reason
+    assert world.manifest(run)["files"] == []
+
+
+def test_lost_completion_events_cost_one_period(world: World) -> None:
+    """A run whose events never come is made true by the next reconcile."""
+    complete(world, "1.bin")
+    world.job_goes(world.only_run().name, "Completed")
+    world.in_flight.clear()
+    world.reconcile()
+    world.run_until_idle()
+
+    assert world.only_run().archived_at
+
+
+def test_events_of_other_peoples_jobs_do_nothing(world: World) -> None:
+    """A job that is no run of ours is not looked up in Azure ML."""
+    world.jobs.down = True
+    world.deliver({"eventType": "Microsoft.MachineLearningServices.RunCompleted", "data": {"runId": "theirs"}})
+    world.run_until_idle()
+
+    assert not world.queues.messages["job-events"]
+
+
+def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
+    """A cluster stays while a run or an open drop needs it, and goes to zero after its idle time."""
+    world.upload("mnist/a/1.bin")
+    world.deliver_all()
+    world.run_until_idle()
+    assert [d.why for d in clusters.sweep(world.system)] == ["Drop mnist/a is open and will train here."]
+
+    complete(world)
+    run = world.only_run()
+    assert [d.why for d in clusters.sweep(world.system)] == [f"Run {run.name} is submitted."]
+
+    world.job_goes(run.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert [d.code for d in clusters.sweep(world.system)] == ["idle_time"]
+    world.clock.advance(121)
+    assert [d.code for d in clusters.sweep(world.system)] == ["idle"]
+    assert world.clusters.zeroed == ["cpu-cluster"]
+    assert [d.code for d in clusters.sweep(world.system)] == ["scales_itself"]
+    assert [d.code for d in world.sweeps.history("cpu-cluster")][:2] == ["scales_itself", "idle"]
+
+
+def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
+    """Jobs that Trainyard did not send count as well."""
+    world.jobs.submit({"name": "theirs", "compute": "azureml:cpu-cluster", "command": "x", "environment": "e"})
+
+    assert [d.why for d in clusters.sweep(world.system)] == ["Job theirs is queued or running."]
+
+
+def test_sweep_leaves_other_clusters_alone(world: World) -> None:
+    """Each cluster is judged by itself."""
+    world.clusters.clusters["gpu"] = Cluster("gpu", 2, 4, 120)
+    world.sweeps.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()))
+    world.clock.advance(500)
+
+    assert [(d.cluster, d.code) for d in clusters.sweep(world.system)] == [
+        ("cpu-cluster", "idle_time"),
+        ("gpu", "idle"),
+    ]
+
+
+def test_status_shows_what_waits_and_what_failed(world: World) -> None:
+    """Poison messages, open and rejected drops, runs and clusters are in one answer."""
+    world.queues.send("drop-events-poison", {"what": "is this"})
+    world.upload("nowhere/a/1")
+    complete(world, "1.bin")
+    told = status.status(world.system)
+
+    assert told["queues"]["drop-events"]["poison"] == 1
+    assert told["poison"] == {"drop-events": ['{"what": "is this"}']}
+    assert [d["drop"] for d in told["drops"]] == ["nowhere/a"]
+    assert [r["state"] for r in told["runs"]] == ["submitted"]
+    assert told["clusters"][0]["name"] == "cpu-cluster"
+
+
+def test_health_names_what_does_not_answer(world: World) -> None:
+    """Health is degraded, with the reason, when Azure ML does not answer."""
+    assert status.health(world.system)["status"] == "ok"
+    world.jobs.down = True
+
+    assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "Azure ML doesn't answer"}
+
+
+def test_a_malformed_announcement_is_refused(world: World) -> None:
+    """A message that is no announcement raises, and ends among the poison messages."""
+    with pytest.raises(BadMessage, match="No announcement"):
+        announce.publish(world.system, {"kind": "DropSealed"})

