@@ -1,0 +1,13 @@
+"""The one error that ends the host before it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Refused(Exception):
+    """The app, its settings or the configuration ask for what this host does not do. One line per reason."""
+
+    def __init__(self, reasons: str | Iterable[str]) -> None:
+        self.reasons = [reasons] if isinstance(reasons, str) else list(reasons)
+        super().__init__("\n".join(self.reasons))

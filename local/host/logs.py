@@ -1,0 +1,32 @@
+"""Logging: one line a record on standard error, each with the id of the invocation that wrote it."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import sys
+from collections.abc import Callable
+
+# Set for each invocation on the app's loop; `-` is the host itself.
+invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("trainyard_invocation_id", default="-")
+QUIET = {"azure": logging.WARNING, "azure.functions": logging.WARNING, "aiohttp.access": logging.WARNING}
+
+
+class _OneLine(logging.Formatter):
+    def __init__(self, in_thread: Callable[[], str | None]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s [%(invocation)s] %(message)s")
+        self._in_thread = in_thread
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = invocation_id.get()
+        record.invocation = (self._in_thread() or known) if known == "-" else known
+        return super().format(record).replace("\n", "\\n")
+
+
+def configure(in_thread: Callable[[], str | None] = lambda: None) -> None:
+    """Send the root logger's records to standard error. `in_thread` knows the invocation where the context does not."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine(in_thread))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name, level in QUIET.items():
+        logging.getLogger(name).setLevel(level)

@@ -1,0 +1,20 @@
+"""Storage clients of the host itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from azure.storage.blob.aio import ContainerClient
+from azure.storage.queue.aio import QueueClient
+
+# The clients' own retries wait 15 s and longer, for a service that is far away. Azurite restarts within a second, and
+# whoever calls here has a loop of his own.
+RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 0, "increment_base": 1, "random_jitter_range": 0}
+
+
+def queue_client(connection: str, queue: str) -> QueueClient:
+    return QueueClient.from_connection_string(connection, queue, **RETRY)
+
+
+def container_client(connection: str, container: str) -> ContainerClient:
+    return ContainerClient.from_connection_string(connection, container, **RETRY)
