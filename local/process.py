@@ -104,14 +104,24 @@ def tail(path: Path, size: int = 4000) -> str:
         return f.read().decode("utf-8", "replace")
 
 
-def announce(**info: Any) -> None:
-    """Print the ready line. Called once, when the part serves."""
+async def serve_until_stopped(**info: Any) -> None:
+    """Print the ready line, and return on SIGTERM or Ctrl-C, or when the process that started this one is gone.
+
+    The signal handlers stand before the line is out: whoever has read it may stop us at once.
+    """
+    stopped = _stop_signal()
     sys.stdout.write(json.dumps({"ready": True, **info}) + "\n")
     sys.stdout.flush()
+    parent = int(os.environ.get("TRAINYARD_PARENT", "0"))
+    while not stopped.is_set():
+        if parent and not _is_parent(parent):
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopped.wait(), PARENT_POLL_SECONDS)
 
 
-async def until_stopped() -> None:
-    """Return on SIGTERM or Ctrl-C, or when the process that started this one is gone."""
+def _stop_signal() -> asyncio.Event:
+    """An event that SIGTERM and Ctrl-C set."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGTERM, signal.SIGINT):
@@ -119,12 +129,7 @@ async def until_stopped() -> None:
             loop.add_signal_handler(sig, stopped.set)
         except NotImplementedError:  # Windows has no loop signal handlers
             signal.signal(sig, lambda *_: loop.call_soon_threadsafe(stopped.set))
-    parent = int(os.environ.get("TRAINYARD_PARENT", "0"))
-    while not stopped.is_set():
-        if parent and not _is_parent(parent):
-            return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), PARENT_POLL_SECONDS)
+    return stopped
 
 
 def _is_parent(pid: int) -> bool:
