@@ -20,6 +20,6 @@ def sweep(timer: func.TimerRequest) -> None:
 
 @blueprint.route("clusters", methods=["GET"])
 @handled
-def list_clusters(request: func.HttpRequest) -> func.HttpResponse:
+def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters with the latest decision about each."""
     return answer(status.clusters(the_system()))

@@ -7,10 +7,10 @@ from typing import Any
 
 import azure.functions as func
 
-from shared.errors import BadInput, NotFound, TrainyardError, Unavailable
+from shared.errors import BadInput, BadSetting, NotFound, TrainyardError, Unavailable
 
 Handler = Callable[[func.HttpRequest], func.HttpResponse]
-STATUS = {NotFound: 404, BadInput: 400, Unavailable: 503}
+STATUS = {BadSetting: 500, NotFound: 404, BadInput: 400, Unavailable: 503}  # the first that fits
 
 
 def answer(value: Any, status: int = 200) -> func.HttpResponse:
@@ -21,9 +21,9 @@ def handled(handler: Handler) -> Handler:
     """Turn the errors that Trainyard raises on purpose into problem details; others stay the host's 500."""
 
     @functools.wraps(handler)
-    def wrapper(request: func.HttpRequest) -> func.HttpResponse:
+    def wrapper(req: func.HttpRequest) -> func.HttpResponse:
         try:
-            return handler(request)
+            return handler(req)
         except TrainyardError as exc:
             return _problem(exc)
 

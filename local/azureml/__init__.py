@@ -1,0 +1,16 @@
+"""The Azure Machine Learning control plane on one machine: Azure Resource Manager over HTTPS, and jobs that really run.
+
+The unmodified `azure.ai.ml.MLClient` works against it. Who does what:
+
+    config, identity          what the part is started with; tokens for DefaultAzureCredential
+    models, spec, cluster_body, plan, environment
+                              states, what a body asks for, the scheduler's decisions, a rank's variables: no I/O
+    store, workspace          what survives a restart, and the use cases that change it
+    wire, *_routes, operations, control, server
+                              bodies as Microsoft's OpenAPI has them, and the routes that answer with them
+    scheduler, attempt        carry decisions out; one attempt runs a job on its nodes
+    processes, guard, interpreter
+                              process groups of a rank, who ends them if this process is killed, their `python`
+    blobs, data, logs, copies inputs, outputs and logs in the storage account
+    events, blobfront         status changes to Event Grid; TLS in front of Azurite for the SDK's datastore access
+"""

@@ -1,0 +1,90 @@
+"""The part's configuration: one JSON file, read once, checked and frozen."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+PROVIDER = "Microsoft.MachineLearningServices"
+ARTIFACT_CONTAINER = "azureml"
+# Namespace of the GUIDs that Azure would draw at random; ours are the same after every restart.
+NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
+
+
+@dataclass(frozen=True)
+class ClusterSeed:
+    """A cluster that is created at start when no cluster has its name."""
+
+    name: str
+    vm_size: str = "Standard_D2s_v5"
+    tier: str = "low_priority"
+    min_instances: int = 0
+    max_instances: int = 4
+    idle_seconds: float = 120
+
+
+@dataclass(frozen=True)
+class EventTarget:
+    """Where status changes are published: a custom topic's endpoint, and the authority that signed its certificate."""
+
+    url: str
+    ca: Path | None = None
+    key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Config:
+    certs: Path
+    state: Path
+    connection_string: str = field(repr=False)
+    python: str
+    subscription_id: str
+    resource_group: str
+    workspace: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    location: str = "local"
+    datastores: Mapping[str, str] = field(default_factory=dict)
+    clusters: tuple[ClusterSeed, ...] = ()
+    node_start_seconds: float = 1.0
+    preemption_grace_seconds: float = 5.0
+    events: EventTarget | None = None
+    record_bodies: bool = False
+
+    @property
+    def workspace_id(self) -> str:
+        group = f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}"
+        return f"{group}/providers/{PROVIDER}/workspaces/{self.workspace}"
+
+    @property
+    def workspace_guid(self) -> str:
+        return self.guid("workspace")
+
+    def guid(self, *parts: str) -> str:
+        """A GUID that is always the same for these words in this workspace."""
+        return str(uuid.uuid5(NAMESPACE, "/".join((self.workspace_id.lower(), *parts))))
+
+
+def parse(source: Mapping[str, Any]) -> Config:
+    """Make a Config from the JSON document. Raises ValueError naming the key that is unknown, missing or wrong."""
+    values = dict(source)
+    try:
+        values["connection_string"] = values.pop("storage")["connection_string"]
+        values["certs"], values["state"] = Path(values["certs"]), Path(values["state"])
+        values["clusters"] = tuple(ClusterSeed(**seed) for seed in values.get("clusters", ()))
+        if (events := values.get("events")) is not None:
+            ca = events.get("ca")
+            values["events"] = EventTarget(**{**events, "ca": Path(ca) if ca else None})
+    except KeyError as error:
+        raise ValueError(f"the configuration lacks {error}") from None
+    except TypeError as error:
+        raise ValueError(f"the configuration is wrong: {error}") from None
+    if unknown := values.keys() - {f.name for f in fields(Config)}:
+        raise ValueError(f"unknown configuration keys: {sorted(unknown)}")
+    try:
+        return Config(**values)
+    except TypeError as error:
+        raise ValueError(f"the configuration is incomplete: {error}") from None

@@ -1,0 +1,40 @@
+"""Errors as Azure Resource Manager answers them.
+
+ArmError          an answer that is an error: status, code, message
+  BadRequest      400, the body or a name can't be accepted; the message says which value and what would do
+  NotFound        404, nothing has that name
+DataError         a job's code, inputs or outputs can't be moved; fails the job with its message
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class ArmError(Exception):
+    """Raised anywhere below a route; the server turns it into `{"error": {"code", "message"}}`."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+class BadRequest(ArmError):
+    def __init__(self, message: str, code: str = "UserError") -> None:
+        super().__init__(400, code, message)
+
+
+class NotFound(ArmError):
+    def __init__(self, message: str, code: str = "ResourceNotFound") -> None:
+        super().__init__(404, code, message)
+
+
+class DataError(Exception):
+    """Something that a job reads or writes is missing, damaged or out of reach."""
+
+
+def among(names: Iterable[str]) -> str:
+    """The choices, for an error message."""
+    return ", ".join(sorted(names)) or "none"

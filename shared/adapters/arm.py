@@ -1,0 +1,115 @@
+"""The workspace's own REST API, for the few calls that MLClient has no public or no harmless way to make."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from shared.adapters.translation import translated
+from shared.config import Workspace
+from shared.errors import NotFound
+
+if TYPE_CHECKING:
+    from azure.core import PipelineClient
+    from azure.core.credentials import TokenCredential
+
+# The newest stable version whose OpenAPI document this code was checked against.
+_API_VERSION = "2024-04-01"
+_PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
+
+Json = dict[str, Any]
+
+
+class Arm:
+    """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
+
+    def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
+        clouds = {**_PUBLIC, **workspace.client_kwargs.get("cloud_metadata", {})}
+        self._manager = str(clouds["resource_manager"]).rstrip("/")
+        self.workspace_id = (
+            f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
+            f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
+        )
+        self._client = _client(self._manager, credential)
+        self._data_client = _client(str(clouds["aml_resource_id"]).rstrip("/"), credential)
+        self._data_plane = ""
+        self._lock = threading.Lock()
+
+    def get(self, path: str = "") -> Json:
+        """The resource at `path` below the workspace, or the workspace itself."""
+        return self._send("GET", self._url(path))
+
+    def items(self, path: str) -> Iterator[Json]:
+        """All items of a collection, page by page."""
+        url = self._url(path)
+        while url:
+            page = self._send("GET", url)
+            yield from page.get("value", [])
+            url = page.get("nextLink") or ""
+
+    def put(self, path: str, body: Json) -> Json:
+        return self._send("PUT", self._url(path), body)
+
+    def post(self, path: str, body: Json) -> Json:
+        return self._send("POST", self._url(path), body)
+
+    def patch_and_wait(self, path: str, body: Json) -> None:
+        """Change a resource, and return when the service has done it."""
+        from azure.core.polling import LROPoller
+        from azure.core.rest import HttpRequest
+        from azure.mgmt.core.polling.arm_polling import ARMPolling
+
+        with translated(f"could not change {path}"):
+            response = self._client.send_request(
+                HttpRequest("PATCH", self._url(path), json=body), _return_pipeline_response=True
+            )
+            response.http_response.raise_for_status()
+            LROPoller(self._client, response, lambda _: None, ARMPolling(timeout=1)).result(timeout=120)
+
+    def run_details(self, run: str) -> Json:
+        """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
+        return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
+
+    def _history(self) -> str:
+        with self._lock:
+            if not self._data_plane:
+                found = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
+                self._data_plane = str(found.get("history") or found["api"]).rstrip("/")
+        return f"{self._data_plane}/history/v1.0{self.workspace_id}"
+
+    def _url(self, path: str) -> str:
+        return f"{self._manager}{self.workspace_id}/{path}".rstrip("/") + f"?api-version={_API_VERSION}"
+
+    def _send(
+        self, method: str, url: str, body: Json | None = None, client: PipelineClient[Any, Any] | None = None
+    ) -> Json:
+        from azure.core.rest import HttpRequest
+
+        what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
+        with translated(f"Azure ML refused {method} {what or 'the workspace'}"):
+            response = (client or self._client).send_request(HttpRequest(method, url, json=body))
+            response.raise_for_status()
+        answer: Json = response.json() if response.content else {}
+        return answer
+
+    def find(self, path: str) -> Json | None:
+        """The resource, or None if there is no such one."""
+        try:
+            return self.get(path)
+        except NotFound:
+            return None
+
+
+def _client(resource: str, credential: TokenCredential) -> PipelineClient[Any, Any]:
+    from azure.core import PipelineClient
+    from azure.core.pipeline import policies
+
+    return PipelineClient(
+        resource,
+        policies=[
+            policies.RequestIdPolicy(),
+            policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5),
+            policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
+        ],
+    )

@@ -1,0 +1,152 @@
+"""Azure ML jobs through MLClient. A job's name is its run's name, so the second submission of a run is the same job."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from itertools import islice
+from typing import Any
+
+from shared.adapters import jobfile
+from shared.adapters.assets import Assets, Known
+from shared.adapters.clusters import AzureMLClusters
+from shared.adapters.translation import without_secrets
+from shared.adapters.workspace import connect, sdk_errors
+from shared.config import Workspace
+from shared.errors import BadInput, Changed, NotFound, TrainyardError
+from shared.model import FINAL, JobStatus, Problem, RunState
+from shared.ports import Place
+
+__all__ = ["AzureMLClusters", "AzureMLJobs"]
+
+log = logging.getLogger(__name__)
+
+# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
+# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
+_STATES = {
+    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), RunState.QUEUED),
+    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), RunState.RUNNING),
+    "completed": RunState.COMPLETED,
+    "failed": RunState.FAILED,
+    "canceled": RunState.CANCELED,
+}
+_MOST_LISTED = 200
+_ARTIFACTS = "workspaceartifactstore"
+_DATASTORE_PATH = re.compile(
+    r"azureml://(?:subscriptions/[^/]+/resourcegroups/[^/]+/workspaces/[^/]+/)?datastores/(?P<name>[^/]+)/paths/(?P<path>.*)",
+    re.IGNORECASE,
+)
+
+
+class AzureMLJobs:
+    """`known` remembers the ids of registered code and environments."""
+
+    def __init__(self, workspace: Workspace, known: Known) -> None:
+        self._connection = connect(workspace)
+        self._assets = Assets(self._connection, known)
+        self._containers: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, job: dict[str, Any]) -> JobStatus:
+        if problems := list(jobfile.local_files(job)):
+            raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
+        ml = self._connection.ml
+        try:
+            with sdk_errors("Azure ML refused the job"):
+                sent = ml.jobs.create_or_update(jobfile.load(job, self._connection.arm.workspace_id))
+        except (BadInput, Changed, NotFound) as exc:
+            # A job that is there may refuse to be changed. Asking first would cost every job a request.
+            if there := self.status(str(job.get("name", ""))):
+                return there
+            raise BadInput(str(exc)) from exc
+        return _status(sent)
+
+    def problems(self, job: dict[str, Any]) -> list[Problem]:
+        return jobfile.problems(job)
+
+    def status(self, name: str) -> JobStatus | None:
+        ml = self._connection.ml
+        try:
+            with sdk_errors(f"could not ask for job {name}"):
+                found = _status(ml.jobs.get(name))
+        except NotFound:
+            return None
+        return self._explained(found) if found.state is RunState.FAILED else found
+
+    def cancel(self, name: str) -> None:
+        try:
+            # MLClient would keep a thread that asks until the job has ended, which may take minutes.
+            self._connection.arm.post(f"jobs/{name}/cancel", {})
+        except NotFound:
+            return
+        except (BadInput, Changed):
+            if (there := self.status(name)) and there.state not in FINAL:
+                raise
+
+    def active(self) -> list[tuple[str, str]]:
+        ml = self._connection.ml
+        with sdk_errors("could not list the jobs"):
+            jobs = [job for job in islice(ml.jobs.list(), _MOST_LISTED) if job is not None]
+        return [(job.name, _compute_name(job)) for job in jobs if _state(job.status) not in FINAL]
+
+    def logs(self, name: str) -> Place:
+        return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
+
+    def place(self, path: str) -> Place:
+        if not (match := _DATASTORE_PATH.fullmatch(path)):
+            raise BadInput(
+                f"{path[:200]!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/."
+            )
+        folder = match["path"].rstrip("/")
+        return Place(self._container(match["name"]), f"{folder}/" if folder else "")
+
+    def register_code(self, folder: str, digest: str) -> str:
+        return self._assets.code(folder, digest)
+
+    def register_environment(self, file: str, digest: str) -> str:
+        return self._assets.environment(file, digest)
+
+    def check(self) -> None:
+        self._connection.arm.get()
+
+    def _explained(self, status: JobStatus) -> JobStatus:
+        """The status with Azure ML's account of the failure, as far as it can be had."""
+        try:
+            error = self._connection.arm.run_details(status.name).get("error") or {}
+        except TrainyardError as exc:
+            log.warning("no reason for the failure of %s: %s", status.name, exc)
+            return status
+        message = (error.get("error") or {}).get("message") or ""
+        return JobStatus(status.name, status.state, status.raw, without_secrets(message))
+
+    def _container(self, datastore: str) -> str:
+        """The datastore's container; datastores don't move, so it is asked for once."""
+        with self._lock:
+            known = self._containers.get(datastore)
+        if known:
+            return known
+        try:
+            found = self._connection.arm.get(f"datastores/{datastore}")
+        except NotFound as exc:
+            raise NotFound(f"The workspace has no datastore {datastore!r}. {exc}") from exc
+        container = found["properties"].get("containerName")
+        if not container:
+            raise NotFound(f"Datastore {datastore!r} is no blob container.")
+        with self._lock:
+            self._containers[datastore] = container
+        return str(container)
+
+
+def _status(job: Any) -> JobStatus:
+    raw = str(getattr(job.status, "value", job.status) or "")
+    return JobStatus(str(job.name), _state(raw), raw)
+
+
+def _state(raw: Any) -> RunState:
+    return _STATES.get(str(getattr(raw, "value", raw)).replace("_", "").lower(), RunState.RUNNING)
+
+
+def _compute_name(job: Any) -> str:
+    """A job's compute is a name or a resource id; a job without one (serverless) has ''."""
+    return str(getattr(job, "compute", None) or "").rpartition("/")[2].removeprefix("azureml:")

@@ -1,0 +1,53 @@
+"""Lifecycle events to a custom topic of Event Grid, as CloudEvents 1.0."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shared.adapters.translation import translated
+from shared.config import Topic
+
+if TYPE_CHECKING:
+    from azure.eventgrid import EventGridPublisherClient
+
+_SOURCE = "/trainyard"
+_TYPE_PREFIX = "Trainyard."
+
+
+class TopicEvents:
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._lock = threading.Lock()
+
+    def publish(self, kind: str, subject: str, data: dict[str, Any], event_id: str, at: datetime) -> None:
+        from azure.core.messaging import CloudEvent
+
+        event = CloudEvent(
+            source=_SOURCE, type=f"{_TYPE_PREFIX}{kind}", subject=subject, data=data, id=event_id, time=at
+        )
+        with self._lock:
+            client = self._client
+        with translated(f"could not publish {kind} of {subject}"):
+            client.send(event)
+
+    def close(self) -> None:
+        """Close the connection, if there ever was one. The next event opens another."""
+        with self._lock:
+            if client := self.__dict__.pop("_client", None):
+                client.close()
+
+    @cached_property
+    def _client(self) -> EventGridPublisherClient:
+        from azure.core.credentials import AzureKeyCredential
+        from azure.eventgrid import EventGridPublisherClient
+
+        if self._topic.key:
+            credential: Any = AzureKeyCredential(self._topic.key)
+        else:
+            from azure.identity import DefaultAzureCredential
+
+            credential = DefaultAzureCredential()
+        return EventGridPublisherClient(self._topic.endpoint, credential, retry_total=3, retry_backoff_factor=0.5)

@@ -1,0 +1,172 @@
+"""The ways that a drop can go, through host, Azurite, Event Grid and Azure ML, with real training."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.storage.blob import ContainerClient
+from azure.storage.queue import QueueClient
+
+from local import digits
+from local.cloud import Cloud, Options
+from local.process import wait_for
+
+ROUTES = """
+routes:
+  mnist: {trainer: mnist, cluster: cpu-cluster, nodes: 2}
+  strict: {trainer: mnist, cluster: cpu-cluster, job_file: forbidden}
+"""
+PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
+
+
+class Lab:
+    """A cloud with the practitioner's hands: upload, ask, wait."""
+
+    def __init__(self, cloud: Cloud, data: Path) -> None:
+        self.cloud, self.data = cloud, data
+
+    def upload(self, drop: str, files: dict[str, bytes]) -> None:
+        with ContainerClient.from_connection_string(self.cloud.connection_string, "drops") as drops:
+            for name, content in files.items():
+                drops.upload_blob(f"{drop}/{name}", content, overwrite=True)
+
+    def digits(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in self.data.iterdir()}
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.cloud.api}/{urllib.parse.quote(path)}", timeout=30) as response:
+            return json.load(response)
+
+    def drop(self, name: str) -> Any:
+        """The drop, or one without a state while no event of it has arrived."""
+        found = (drop for drop in self.get("drops") if drop["drop"] == name)
+        return next(found, {"state": "", "run": ""})
+
+    def drop_that_is(self, name: str, state: str) -> Any:
+        def look() -> Any:
+            drop = self.drop(name)
+            return drop if drop["state"] == state else None
+
+        return wait_for(look, PATIENCE, f"drop {name} to be {state}")
+
+    def archived(self, name: str) -> Any:
+        """The drop's run, once it is archived."""
+        run = self.drop_that_is(name, "sealed")["run"]
+
+        def look() -> Any:
+            found = self.get(f"runs/{run}")
+            return found if found["archived_at"] else None
+
+        return wait_for(look, PATIENCE, f"run {run} to be archived")
+
+    def output(self, run: dict[str, Any]) -> dict[str, int]:
+        container, _, prefix = run["output"].partition("/")
+        with ContainerClient.from_connection_string(self.cloud.connection_string, container) as output:
+            return {b.name.removeprefix(f"{prefix}/"): b.size for b in output.list_blobs(f"{prefix}/")}
+
+    def control(self, url: str, body: dict[str, Any]) -> None:
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        context = ssl.create_default_context(cafile=str(self.cloud.certs))
+        with urllib.request.urlopen(request, timeout=30, context=context) as response:
+            assert response.status < 300
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("paths")
+    (home / "routes.yaml").write_text(ROUTES)
+    digits.write(home / "digits")
+    with Cloud.start(home / "cloud", Options(routes=home / "routes.yaml", node_start_seconds=0.2)) as cloud:
+        yield Lab(cloud, home / "digits")
+
+
+def test_an_unknown_route_is_rejected(lab: Lab) -> None:
+    """A drop into a folder that is no route says so, with the routes that there are."""
+    lab.upload("minst/a", {"1.bin": b"x"})
+
+    assert lab.drop_that_is("minst/a", "rejected")["why"] == "There is no route 'minst'. Routes: mnist, strict."
+
+
+def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
+    """Azure ML's own schema finds the faults; each is on the drop with its line. A mended file runs."""
+    bad = b"inputs:\n  epochs: 1\nlimits:\n  timeout: soon\nresources:\n  instance_count: many\n"
+    lab.upload("mnist/bad-job", {"1.bin": b"x", "job.yaml": bad})
+    why = lab.drop_that_is("mnist/bad-job", "rejected")["why"]
+
+    assert "job.yaml line 4: limits.timeout: Not a valid integer." in why
+    assert "job.yaml line 6: resources.instance_count: Not a valid integer." in why
+
+
+def test_a_forbidden_job_file_is_rejected(lab: Lab) -> None:
+    """A route that takes no job files says so."""
+    lab.upload("strict/a", {"1.bin": b"x", "job.yaml": b"command: rm -rf /\n"})
+
+    assert "takes no job files" in lab.drop_that_is("strict/a", "rejected")["why"]
+
+
+def test_a_failing_trainer_is_explained_on_the_run(lab: Lab) -> None:
+    """A truncated IDX file fails the training; the run says which file and why, and its logs are archived."""
+    files = lab.digits()
+    name = next(n for n in files if n.startswith("train-images"))
+    lab.upload("mnist/broken", {**files, name: files[name][:5000], "_SUCCESS": b""})
+    run = lab.archived("mnist/broken")
+
+    assert run["state"] == "failed"
+    assert "exited with status code 2" in run["reason"]
+    assert name in run["reason"]
+    assert {"logs/std_log_process_0.txt", "manifest.json"} <= lab.output(run).keys()
+
+
+def test_lost_events_cost_one_period(lab: Lab) -> None:
+    """Every event of the job is lost; the reconcile timer brings the run to its archive all the same."""
+    faults = f"{lab.cloud.eventgrid}/control/faults"
+    kinds = [f"Microsoft.MachineLearningServices.Run{what}" for what in ("StatusChanged", "Completed")]
+    lab.control(faults, {"lose": 1.0, "event_types": kinds})
+    try:
+        lab.upload("mnist/lost", {**lab.digits(), "_SUCCESS": b""})
+        run = lab.archived("mnist/lost")
+    finally:
+        lab.control(faults, {})
+
+    assert run["state"] == "completed"
+    assert run["metrics"]["last"]["test_accuracy"] > 0.9
+    assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
+
+
+def test_a_preempted_node_costs_an_attempt(lab: Lab) -> None:
+    """A node is preempted while the job runs; the job goes back to its queue, runs again, and completes."""
+    lab.upload("mnist/preempted", {**lab.digits(), "job.yaml": b"inputs:\n  epochs: 40\n"})
+    name = lab.drop_that_is("mnist/preempted", "sealed")["run"]
+    wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
+    lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": 0})
+    run = lab.archived("mnist/preempted")
+
+    assert (run["state"], run["attempts"]) == ("completed", 2)
+    states = [moment["state"] for moment in run["history"]]
+    assert states[-4:] == ["running", "queued", "running", "completed"]
+    assert "lost its nodes" in run["history"][-3]["why"]
+
+
+def test_a_malformed_message_ends_among_the_poison(lab: Lab) -> None:
+    """What can't be read is tried five times, then set aside, and the status shows it."""
+    with QueueClient.from_connection_string(lab.cloud.connection_string, "drop-events") as queue:
+        queue.send_message("no event at all")
+    poison = wait_for(lambda: lab.get("status")["poison"].get("drop-events"), PATIENCE, "the poison message")
+
+    assert poison == ["no event at all"]
+
+
+@pytest.mark.parametrize("name", ["größe 名前/daten 1#%41.bin", "x/" * 400 + "deep.bin"])
+def test_unusual_names_arrive_whole(lab: Lab, name: str) -> None:
+    """Unicode, spaces, percent signs and very long paths are listed, sealed and handed to the job as they are."""
+    drop = f"mnist/names-{len(name)}"
+    lab.upload(drop, {name: b"x", "_SUCCESS": b""})
+
+    assert lab.drop_that_is(drop, "sealed")["blobs"] == 2
