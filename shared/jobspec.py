@@ -20,7 +20,7 @@ from shared.routes import NAME, Route
 
 DROPS_DATASTORE = "drops"
 OUTPUT_DATASTORE = "workspaceblobstore"
-JOB_FILE_LIMIT = 256 * 1024  # bytes
+JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 TRAINERS_ENVIRONMENT = (
     "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes

@@ -181,7 +181,8 @@ class Drop:
 
     `token` names the current opening; a check that carries another token is stale. `generation` counts sealings with
     new content. `fingerprint`, `run`, `request`, `blobs` and `bytes` are those of the last sealing. `newest` is the
-    newest last-modified time that the last verdict saw: an event older than it is late.
+    newest last-modified time that the last verdict saw, `looked_at` when that verdict listed the drop: together they
+    tell late events from new ones.
     """
 
     key: DropKey
@@ -196,6 +197,7 @@ class Drop:
     bytes: int = 0
     sealed_at: datetime | None = None
     newest: datetime | None = None
+    looked_at: datetime | None = None
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
 

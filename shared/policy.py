@@ -28,6 +28,8 @@ from shared.model import (
 )
 from shared.routes import Route
 
+CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
+
 # --- a drop: an upload arrives ---------------------------------------------------------------------------------------
 
 
@@ -44,13 +46,14 @@ class OnUpload(StrEnum):
 def on_upload(drop: Drop | None, path: str, at: datetime, route: Route | None) -> OnUpload:
     """Say what an upload of `path` inside the drop at time `at` asks for.
 
-    An event from before the second of the drop's last verdict is late: the listing saw that blob. One from that very
-    second may be a blob that came after the listing (times of blobs have no fractions), so it opens the drop again;
-    if nothing is new the check finds the same fingerprint and closes it without a run.
+    An event from before the last verdict's newest blob is late: that verdict's listing saw its blob. One from the very
+    second of the newest blob may be of a blob that came after the listing (times of blobs have no fractions), so it
+    opens the drop again, unless the listing was taken well after that second. If nothing is new, the next look finds
+    the same fingerprint and closes the drop without a run.
     """
     if drop is not None and drop.state is DropState.OPEN:
         return OnUpload.LOOK if closes(path) else OnUpload.NOTHING
-    if drop is not None and drop.newest is not None and at.replace(microsecond=0) < drop.newest.replace(microsecond=0):
+    if drop is not None and _is_late(drop, at):
         return OnUpload.NOTHING
     if drop is not None and drop.state is DropState.SEALING:
         return OnUpload.FINISH
@@ -59,13 +62,33 @@ def on_upload(drop: Drop | None, path: str, at: datetime, route: Route | None) -
     return OnUpload.OPEN
 
 
+def _is_late(drop: Drop, at: datetime) -> bool:
+    if drop.newest is None or drop.looked_at is None:
+        return False
+    second = drop.newest.replace(microsecond=0)
+    return at.replace(microsecond=0) < second + timedelta(seconds=_saw_it_all(drop))
+
+
+def _saw_it_all(drop: Drop) -> int:
+    """1 if the last listing was taken so long after its newest blob that it has all blobs of that second, else 0."""
+    assert drop.newest is not None
+    assert drop.looked_at is not None
+    return int(drop.looked_at - drop.newest >= timedelta(seconds=CLOCK_SKEW_SECONDS + 1))
+
+
 def closes(path: str) -> bool:
     """Whether a blob at this path inside a drop may close it: a marker, or the drop's only file ('')."""
     return path in (SUCCESS_MARKER, "", *JOB_FILES)
 
 
-def first_look(path: str, route: Route) -> float:
-    """Seconds from the first event of a drop to the first look at it."""
+def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> float:
+    """Seconds from the event that opens a drop to the first look at it.
+
+    An event of the second of the last verdict's newest blob is probably late. The look that finds out comes soon, but
+    late enough to settle the question for all such events.
+    """
+    if before is not None and before.newest is not None and at - before.newest < timedelta(seconds=1):
+        return CLOCK_SKEW_SECONDS + 1.0
     return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
 
 

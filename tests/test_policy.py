@@ -32,7 +32,9 @@ from tests.world import ROUTE
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 KEY = DropKey("mnist", "a")
 OPEN = Drop(KEY, DropState.OPEN, "t", NOW)
-SEALED = replace(OPEN, state=DropState.SEALED, generation=1, newest=NOW, fingerprint="old", run="mnist-1", blobs=2)
+SEALED = replace(
+    OPEN, state=DropState.SEALED, generation=1, newest=NOW, looked_at=NOW, fingerprint="old", run="mnist-1", blobs=2
+)
 
 
 def ago(seconds: float) -> datetime:
@@ -123,6 +125,17 @@ def test_deletions_alone_are_nothing_new() -> None:
 def test_what_an_upload_asks_for(drop: Drop | None, path: str, age: float, step: OnUpload) -> None:
     """An upload opens a drop unless it is open or the upload is older than its last verdict."""
     assert policy.on_upload(drop, path, ago(age), ROUTE) is step
+
+
+def test_a_late_event_opens_a_drop_at_most_once() -> None:
+    """An event of the newest blob's own second is late too, once a listing was taken well after that second."""
+    settled = replace(SEALED, looked_at=ago(-5))
+
+    assert policy.on_upload(settled, "1", NOW, ROUTE) is OnUpload.NOTHING
+    assert policy.on_upload(settled, "1", ago(-1), ROUTE) is OnUpload.OPEN
+    assert policy.first_look(SEALED, "1", NOW, ROUTE) == 5
+    assert policy.first_look(SEALED, "1", ago(-1), ROUTE) == 60
+    assert policy.first_look(None, "_SUCCESS", NOW, ROUTE) == 0
 
 
 def test_an_unknown_route_is_rejected_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from shared.adapters.translation import translated
 from shared.config import Workspace
@@ -39,6 +40,13 @@ class Arm:
     def get(self, path: str = "") -> Json:
         """The resource at `path` below the workspace, or the workspace itself."""
         return self._send("GET", self._url(path))
+
+    def find(self, path: str) -> Json | None:
+        """The resource, or None if there is no such one."""
+        try:
+            return self.get(path)
+        except NotFound:
+            return None
 
     def items(self, path: str) -> Iterator[Json]:
         """All items of a collection, page by page."""
@@ -79,7 +87,7 @@ class Arm:
         return f"{self._data_plane}/history/v1.0{self.workspace_id}"
 
     def _url(self, path: str) -> str:
-        return f"{self._manager}{self.workspace_id}/{path}".rstrip("/") + f"?api-version={_API_VERSION}"
+        return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"
 
     def _send(
         self, method: str, url: str, body: Json | None = None, client: PipelineClient[Any, Any] | None = None
@@ -92,13 +100,6 @@ class Arm:
             response.raise_for_status()
         answer: Json = response.json() if response.content else {}
         return answer
-
-    def find(self, path: str) -> Json | None:
-        """The resource, or None if there is no such one."""
-        try:
-            return self.get(path)
-        except NotFound:
-            return None
 
 
 def _client(resource: str, credential: TokenCredential) -> PipelineClient[Any, Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BATCH = 5000  # copies held in memory at a time, and blobs in one answer of a listing
 PATIENCE = 240.0  # seconds for one pending copy; a function on the Consumption plan has 300 in all
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between looks at a pending copy
+_CONNECTIONS = 10  # that the SDK keeps; beyond these it opens one a request, throws it away, and logs a warning
 SOURCE_ETAG = "source_etag"
 
 
@@ -41,7 +42,7 @@ class Copier:
 
     def __init__(self, service: BlobServiceClient, concurrency: int) -> None:
         self._service = service
-        self._concurrency = concurrency
+        self._concurrency = min(concurrency, _CONNECTIONS)
 
     def run(self, copies: Iterable[Copy]) -> Iterator[Blob]:
         """Make the copies, and give each when it is there. Raises what the first failing one raises, then starts none.

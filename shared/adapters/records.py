@@ -43,6 +43,7 @@ def row_drop(row: Mapping[str, Any]) -> Drop:
         bytes=_int(row["bytes"]),
         sealed_at=_time_or_none(row["sealed_at"]),
         newest=_time_or_none(row["newest"]),
+        looked_at=_time_or_none(row["looked_at"]),
         why=row["why"],
         code=row["code"],
     )

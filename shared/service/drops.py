@@ -45,7 +45,8 @@ def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, key: Drop
     if step is OnUpload.REJECT:
         _write(system, stored, _unknown_route(system, stored, key, at))
     elif step is OnUpload.OPEN:
-        open_drop(system, stored, key, policy.first_look(path, system.routes[key.route]))
+        before = stored.value if stored else None
+        open_drop(system, stored, key, policy.first_look(before, path, at, system.routes[key.route]))
     elif step is OnUpload.LOOK and stored:
         send_check(system, stored.value)
     elif step is OnUpload.FINISH and stored:
@@ -96,8 +97,9 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     if route is None:
         _write(system, stored, _unknown_route(system, stored, drop.key, system.clock()))
         return
+    now = system.clock()
     seen = policy.survey(drop.key, _blobs(system, drop.key))
-    verdict = policy.judge_drop(drop, seen, route, system.clock())
+    verdict = policy.judge_drop(drop, seen, route, now)
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -105,11 +107,12 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     elif verdict.verdict is Verdict.FORGET:
         system.drops.delete(drop.key, stored.etag)
     elif verdict.verdict is Verdict.UNCHANGED:
-        system.drops.replace(replace(drop, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored.etag)
+        closed = replace(drop, state=DropState.SEALED, code=verdict.code, why=verdict.why, looked_at=now)
+        system.drops.replace(closed, stored.etag)
     elif verdict.verdict is Verdict.REJECT:
-        _reject(system, stored, seen, verdict.code, verdict.why)
+        _reject(system, Stored(replace(drop, looked_at=now), stored.etag), seen, verdict.code, verdict.why)
     else:
-        _seal(system, stored, seen, verdict, route)
+        _seal(system, Stored(replace(drop, looked_at=now), stored.etag), seen, verdict, route)
 
 
 def _blobs(system: System, key: DropKey) -> Iterator[Blob]:
@@ -199,7 +202,7 @@ def _unknown_route(system: System, stored: Stored[Drop] | None, key: DropKey, at
     why = problem or f"There is no route {key.route!r}. Routes: {', '.join(sorted(system.routes)) or 'none'}."
     before = stored.value if stored else Drop(key, DropState.REJECTED, system.new_token(), system.clock())
     code = "bad_name" if problem else "unknown_route"
-    return replace(before, state=DropState.REJECTED, code=code, why=why, newest=at)
+    return replace(before, state=DropState.REJECTED, code=code, why=why, newest=at, looked_at=at)
 
 
 def _write(system: System, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:
