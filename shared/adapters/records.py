@@ -82,6 +82,10 @@ def row_run(row: Mapping[str, Any]) -> Run:
         last_metrics=json.loads(row["last_metrics"]),
         best_metrics=json.loads(row["best_metrics"]),
         archived_at=_time_or_none(row["archived_at"]),
+        # Rows that are older than these columns don't have them.
+        asked=row.get("asked", ""),
+        retry_of=row.get("retry_of", ""),
+        cancel_asked_at=_time_or_none(row.get("cancel_asked_at", "")),
     )
 
 

@@ -1,0 +1,105 @@
+"""Archive copies: 1,000 small blobs, the same again when all are there, and one blob of 1 GiB. Target: memory flat.
+
+    python -m benchmarks.archive_copy [--json]
+
+The copies are made by the storage service (here Azurite) at the request of a process of its own, whose memory is taken
+before the first copy and at its peak.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from azure.storage.blob import BlobBlock
+
+from local import azurite
+from shared.adapters import storage
+from shared.adapters.blobs import StorageBlobs
+from shared.config import ROOT, Storage
+from shared.ports import Copy, Place
+
+SMALL_COUNT, SMALL_BYTES = 1000, 4096
+LARGE_BYTES = 1 << 30
+BLOCK_BYTES = 32 << 20
+CASES = (("1,000 blobs of 4 KiB", "small"), ("the same again, all there", "small"), ("one blob of 1 GiB", "large"))
+
+
+def main(argv: list[str]) -> None:
+    if argv[:1] == ["--copy"]:
+        print(json.dumps(copy(os.environ["CONNECTION"], argv[1])))
+        return
+    with tempfile.TemporaryDirectory() as home, azurite.start(Path(home)) as account:
+        upload(account.connection_string)
+        results = [{"case": name, **in_own_process(account.connection_string, folder)} for name, folder in CASES]
+    print(json.dumps({"archive_copy": results}) if "--json" in argv else table(results))
+
+
+def upload(connection: str) -> None:
+    clients = storage.clients(Storage(connection_string=connection))
+    blobs, data = StorageBlobs(clients.blob), os.urandom(SMALL_BYTES)
+    names = [f"small/{i // 100}/{i:04}.bin" for i in range(SMALL_COUNT)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: blobs.write("source", name, data, "application/octet-stream"), names))
+    large, block = clients.blob.get_blob_client("source", "large/model.pt"), os.urandom(BLOCK_BYTES)
+    ids = [f"{i:04}" for i in range(LARGE_BYTES // BLOCK_BYTES)]
+    for block_id in ids:
+        large.stage_block(block_id, block)
+    large.commit_block_list([BlobBlock(block_id) for block_id in ids])
+
+
+def in_own_process(connection: str, folder: str) -> dict[str, Any]:
+    argv = [sys.executable, "-m", "benchmarks.archive_copy", "--copy", folder]
+    done = subprocess.run(argv, cwd=ROOT, env={**os.environ, "CONNECTION": connection}, capture_output=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def copy(connection: str, folder: str) -> dict[str, Any]:
+    """Copy the folder and measure."""
+    blobs = StorageBlobs(storage.clients(Storage(connection_string=connection)).blob)
+    blobs.check()
+    before, began = peak_mib(), time.perf_counter()
+    sources = blobs.list(Place("source", f"{folder}/"))
+    copies = (Copy(blob, "source", "output", f"digits/run/{blob.name}") for blob in sources)
+    sizes = [made.size for made in blobs.copy(copies)]
+    seconds = time.perf_counter() - began
+    return {
+        "blobs": len(sizes),
+        "seconds": round(seconds, 3),
+        "blobs_per_second": round(len(sizes) / seconds, 1),
+        "mib_per_second": round(sum(sizes) / 2**20 / seconds, 1),
+        "mib_before": round(before, 1),
+        "mib_peak": round(peak_mib(), 1),
+    }
+
+
+def peak_mib() -> float:
+    """The most memory that this process ever held, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
+        return int(found[1]) / 1024
+    import resource  # not on Windows, where this benchmark has no way to tell
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS gives bytes
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    head = f"{'':28}{'seconds':>9}{'blobs/s':>9}{'MiB/s':>10}{'MiB before':>12}{'MiB peak':>10}"
+    rows = [
+        f"{r['case']:28}{r['seconds']:>9}{r['blobs_per_second']:>9}{r['mib_per_second']:>10}{r['mib_before']:>12}{r['mib_peak']:>10}"
+        for r in results
+    ]
+    return "\n".join([head, *rows])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,101 @@
+"""Events per second through the drop handler, and what each costs besides waiting for storage. Target: own p99 < 50 ms.
+
+    python -m benchmarks.drop_handler [--json]
+
+One drop's events go through decode and note_upload, one after the other, against Table Storage on Azurite. Own work is
+the handler's time less the time inside its calls to storage.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from local import azurite
+from shared import bootstrap, messages
+from shared.config import ROOT, Settings, Storage, Workspace
+from shared.service import drops
+from shared.system import System
+
+EVENTS = 2000
+
+
+class Timed:
+    """A port whose calls are timed. `spent` is the sum, in seconds."""
+
+    def __init__(self, target: Any) -> None:
+        self.target, self.spent = target, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.target, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self.spent += time.perf_counter() - began
+
+        return call
+
+
+def event(number: int) -> bytes:
+    body = {
+        "eventType": "Microsoft.Storage.BlobCreated",
+        "subject": f"/blobServices/default/containers/drops/blobs/mnist/bench/{number:05}.bin",
+        "eventTime": datetime.now(UTC).isoformat(),
+        "data": {"api": "PutBlob", "eTag": "0x1", "contentLength": 1},
+    }
+    return base64.b64encode(json.dumps(body).encode())
+
+
+def handle(system: System, body: bytes) -> None:
+    written = messages.blob_written(messages.decode(body))
+    assert written is not None
+    drops.note_upload(system, written.name, written.at)
+
+
+def measure(connection_string: str) -> dict[str, float]:
+    settings = Settings(
+        Storage(connection_string=connection_string), Workspace("s", "g", "w"), ROOT / "routes.yaml", None
+    )
+    plain = bootstrap.build(settings)
+    table, queues = Timed(plain.drops), Timed(plain.queues)
+    system: System = replace(plain, drops=table, queues=queues)
+    own, wall = [], []
+    for number in range(EVENTS):
+        body, before = event(number), table.spent + queues.spent
+        began = time.perf_counter()
+        handle(system, body)
+        wall.append(time.perf_counter() - began)
+        own.append(wall[-1] - (table.spent + queues.spent - before))
+    return {
+        "events_per_second": round(EVENTS / sum(wall)),
+        "own_p50_ms": round(1000 * statistics.median(own), 3),
+        "own_p99_ms": round(1000 * statistics.quantiles(own, n=100)[98], 3),
+        "with_storage_p50_ms": round(1000 * statistics.median(wall), 2),
+        "with_storage_p99_ms": round(1000 * statistics.quantiles(wall, n=100)[98], 2),
+    }
+
+
+def main(argv: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as home, azurite.start(Path(home)) as storage:
+        result = measure(storage.connection_string)
+    if "--json" in argv:
+        print(json.dumps(result))
+        return
+    print(f"drop handler, {EVENTS} events of one drop, one at a time")
+    for name, value in result.items():
+        print(f"  {name:22} {value}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,91 @@
+"""From the marker's upload to the job at Azure ML, through the whole local cloud. Target: sealed to accepted p95 < 2 s.
+
+    python -m benchmarks.drop_to_submitted [--json]
+
+Each drop is two small files and _SUCCESS, and its job does nothing. Drops come one after the other; the first one pays
+for the import of azure-ai-ml and is shown apart.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+import urllib.request
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from azure.storage.blob import ContainerClient
+
+from local import process
+from local.cloud import Cloud, Options
+
+DROPS = 30
+ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
+TEMPLATE = """
+command: python -c "print('done')"
+environment: azureml:trainyard@latest
+inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}}
+outputs: {models: {type: uri_folder}}
+"""
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as response:
+        return json.load(response)
+
+
+def submitted_run(api: str, drop: str) -> Any:
+    """The run of the drop once its job is at Azure ML, else None."""
+    runs = (run for run in get(f"{api}/runs?limit=5") if run["drop"] == drop)
+    return next((run for run in runs if any(m["state"] != "received" for m in run["history"])), None)
+
+
+def drop_one(cloud: Cloud, container: ContainerClient, number: int) -> tuple[float, float]:
+    """Seconds from the marker's upload, and from the sealing, to the job's acceptance."""
+    name = f"noop/{number:03}"
+    for file in ("1.bin", "2.bin"):
+        container.upload_blob(f"{name}/{file}", file.encode())
+    marked = time.time()
+    container.upload_blob(f"{name}/_SUCCESS", b"")
+    run = process.wait_for(lambda: submitted_run(cloud.api, name), 60, f"the job of {name}")
+    sealed, accepted = (datetime.fromisoformat(moment["at"]).timestamp() for moment in run["history"][:2])
+    return accepted - marked, accepted - sealed
+
+
+def spread(samples: list[float]) -> dict[str, float]:
+    return {"p50_s": round(statistics.median(samples), 2), "p95_s": round(statistics.quantiles(samples, n=20)[18], 2)}
+
+
+def measure(home: Path) -> dict[str, Any]:
+    (home / "routes.yaml").write_text(ROUTES)
+    (home / "noop.yaml").write_text(TEMPLATE)
+    options = Options(routes=home / "routes.yaml", idle_seconds=60)
+    with (
+        Cloud.start(home / "cloud", options) as cloud,
+        ContainerClient.from_connection_string(cloud.connection_string, "drops") as container,
+    ):
+        first, *rest = [drop_one(cloud, container, number) for number in range(DROPS + 1)]
+    return {
+        "first_marker_to_accepted_s": round(first[0], 2),
+        "marker_to_accepted": spread([sample[0] for sample in rest]),
+        "sealed_to_accepted": spread([sample[1] for sample in rest]),
+    }
+
+
+def main(argv: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        result = measure(Path(home))
+    if "--json" in argv:
+        print(json.dumps(result))
+        return
+    print(f"drop to submitted, {DROPS} drops one after the other")
+    for name, value in result.items():
+        print(f"  {name:28} {value}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

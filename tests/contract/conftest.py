@@ -1,0 +1,73 @@
+"""Each port twice: the fake of tests/fakes.py, and the adapter on a real Azurite or a real local Azure ML."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from local import azurite, process
+from shared.adapters import storage
+from shared.adapters.storage import StorageClients
+from shared.config import Settings, Storage
+from tests.contract.wire import LocalAzureML, azureml_config
+
+
+@pytest.fixture(scope="session")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
+    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def clients(account: azurite.Azurite) -> Iterator[StorageClients]:
+    made = storage.clients(Storage(connection_string=account.connection_string))
+    with closing(made.blob), closing(made.queue), closing(made.table):
+        yield made
+
+
+@pytest.fixture
+def tables(clients: StorageClients) -> StorageClients:
+    """The clients of an account without tables."""
+    for table in clients.table.list_tables():
+        clients.table.delete_table(table.name)
+    return clients
+
+
+@pytest.fixture(scope="module")
+def azureml(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAzureML]:
+    """A local Azure ML in the environment of this process, for one module: the SDK keeps one cloud a process."""
+    home = tmp_path_factory.mktemp("azureml")
+    argv = [sys.executable, "-m", "local.azureml", "--config", str(azureml_config(home, account.connection_string))]
+    part = process.start("azureml", argv, log=home / "azureml.log")
+    before = dict(os.environ)
+    os.environ.update(part.info["env"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the SDK's own, when it is imported
+        importlib.import_module("azure.ai.ml")
+    yield LocalAzureML(part, Settings.from_env({**os.environ, "AzureWebJobsStorage": "x"}).workspace)
+    os.environ.clear()
+    os.environ.update(before)
+    part.stop()
+
+
+@pytest.fixture
+def unique() -> Callable[[], str]:
+    """Names that no other test uses, valid for containers and queues."""
+    return lambda: f"t{uuid.uuid4().hex[:16]}"
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+@pytest.fixture
+def at() -> Callable[[float], datetime]:
+    """A time so many seconds after a fixed moment."""
+    return lambda seconds: NOW + timedelta(seconds=seconds)

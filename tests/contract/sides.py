@@ -1,0 +1,131 @@
+"""Azure ML's side of the job tests: what makes jobs run and end, for the fake and for the real one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from local.process import wait_for
+from shared import jobspec
+from shared.adapters.azureml import AzureMLJobs
+from shared.model import FINAL, JobStatus, RunState
+from shared.ports import Jobs
+from tests.fakes import FakeJobs
+
+WAITING = """
+import pathlib, sys, time
+gate = pathlib.Path(sys.argv[1])
+deadline = time.monotonic() + 60
+while not gate.exists() and time.monotonic() < deadline:
+    time.sleep(0.02)
+code = int(gate.read_text() or "9")
+print("the end of the story", file=sys.stderr)
+sys.exit(code)
+"""
+
+
+class Side(Protocol):
+    """Azure ML's side of a test: what makes jobs run and end."""
+
+    @property
+    def jobs(self) -> Jobs: ...
+
+    def job(self, name: str) -> dict[str, Any]: ...
+
+    def run(self, name: str) -> None: ...
+
+    def end(self, name: str, exit_code: int = 0) -> None: ...
+
+    def until(self, name: str, *states: RunState) -> JobStatus: ...
+
+
+def job_of(name: str, command: str) -> dict[str, Any]:
+    return {
+        "$schema": jobspec.SCHEMA,
+        "type": "command",
+        "name": name,
+        "display_name": f"drops/{name}",
+        "command": command,
+        "environment": "azureml:AzureML-local:1",
+        "compute": "azureml:cpu-cluster",
+        "experiment_name": "digits",
+        "limits": {"timeout": 60},
+        "resources": {"instance_count": 1},
+        "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/a/"}, "epochs": 2},
+        "outputs": {"models": {"type": "uri_folder", "path": f"azureml://datastores/workspaceblobstore/paths/{name}/"}},
+        "tags": {"trainyard.drop": name},
+    }
+
+
+@dataclass
+class FakeSide:
+    jobs: FakeJobs
+
+    def job(self, name: str) -> dict[str, Any]:
+        return job_of(name, "train")
+
+    def run(self, name: str) -> None:
+        self.jobs.set(name, "Running")
+
+    def end(self, name: str, exit_code: int = 0) -> None:
+        self.jobs.set(
+            name, "Failed" if exit_code else "Completed", f"exited with status code {exit_code}" if exit_code else ""
+        )
+
+    def until(self, name: str, *states: RunState) -> JobStatus:
+        status = self.jobs.status(name)
+        assert status is not None
+        assert status.state in states
+        return status
+
+
+@dataclass
+class RealSide:
+    jobs: AzureMLJobs
+    folder: Path
+
+    def job(self, name: str) -> dict[str, Any]:
+        script = self.folder / "waiting.py"
+        script.write_text(WAITING)
+        return job_of(name, f"python {script} {self.folder / name}")
+
+    def run(self, name: str) -> None:
+        self.until(name, RunState.RUNNING)
+
+    def end(self, name: str, exit_code: int = 0) -> None:
+        partial = self.folder / f"{name}.partial"
+        partial.write_text(str(exit_code))
+        partial.rename(self.folder / name)
+
+    def until(self, name: str, *states: RunState) -> JobStatus:
+        def reached() -> JobStatus | None:
+            status = self.jobs.status(name)
+            assert status is not None
+            assert status.state in states or status.state not in FINAL, status
+            return status if status.state in states else None
+
+        found: JobStatus = wait_for(reached, 30, f"{name} to be {' or '.join(states)}", every=0.1)
+        return found
+
+
+def snapshot(tmp_path: Path) -> Path:
+    folder = tmp_path / "trainers"
+    for name, text in {
+        "train.py": "import lib.helper; print('helper says', lib.helper.WORD)",
+        "lib/helper.py": "WORD = 'übung'",
+        "__pycache__/x.pyc": "no",
+        ".git/config": "no",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+def environment(tmp_path: Path) -> Path:
+    (tmp_path / "conda.yaml").write_text("dependencies: [python=3.11]\n")
+    file = tmp_path / "environment.yaml"
+    file.write_text(
+        "name: trainyard\nimage: mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04\nconda_file: conda.yaml\n"
+    )
+    return file

@@ -1,0 +1,299 @@
+"""What shared.ports.Jobs promises, of the fake and of MLClient on a real local Azure ML, where jobs are processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.adapters.azureml import AzureMLJobs
+from shared.adapters.blobs import StorageBlobs
+from shared.adapters.storage import StorageClients
+from shared.adapters.tables import TableAssets
+from shared.errors import BadInput, NotFound, Unavailable
+from shared.model import FINAL, JobStatus, RunState
+from shared.ports import Place
+from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
+from tests.contract.wire import LocalAzureML
+from tests.fakes import FakeAssets, FakeJobs
+
+# azure-ai-ml on its own marshmallow and on Python's
+pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def real(azureml: LocalAzureML, tables: StorageClients, tmp_path: Path) -> RealSide:
+    StorageBlobs(tables.blob).write("drops", "a/1", b"data", "text/plain")
+    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table)), tmp_path)
+
+
+@pytest.fixture(params=["fake", "real"])
+def side(request: pytest.FixtureRequest) -> Side:
+    if request.param == "fake":
+        return FakeSide(FakeJobs())
+    real: RealSide = request.getfixturevalue("real")
+    return real
+
+
+def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
+    """A submitted job is queued or running, then completed, and carries the name that it was given."""
+    name = unique()
+    assert side.jobs.status(name) is None
+    sent = side.jobs.submit(side.job(name))
+    assert sent.name == name
+    assert sent.state not in FINAL
+    side.run(name)
+    side.end(name)
+    assert side.until(name, *FINAL) == JobStatus(name, RunState.COMPLETED, "Completed")
+
+
+def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
+    """A second submission, even of another job and after the end, leaves the first as it is and gives its status."""
+    name = unique()
+    side.jobs.submit(side.job(name))
+    side.run(name)
+    other = {**side.job(name), "command": "exit 7", "resources": {"instance_count": 2}}
+    assert side.jobs.submit(other).state is RunState.RUNNING
+    side.end(name)
+    side.until(name, RunState.COMPLETED)
+    assert side.jobs.submit(other).state is RunState.COMPLETED
+
+
+def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
+    """The status of a failed job has Azure ML's account of it, with the exit status."""
+    name = unique()
+    side.jobs.submit(side.job(name))
+    side.run(name)
+    side.end(name, exit_code=3)
+    status = side.until(name, *FINAL)
+    assert status.state is RunState.FAILED
+    assert "exited with status code 3" in status.error
+
+
+def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], str]) -> None:
+    """`submit` raises BadInput in Azure ML's words, and there is no job then."""
+    name = unique()
+    with pytest.raises(BadInput, match="nowhere"):
+        side.jobs.submit({**side.job(name), "compute": "azureml:nowhere"})
+    assert side.jobs.status(name) is None
+
+
+def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callable[[], str]) -> None:
+    """`cancel` of a running job ends it; again, after its end, or of no job, it does nothing."""
+    name, done = unique(), unique()
+    for one in (name, done):
+        side.jobs.submit(side.job(one))
+        side.run(one)
+    side.jobs.cancel(name)
+    side.until(name, RunState.CANCELED)
+    side.jobs.cancel(name)
+    side.jobs.cancel(unique())
+    side.end(done)
+    side.until(done, RunState.COMPLETED)
+    side.jobs.cancel(done)
+    side.until(name, RunState.CANCELED)
+    side.until(done, RunState.COMPLETED)
+
+
+def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique: Callable[[], str]) -> None:
+    """A job is active, on its cluster, from its submission to its end; later ones come first."""
+    first, second = unique(), unique()
+    for name in (first, second):
+        side.jobs.submit(side.job(name))
+    assert [pair for pair in side.jobs.active() if pair[0] in (first, second)] == [
+        (second, "cpu-cluster"),
+        (first, "cpu-cluster"),
+    ]
+    side.run(first)
+    side.end(first)
+    side.until(first, RunState.COMPLETED)
+    assert first not in dict(side.jobs.active())
+    side.end(second)
+
+
+def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
+    """A datastore path, short or long, names container and folder; an unknown datastore raises NotFound naming it."""
+    long = "azureml://subscriptions/S/resourcegroups/R/workspaces/W/datastores/drops/paths/mnist/a/"
+    assert side.jobs.place("azureml://datastores/drops/paths/mnist/a/") == Place("drops", "mnist/a/")
+    assert side.jobs.place("azureml://datastores/drops/paths/mnist/a") == Place("drops", "mnist/a/")
+    assert side.jobs.place(long) == Place("drops", "mnist/a/")
+    assert side.jobs.place("azureml://datastores/drops/paths/") == Place("drops", "")
+    with pytest.raises(NotFound, match="nobody"):
+        side.jobs.place("azureml://datastores/nobody/paths/a/")
+    with pytest.raises(BadInput, match="no path in a datastore"):
+        side.jobs.place("/etc/passwd")
+
+
+def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], str]) -> None:
+    """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
+    good = side.job(unique())
+    assert side.jobs.problems(good) == []
+    assert side.jobs.problems({**good, "code": "..", "environment": "azureml:trainyard@latest"}) == []
+    bad = {**good, "limits": {"timeout": "soon"}}
+    del bad["command"]
+    found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
+    assert found.keys() == {"limits.timeout", "command"}
+    assert "integer" in found["limits.timeout"]
+
+
+def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> None:
+    """The same digest gives the same id, another one another id, and ids begin with azureml:."""
+    folder, file = snapshot(tmp_path), environment(tmp_path)
+    ids = [side.jobs.register_code(str(folder), digest * 32) for digest in ("a1", "a1", "a2")]
+    ids += [side.jobs.register_environment(str(file), digest * 32) for digest in ("a1", "a1", "a2")]
+    assert (ids[0], ids[3]) == (ids[1], ids[4])
+    assert len(set(ids)) == 4
+    assert all(asset.startswith("azureml:") for asset in ids)
+
+
+def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
+    """`check` raises nothing on a live workspace."""
+    side.jobs.check()
+
+
+# --- the real one alone ----------------------------------------------------------------------------------------------
+
+
+def test_a_warm_submission_is_one_request(
+    azureml: LocalAzureML, real: RealSide, unique: Callable[[], str], tmp_path: Path
+) -> None:
+    """Once code and environment are registered, a run costs Azure ML a single request."""
+
+    def submit(name: str) -> None:
+        code = real.jobs.register_code(str(snapshot(tmp_path)), "b" * 64)
+        env = real.jobs.register_environment(str(environment(tmp_path)), "b" * 64)
+        real.jobs.submit({**real.job(name), "command": "python train.py", "code": code, "environment": env})
+
+    submit(unique())
+    before = len(azureml.requests())
+    warm = unique()
+    submit(warm)
+    assert [(r["method"], r["path"].rpartition("/")[2]) for r in azureml.requests()[before:]] == [("PUT", warm)]
+
+
+def test_a_job_runs_in_its_registered_code(
+    real: RealSide, clients: StorageClients, unique: Callable[[], str], tmp_path: Path
+) -> None:
+    """The snapshot's files, without caches and hidden ones, are the job's working directory, and `logs` is its log."""
+    name = unique()
+    code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
+    command = "python train.py && find . -type f | sort"
+    real.jobs.submit({**real.job(name), "command": command, "code": code})
+    assert real.until(name, *FINAL).state is RunState.COMPLETED
+    place = real.jobs.logs(name)
+    blobs = StorageBlobs(clients.blob)
+    (log,) = [b.name for b in blobs.list(Place(place.container, f"{place.prefix}user_logs/"))]
+    lines = list(blobs.lines(place.container, log))
+    assert "helper says übung" in lines
+    assert [line for line in lines if line.startswith("./") and "__pycache__" not in line] == [
+        "./lib/helper.py",
+        "./train.py",
+    ]
+
+
+def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_path: Path) -> None:
+    """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
+    name = unique()
+    real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
+    real.jobs.submit({**real.job(name), "command": "python train.py", "code": f"azureml:trainyard-{'d' * 16}:1"})
+    assert real.until(name, *FINAL).state is RunState.COMPLETED
+
+
+def test_registering_at_the_same_time_does_no_harm(azureml: LocalAzureML, tmp_path: Path) -> None:
+    """Eight processes that don't know of each other get the same id for the same content."""
+    folder, file = snapshot(tmp_path), environment(tmp_path)
+    start = threading.Barrier(8)
+
+    def register(_: int) -> tuple[str, str]:
+        jobs = AzureMLJobs(azureml.workspace, FakeAssets())
+        start.wait()
+        return jobs.register_code(str(folder), "e" * 64), jobs.register_environment(str(file), "e" * 64)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(register, range(8)))) == 1
+
+
+LOCAL_FILES: list[tuple[str, dict[str, Any]]] = [
+    ("code", {"code": "."}),
+    ("code", {"code": "/etc"}),
+    ("code", {"code": "git+https://example.com/x"}),
+    ("inputs.data.path", {"inputs": {"data": {"type": "uri_file", "path": "/etc/passwd"}}}),
+    ("inputs.data.path", {"inputs": {"data": {"type": "uri_file", "path": "file:///etc/passwd"}}}),
+    ("inputs.data.path", {"inputs": {"data": {"path": "./data"}}}),
+    ("environment", {"environment": "file:/etc/passwd"}),
+    ("environment.conda_file", {"environment": {"image": "x", "conda_file": "/etc/passwd"}}),
+    ("environment.build", {"environment": {"build": {"path": "/etc"}}}),
+    ("services.a.b", {"services": {"a": {"b": "FILE:/etc/passwd"}}}),
+]
+
+
+@pytest.mark.parametrize(("path", "change"), LOCAL_FILES)
+def test_no_file_of_this_machine_gets_into_a_job(
+    azureml: LocalAzureML, real: RealSide, path: str, change: dict[str, Any], unique: Callable[[], str]
+) -> None:
+    """A job that names a local file is refused before anything is read or sent."""
+    before = len(azureml.requests())
+    with pytest.raises(BadInput, match=path):
+        real.jobs.submit({**real.job(unique()), **change})
+    assert len(azureml.requests()) == before
+    if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
+        assert [problem.path for problem in real.jobs.problems({**real.job("x"), **change})] == [path]
+
+
+ODD_JOBS: list[tuple[str, dict[str, Any]]] = [
+    ("colour", {"colour": "blue"}),
+    ("inputs", {"inputs": [1]}),
+    ("distribution.type", {"distribution": {"type": "nope"}}),
+    ("outputs.m.type", {"outputs": {"m": {"type": "nope"}}}),
+    ("resources.instance_count", {"resources": {"instance_count": "two"}}),
+    ("", {"type": "nope"}),
+    ("", {"services": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("path", "change"), ODD_JOBS)
+def test_the_schema_finds_faults_without_the_service(
+    azureml: LocalAzureML, real: RealSide, path: str, change: dict[str, Any]
+) -> None:
+    """Whatever the schema makes of a value, `problems` gives its path and some words, and sends no request."""
+    before = len(azureml.requests())
+    problems = real.jobs.problems({**real.job("x"), **change})
+    assert path in [problem.path for problem in problems]
+    assert all(problem.message for problem in problems)
+    assert len(azureml.requests()) == before
+
+
+def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Callable[[], str]) -> None:
+    """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
+    name = unique()
+    with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
+        real.jobs.submit({**real.job(name), "command": "python ${{inputs.nope}}"})
+
+
+def test_a_workspace_that_is_gone_is_unavailable(
+    azureml: LocalAzureML, real: RealSide, unique: Callable[[], str]
+) -> None:
+    """Without an answer every call raises Unavailable within seconds. (The last test: it stops the workspace.)"""
+    job, azureml_stopped = real.job(unique()), azureml.part.stop()
+    assert azureml_stopped == 0
+    calls: list[Callable[[], Any]] = [
+        lambda: real.jobs.submit(job),
+        lambda: real.jobs.status("a"),
+        lambda: real.jobs.cancel("a"),
+        lambda: real.jobs.active(),
+        lambda: real.jobs.place("azureml://datastores/new/paths/a/"),
+        lambda: real.jobs.register_code(".", "f" * 64),
+        lambda: real.jobs.check(),
+    ]
+
+    def kind_of(call: Callable[[], Any]) -> type[BaseException]:
+        with pytest.raises(Unavailable) as caught:
+            call()
+        return caught.type
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        assert set(pool.map(kind_of, calls, timeout=30)) == {Unavailable}

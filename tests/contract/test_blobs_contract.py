@@ -1,0 +1,185 @@
+"""What shared.ports.Blobs promises, of the fake and of Azure Blob Storage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from shared.adapters.blobs import StorageBlobs
+from shared.adapters.storage import StorageClients
+from shared.errors import BadInput, Changed, NotFound
+from shared.model import Blob
+from shared.ports import Blobs, Copy, Place
+from tests.fakes import FakeBlobs
+
+Names = Callable[[], str]
+
+
+@pytest.fixture(params=["fake", "real"])
+def blobs(request: pytest.FixtureRequest) -> Blobs:
+    if request.param == "fake":
+        return FakeBlobs()
+    clients: StorageClients = request.getfixturevalue("clients")
+    return StorageBlobs(clients.blob)
+
+
+def put(blobs: Blobs, container: str, *names: str, data: bytes = b"data") -> list[Blob]:
+    return [blobs.write(container, name, data, "application/octet-stream") for name in names]
+
+
+def test_what_is_written_is_listed_and_read(blobs: Blobs, unique: Names) -> None:
+    """`write` makes the container, and its answer is the blob as a listing then shows it, with its MD5."""
+    container = unique()
+    written = blobs.write(container, "a b/ü#?%25.txt", b"hello", "text/plain")
+    assert (written.size, written.md5) == (5, hashlib.md5(b"hello").hexdigest())
+    assert list(blobs.list(Place(container, ""))) == [written]
+    assert blobs.read(container, "a b/ü#?%25.txt", 5) == b"hello"
+
+
+def test_every_write_has_an_etag_of_its_own(blobs: Blobs, unique: Names) -> None:
+    """Writing the same bytes again gives another etag, without quotes, and one blob."""
+    container = unique()
+    first, second = put(blobs, container, "a", "a")
+    assert first.etag != second.etag
+    assert '"' not in first.etag
+    assert [blob.etag for blob in blobs.list(Place(container, ""))] == [second.etag]
+
+
+def test_a_listing_is_by_name_and_below_its_prefix(blobs: Blobs, unique: Names) -> None:
+    """`list` gives exactly the blobs whose names begin with the prefix, sorted."""
+    container = unique()
+    put(blobs, container, "x/b", "x/a/1", "x/a", "x", "xy/1", "x/é")
+    assert [blob.name for blob in blobs.list(Place(container, "x/"))] == ["x/a", "x/a/1", "x/b", "x/é"]
+    assert [blob.name for blob in blobs.list(Place(container, "nothing/"))] == []
+
+
+def test_a_container_that_is_not_there_is_empty(blobs: Blobs, unique: Names) -> None:
+    """Reads of an unknown container find nothing; only `read` itself says NotFound."""
+    missing = unique()
+    assert list(blobs.list(Place(missing, ""))) == []
+    assert list(blobs.folders(Place(missing, ""))) == []
+    assert list(blobs.lines(missing, "a")) == []
+    assert blobs.tail(missing, "a", 10) == ""
+    with pytest.raises(NotFound):
+        blobs.read(missing, "a", 10)
+
+
+def test_folders_are_names_one_level_down(blobs: Blobs, unique: Names) -> None:
+    """`folders` gives each folder and single blob right under the place once, by its bare name."""
+    container = unique()
+    put(blobs, container, "r/a/1", "r/a/2", "r/a/b/3", "r/a", "r/a-b", "r/c.zip", "other/x")
+    assert sorted(blobs.folders(Place(container, "r/"))) == ["a", "a-b", "c.zip"]
+    assert sorted(blobs.folders(Place(container, ""))) == ["other", "r"]
+
+
+def test_read_refuses_what_is_too_long(blobs: Blobs, unique: Names) -> None:
+    """A blob beyond the limit raises BadInput with both sizes, one at the limit is read, none is NotFound."""
+    container = unique()
+    put(blobs, container, "a", data=b"12345")
+    put(blobs, container, "empty", data=b"")
+    assert blobs.read(container, "a", 5) == b"12345"
+    assert blobs.read(container, "empty", 0) == b""
+    with pytest.raises(BadInput, match=r"5 bytes, the limit is 4"):
+        blobs.read(container, "a", 4)
+    with pytest.raises(NotFound, match=r"nobody"):
+        blobs.read(container, "nobody", 4)
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\n\r\nb", ["a", "", "b"]),
+        (b"10%\r20%\rdone\n", ["10%\r20%\rdone"]),
+        ("ü\u2028🚂\x0b\n数".encode(), ["ü\u2028🚂\x0b", "数"]),
+        (b"\xff\n\xe2\x82", ["\ufffd", "\ufffd"]),
+    ],
+)
+def test_lines_end_at_newlines_only(blobs: Blobs, unique: Names, data: bytes, lines: list[str]) -> None:
+    """Lines end at LF or CR LF, the last one with or without; bytes that are no UTF-8 are replaced."""
+    container = unique()
+    put(blobs, container, "log", data=data)
+    assert list(blobs.lines(container, "log")) == lines
+
+
+def test_tail_is_the_end_of_the_blob(blobs: Blobs, unique: Names) -> None:
+    """`tail` gives the last bytes as text, all of a short blob, and '' for an empty one or none."""
+    container = unique()
+    put(blobs, container, "log", data=b"0123456789")
+    put(blobs, container, "empty", data=b"")
+    assert [blobs.tail(container, "log", n) for n in (3, 10, 100, 0)] == ["789", "0123456789", "0123456789", ""]
+    assert blobs.tail(container, "empty", 10) == blobs.tail(container, "none", 10) == ""
+
+
+def test_read_from_follows_a_growing_blob(blobs: Blobs, unique: Names) -> None:
+    """`read_from` gives what is there from the offset on, up to the limit, and nothing beyond the end."""
+    container = unique()
+    put(blobs, container, "log", data=b"0123456789")
+    put(blobs, container, "empty", data=b"")
+    ranges = [(0, 4), (4, 100), (10, 5), (11, 5), (3, 0)]
+    assert [blobs.read_from(container, "log", *r) for r in ranges] == [b"0123", b"456789", b"", b"", b""]
+    assert blobs.read_from(container, "empty", 0, 5) == blobs.read_from(container, "none", 0, 5) == b""
+    assert blobs.read_from(unique(), "none", 0, 5) == b""
+
+
+def test_a_copy_is_the_source_with_its_etag(blobs: Blobs, unique: Names) -> None:
+    """A copy has the source's bytes and MD5, and its etag as metadata; what `copy` gives is what a listing shows."""
+    source, target = unique(), unique()
+    originals = put(blobs, source, "a/1", "a b/ü#%25", data=b"hello")
+    made = list(blobs.copy(Copy(blob, source, target, f"run/{blob.name}") for blob in originals))
+    assert sorted(made, key=lambda blob: blob.name) == list(blobs.list(Place(target, "")))
+    listed = list(blobs.list(Place(target, "")))
+    assert {blob.metadata["source_etag"] for blob in listed} == {blob.etag for blob in originals}
+    assert {blob.md5 for blob in listed} == {hashlib.md5(b"hello").hexdigest()}
+    assert blobs.read(target, "run/a b/ü#%25", 5) == b"hello"
+
+
+def test_a_copy_that_is_there_is_not_made_again(blobs: Blobs, unique: Names) -> None:
+    """Copying again makes only what is missing or of another etag, and gives all of them."""
+    source, target = unique(), unique()
+    copies = [Copy(blob, source, target, blob.name) for blob in put(blobs, source, "a", "b", "c")]
+    first = {blob.name: blob.etag for blob in blobs.copy(copies[:2])}
+    (changed,) = put(blobs, source, "b", data=b"new")
+    again = {blob.name: blob.etag for blob in blobs.copy([copies[0], replace(copies[1], source=changed), copies[2]])}
+    assert again["a"] == first["a"]
+    assert again["b"] != first["b"]
+    assert blobs.read(target, "b", 9) == b"new"
+    assert set(again) == {"a", "b", "c"}
+
+
+def test_a_copy_of_what_is_gone_or_changed_raises(blobs: Blobs, unique: Names) -> None:
+    """A source that isn't there raises NotFound, one that was written since raises Changed; nothing is copied then."""
+    source, target = unique(), unique()
+    (old,) = put(blobs, source, "a")
+    put(blobs, source, "a", data=b"new")
+    with pytest.raises(Changed):
+        list(blobs.copy([Copy(old, source, target, "a")]))
+    with pytest.raises(NotFound, match=r"nobody"):
+        list(blobs.copy([Copy(replace(old, name="nobody"), source, target, "a")]))
+    with pytest.raises(NotFound):
+        list(blobs.copy([Copy(old, unique(), target, "a")]))
+    assert list(blobs.list(Place(target, ""))) == []
+
+
+def test_copies_are_drawn_as_they_are_made(blobs: Blobs, unique: Names) -> None:
+    """No copy is made before it is asked for, and none of an empty iterator."""
+    source, target = unique(), unique()
+    originals = put(blobs, source, "a")
+
+    def copies() -> Iterator[Copy]:
+        yield from (Copy(blob, source, target, blob.name) for blob in originals)
+
+    pending = blobs.copy(copies())
+    assert list(blobs.list(Place(target, ""))) == []
+    assert [blob.name for blob in pending] == ["a"]
+    assert list(blobs.copy([])) == []
+
+
+def test_check_is_silent_while_the_account_answers(blobs: Blobs) -> None:
+    """`check` raises nothing on a live account."""
+    blobs.check()

@@ -1,0 +1,101 @@
+"""What shared.ports.Clusters promises, of the fake and of a real local Azure ML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from local.process import wait_for
+from shared.adapters.azureml import AzureMLClusters
+from shared.adapters.workspace import connect
+from shared.errors import NotFound
+from shared.model import Cluster
+from shared.ports import Clusters
+from tests.contract.wire import LocalAzureML
+from tests.fakes import FakeClusters
+
+COLD = Cluster("cpu-cluster", 0, 4, 90.0, tier="low_priority", vm_size="Standard_D2s_v5")
+WARM = Cluster("warm", 1, 3, 150.0, nodes=1, tier="dedicated", vm_size="Standard_D2s_v5")
+
+
+@pytest.fixture(params=["fake", "real"])
+def clusters(request: pytest.FixtureRequest) -> Clusters:
+    if request.param == "fake":
+        return FakeClusters([WARM, COLD])
+    azureml: LocalAzureML = request.getfixturevalue("azureml")
+    real = AzureMLClusters(azureml.workspace)
+    set_minimum(azureml, "warm", 1)
+    wait_for(lambda: sorted(real.list(), key=lambda c: c.name) == [COLD, WARM], 20, "the warm cluster's node")
+    return real
+
+
+def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
+    arm = connect(azureml.workspace).arm
+    settings = {**arm.get(f"computes/{name}")["properties"]["properties"]["scaleSettings"], "minNodeCount": count}
+    arm.patch_and_wait(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
+
+
+def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
+    """Every cluster comes with its limits, idle time, tier and nodes."""
+    assert sorted(clusters.list(), key=lambda cluster: cluster.name) == [COLD, WARM]
+
+
+def test_to_zero_changes_the_minimum_alone(clusters: Clusters) -> None:
+    """`to_zero` sets min_nodes to 0 and leaves the rest; again, or at zero already, it does nothing."""
+    clusters.to_zero("warm")
+    clusters.to_zero("warm")
+    clusters.to_zero("cpu-cluster")
+    found = {c.name: replace(c, nodes=0, busy_nodes=0) for c in clusters.list()}  # nodes may leave at once or later
+    assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, nodes=0)}
+
+
+def test_a_cluster_that_is_not_there_is_named(clusters: Clusters) -> None:
+    """`to_zero` of an unknown cluster raises NotFound with its name."""
+    with pytest.raises(NotFound, match="nowhere"):
+        clusters.to_zero("nowhere")
+
+
+def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
+    """Properties of the compute that the app never looks at are the same before and after."""
+    arm = connect(azureml.workspace).arm
+    body: dict[str, Any] = {
+        "location": "local",
+        "tags": {"cost": "research"},
+        "properties": {
+            "computeType": "AmlCompute",
+            "description": "kept",
+            "properties": {
+                "vmSize": "Standard_NC4",
+                "vmPriority": "LowPriority",
+                "remoteLoginPortPublicAccess": "Disabled",
+                "scaleSettings": {"minNodeCount": 1, "maxNodeCount": 2, "nodeIdleTimeBeforeScaleDown": "PT1H30M"},
+            },
+        },
+    }
+    arm.put("computes/special", body)
+    before = known(arm.get("computes/special"))
+    AzureMLClusters(azureml.workspace).to_zero("special")
+    after = known(arm.get("computes/special"))
+    assert before["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 1
+    assert after["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 0
+    assert before == after
+    assert {c.name: c.idle_seconds for c in AzureMLClusters(azureml.workspace).list()}["special"] == 5400.0
+
+
+def known(compute: dict[str, Any]) -> dict[str, Any]:
+    """The compute without what the service itself keeps changing."""
+    inner = compute["properties"]["properties"]
+    for key in (
+        "nodeStateCounts",
+        "currentNodeCount",
+        "targetNodeCount",
+        "allocationState",
+        "allocationStateTransitionTime",
+    ):
+        inner.pop(key, None)
+    for key in ("modifiedOn", "provisioningState"):
+        compute["properties"].pop(key, None)
+    compute.pop("systemData", None)
+    return compute

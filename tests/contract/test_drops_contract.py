@@ -1,0 +1,181 @@
+"""What shared.ports.Drops promises, of the fake and of Azure Table Storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.data.tables import TableServiceClient
+
+from local.azurite import Azurite
+from shared.adapters.storage import StorageClients
+from shared.adapters.tables import TableDrops
+from shared.errors import BadInput, Changed
+from shared.model import Drop, DropKey, DropState
+from shared.ports import Drops
+from tests.contract.wire import Dying
+from tests.fakes import Crash, FakeDrops
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+ODD_NAMES = ["a b", "a#b?c%2F", "a\\b", "x'y\"z", "übung 数据 🚂", "é" * 200, "n" * 1000, "\x01\x7f", "..", ""]
+
+
+@pytest.fixture(params=["fake", "real"])
+def drops(request: pytest.FixtureRequest) -> Drops:
+    if request.param == "fake":
+        return FakeDrops()
+    tables: StorageClients = request.getfixturevalue("tables")
+    return TableDrops(tables.table)
+
+
+def drop(name: str = "one", route: str = "mnist", state: DropState = DropState.OPEN) -> Drop:
+    return Drop(DropKey(route, name), state, token="t", opened_at=NOW)
+
+
+def open_names(drops: Drops) -> set[str]:
+    return {found.key.name for found in drops.open()}
+
+
+def test_a_record_comes_back_as_it_was_written(drops: Drops) -> None:
+    """Every field survives, with its microseconds and numbers beyond 32 bits."""
+    full = replace(
+        drop(state=DropState.SEALED),
+        generation=3,
+        fingerprint="f" * 64,
+        run="mnist-0123",
+        request={"command": "python träin.py 🚂", "inputs": {"epochs": 2}},
+        blobs=10_000,
+        bytes=5 * 2**40,
+        sealed_at=NOW + timedelta(microseconds=1),
+        newest=NOW,
+        why="quiet for 60 s: 'all' said",
+        code="quiet",
+    )
+    stored = drops.insert(full)
+    assert drops.get(full.key) == stored
+    assert stored.value == full
+
+
+def test_a_drop_that_was_never_written_is_none(drops: Drops) -> None:
+    """`get` of an unknown drop is None, before the first write and after."""
+    assert drops.get(DropKey("mnist", "two")) is None
+    drops.insert(drop("one"))
+    assert drops.get(DropKey("mnist", "two")) is None
+
+
+def test_a_second_insert_changes_nothing(drops: Drops) -> None:
+    """`insert` raises Changed if there is a record, and leaves it."""
+    first = drops.insert(drop())
+    with pytest.raises(Changed):
+        drops.insert(replace(drop(), token="other"))
+    assert drops.get(first.value.key) == first
+
+
+def test_replace_needs_the_latest_etag(drops: Drops) -> None:
+    """Of two writers that read the same record the second raises Changed."""
+    first = drops.insert(drop())
+    second = drops.replace(replace(first.value, token="a"), first.etag)
+    with pytest.raises(Changed):
+        drops.replace(replace(first.value, token="b"), first.etag)
+    with pytest.raises(Changed):
+        drops.replace(replace(first.value, state=DropState.SEALED), first.etag)
+    assert drops.get(first.value.key) == second
+    assert open_names(drops) == {"one"}
+
+
+@pytest.mark.parametrize("state", list(DropState))
+def test_replace_of_a_record_that_is_gone_raises_changed(drops: Drops, state: DropState) -> None:
+    """`replace` never makes a record."""
+    first = drops.insert(drop())
+    drops.delete(first.value.key, first.etag)
+    with pytest.raises(Changed):
+        drops.replace(drop(state=state), first.etag)
+    assert drops.get(first.value.key) is None
+    assert open_names(drops) == set()
+
+
+def test_delete_needs_the_latest_etag_and_twice_is_once(drops: Drops) -> None:
+    """`delete` with an old etag raises Changed; of a record that is gone it does nothing."""
+    first = drops.insert(drop())
+    second = drops.replace(replace(first.value, token="a"), first.etag)
+    with pytest.raises(Changed):
+        drops.delete(first.value.key, first.etag)
+    drops.delete(first.value.key, second.etag)
+    drops.delete(first.value.key, second.etag)
+    assert drops.get(first.value.key) is None
+    assert open_names(drops) == set()
+
+
+def test_open_finds_exactly_the_unfinished_drops(drops: Drops) -> None:
+    """A drop is in `open` while it is open or sealing, through any change of state and back."""
+    stored = drops.insert(drop())
+    drops.insert(drop("rejected", state=DropState.REJECTED))
+    for state in (*DropState, *reversed(DropState)):
+        stored = drops.replace(replace(stored.value, state=state), stored.etag)
+        expected = [stored.value] if state in (DropState.OPEN, DropState.SEALING) else []
+        assert list(drops.open()) == expected
+
+
+def test_listed_gives_a_routes_drops_by_name(drops: Drops) -> None:
+    """`listed` sorts by route and name, and a route is not taken for another one that begins like it."""
+    names = [("b", "1"), ("a", "z"), ("a", "B"), ("a", "a-b"), ("a", "a.b"), ("a", "a b"), ("a", "é"), ("a-", "1")]
+    names += [("a", "a"), ("a", "a0"), ("ab", "1"), ("a", "_"), ("a", "~"), ("a", "{"), ("a", "🚂"), ("a", "ｱ")]
+    for route, name in names:
+        drops.insert(drop(name, route, DropState.SEALED))
+    assert [(d.key.route, d.key.name) for d in drops.listed()] == sorted(names)
+    assert [d.key.name for d in drops.listed("a")] == sorted(name for route, name in names if route == "a")
+    assert list(drops.listed("nowhere")) == []
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_any_text_can_be_a_drop(drops: Drops, name: str) -> None:
+    """A drop of any name is stored, found, listed and deleted."""
+    stored = drops.insert(drop(name, route=name))
+    assert drops.get(DropKey(name, name)) == stored
+    assert [d.key for d in drops.listed(name)] == [DropKey(name, name)]
+    drops.delete(stored.value.key, stored.etag)
+    assert list(drops.listed()) == []
+
+
+def test_a_long_request_is_kept_whole(tables: StorageClients) -> None:
+    """A job of 300,000 characters of JSON comes back; a shorter one after it leaves nothing of it behind."""
+    drops = TableDrops(tables.table)
+    first = drops.insert(replace(drop(), request={"command": "🚂x" * 24_000}))
+    assert drops.get(first.value.key) == first
+    second = drops.replace(replace(first.value, request={"command": "x"}), first.etag)
+    assert drops.get(first.value.key) == second
+
+
+def test_a_request_beyond_the_rows_limit_is_refused_in_words(tables: StorageClients) -> None:
+    """What can't be stored raises BadInput naming field and limit, and nothing is written."""
+    drops = TableDrops(tables.table)
+    with pytest.raises(BadInput, match=r"request takes \d+ characters as JSON; the record has room for 320000"):
+        drops.insert(replace(drop(), request={"command": "x" * 400_000}))
+    assert drops.get(drop().key) is None
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_no_crash_parts_a_drop_from_the_open_ones(
+    account: Azurite, tables: StorageClients, at: int, sent: bool
+) -> None:
+    """Wherever a write dies, `open` shows the drop exactly if its record says that it is unfinished."""
+    drops = TableDrops(tables.table)
+    sealed = drops.insert(drop("sealed", state=DropState.SEALED))
+    rejected = drops.insert(drop("rejected", state=DropState.REJECTED))
+    opened = drops.insert(drop("open"))
+    steps: list[Callable[[TableDrops], object]] = [
+        lambda d: d.insert(drop("new")),
+        lambda d: d.replace(replace(sealed.value, state=DropState.OPEN), sealed.etag),
+        lambda d: d.replace(replace(rejected.value, state=DropState.SEALED), rejected.etag),
+        lambda d: d.replace(replace(opened.value, state=DropState.SEALED), opened.etag),
+    ]
+    for step in steps:
+        connection, transport = account.connection_string, Dying(at, sent)
+        with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
+            step(TableDrops(service))
+        unfinished = [d for d in drops.listed() if d.state in (DropState.OPEN, DropState.SEALING)]
+        assert list(drops.open()) == unfinished

@@ -1,0 +1,145 @@
+"""What shared.ports.Events promises, of the fake and of Event Grid's client on a real local topic."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import pytest
+import requests
+
+from local import process
+from local.azurite import Azurite
+from shared.adapters.eventgrid import TopicEvents
+from shared.adapters.storage import StorageClients
+from shared.config import Topic
+from shared.errors import Unavailable
+from shared.ports import Events
+from tests.fakes import FakeEvents
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+KEY = base64.b64encode(b"a key of the topic").decode()
+RESOURCE = "/subscriptions/s/resourceGroups/r/providers/Microsoft.EventGrid/topics/trainyard"
+
+
+class Wire(Protocol):
+    """The port, and what a subscriber got."""
+
+    @property
+    def events(self) -> Events: ...
+
+    def received(self) -> list[dict[str, Any]]: ...
+
+
+@dataclass
+class FakeWire:
+    events: FakeEvents
+
+    def received(self) -> list[dict[str, Any]]:
+        return [
+            {"id": e.event_id, "type": f"Trainyard.{e.kind}", "subject": e.subject, "data": e.data, "time": e.at}
+            for e in self.events.published
+        ]
+
+
+@dataclass
+class RealWire:
+    events: TopicEvents
+    clients: StorageClients
+    queue: str
+    barrier: Callable[[], None]
+
+    def received(self) -> list[dict[str, Any]]:
+        self.barrier()
+        messages = self.clients.queue.get_queue_client(self.queue).receive_messages(max_messages=32)
+        found = [json.loads(base64.b64decode(message.content)) for message in messages]
+        return [{**event, "time": datetime.fromisoformat(event["time"])} for event in found]
+
+
+@pytest.fixture(scope="module")
+def grid(account: Azurite, clients: StorageClients, tmp_path_factory: pytest.TempPathFactory) -> Iterator[process.Part]:
+    """An Event Grid topic with one subscription, into a storage queue."""
+    clients.queue.create_queue("lifecycle")
+    home = tmp_path_factory.mktemp("eventgrid")
+    config = {
+        "certs": str(home / "certs"),
+        "state": str(home / "state"),
+        "storage": {"connection_string": account.connection_string, "access_log": str(account.access_log)},
+        "topics": [{"name": "trainyard", "resource": RESOURCE, "key": KEY}],
+        "subscriptions": [
+            {
+                "name": "lifecycle",
+                "topic": "trainyard",
+                "eventDeliverySchema": "CloudEventSchemaV1_0",
+                "destination": {"endpointType": "StorageQueue", "properties": {"queueName": "lifecycle"}},
+            }
+        ],
+    }
+    (home / "eventgrid.json").write_text(json.dumps(config))
+    argv = [sys.executable, "-m", "local.eventgrid", "--config", str(home / "eventgrid.json")]
+    part = process.start("eventgrid", argv, log=home / "eventgrid.log")
+    part.info["bundle"] = str(home / "certs" / "bundle.pem")
+    yield part
+    part.stop()
+
+
+@pytest.fixture
+def real(grid: process.Part, clients: StorageClients, monkeypatch: pytest.MonkeyPatch) -> Iterator[RealWire]:
+    clients.queue.get_queue_client("lifecycle").clear_messages()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", grid.info["bundle"])
+
+    def barrier() -> None:
+        answer = requests.get(f"{grid.info['url']}/control/barrier?timeout=20", timeout=30)
+        assert answer.status_code == 200
+
+    with closing(TopicEvents(Topic(f"{grid.info['url']}/topics/trainyard/api/events", KEY))) as events:
+        yield RealWire(events, clients, "lifecycle", barrier)
+
+
+@pytest.fixture(params=["fake", "real"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    if request.param == "fake":
+        return FakeWire(FakeEvents())
+    real: RealWire = request.getfixturevalue("real")
+    return real
+
+
+def test_an_event_arrives_as_it_was_published(wire: Wire) -> None:
+    """A subscriber gets kind, subject, data, id and time, whatever text they hold."""
+    data = {"run": "mnist-0", "drop": "mnist/übung 数据 🚂", "nodes": 2}
+    wire.events.publish("RunSubmitted", "runs/mnist-0", data, "mnist-0/submitted", AT)
+    (event,) = wire.received()
+    expected = {"id": "mnist-0/submitted", "type": "Trainyard.RunSubmitted", "subject": "runs/mnist-0", "data": data}
+    assert expected.items() <= event.items()
+    assert event["time"] == AT
+
+
+def test_a_repeated_event_is_known_by_its_id(wire: Wire) -> None:
+    """An event that is published twice, after a crash, has the same id both times."""
+    for _ in range(2):
+        wire.events.publish("DropSealed", "drops/mnist/a", {}, "a/1", AT)
+    assert {event["id"] for event in wire.received()} == {"a/1"}
+
+
+def test_events_are_cloud_events(real: RealWire) -> None:
+    """What leaves the app is CloudEvents 1.0 from the source /trainyard."""
+    real.events.publish("DropSealed", "drops/mnist/a", {}, "a/2", AT)
+    (event,) = real.received()
+    assert event["specversion"] == "1.0"
+    assert event["source"] == "/trainyard"
+
+
+def test_a_topic_that_refuses_or_is_gone_is_unavailable(grid: process.Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong key, or no topic at all, raises Unavailable, naming the event and not the key."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", grid.info["bundle"])
+    for endpoint in (f"{grid.info['url']}/topics/trainyard/api/events", "https://127.0.0.1:9/api/events"):
+        with closing(TopicEvents(Topic(endpoint, "c2VjcmV0"))) as events:
+            with pytest.raises(Unavailable, match="DropSealed of drops/mnist/a") as caught:
+                events.publish("DropSealed", "drops/mnist/a", {}, "a/3", AT)
+            assert "c2VjcmV0" not in str(caught.value)

@@ -1,0 +1,87 @@
+"""What shared.ports.Queues promises, of the fake and of Azure Queue Storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from shared.adapters.queues import StorageQueues
+from shared.adapters.storage import StorageClients
+from shared.errors import BadInput
+from shared.ports import Queues
+from tests.fakes import Clock, FakeQueues
+
+
+@pytest.fixture(params=["fake", "real"])
+def queues(request: pytest.FixtureRequest) -> Queues:
+    if request.param == "fake":
+        return FakeQueues()
+    clients: StorageClients = request.getfixturevalue("clients")
+    return StorageQueues(clients.queue)
+
+
+def test_a_message_is_json_text(queues: Queues, unique: Callable[[], str]) -> None:
+    """What was sent is read back as JSON, not base64, whatever characters it holds; the queue makes itself."""
+    name, message = unique(), {"run": "mnist-0", "drop": "übung/<a&b> 数据 🚂\n\x01"}
+    queues.send(name, message)
+    assert [json.loads(text) for text in queues.peek(name)] == [message]
+
+
+def test_peek_leaves_the_messages(queues: Queues, unique: Callable[[], str]) -> None:
+    """Peeking shows at most `limit` messages (32 at most) and takes none away."""
+    name = unique()
+    for i in range(40):
+        queues.send(name, {"i": i})
+    assert len(queues.peek(name, 3)) == 3
+    assert len(queues.peek(name, 100)) == 32
+    assert queues.counts([name]) == {name: 40}
+
+
+def test_a_delayed_message_is_counted_and_not_yet_seen(queues: Queues, unique: Callable[[], str]) -> None:
+    """A message with a delay is there, but invisible; a delay beyond 7 days is cut, a negative one is none."""
+    name = unique()
+    queues.send(name, {"i": 0}, delay=3600.5)
+    queues.send(name, {"i": 1}, delay=1e9)
+    assert queues.peek(name) == []
+    queues.send(name, {"i": 2}, delay=-5)
+    assert [json.loads(text)["i"] for text in queues.peek(name)] == [2]
+    assert queues.counts([name]) == {name: 3}
+
+
+def test_a_queue_that_is_not_there_is_empty(queues: Queues, unique: Callable[[], str]) -> None:
+    """Counting or peeking at an unknown queue gives nothing, beside others that are there."""
+    name, missing = unique(), unique()
+    queues.send(name, {})
+    assert queues.counts([name, missing]) == {name: 1, missing: 0}
+    assert queues.peek(missing) == []
+
+
+def test_a_message_that_is_too_long_is_refused(clients: StorageClients, unique: Callable[[], str]) -> None:
+    """Beyond the service's 64 KiB the sender gets BadInput, naming the queue."""
+    name = unique()
+    with pytest.raises(BadInput, match=name):
+        StorageQueues(clients.queue).send(name, {"text": "x" * 70_000})
+
+
+def test_a_message_never_expires(clients: StorageClients, unique: Callable[[], str]) -> None:
+    """The service's own limit of 7 days would lose what nobody could handle in a week."""
+    name = unique()
+    StorageQueues(clients.queue).send(name, {})
+    (message,) = clients.queue.get_queue_client(name).peek_messages()
+    assert message.expires_on is not None
+    assert message.expires_on.year > 2100
+
+
+def test_the_fakes_host_takes_only_what_is_visible() -> None:
+    """`take` removes one visible message; one with a delay becomes visible as the clock moves on."""
+    clock = Clock()
+    queues = FakeQueues(clock)
+    queues.send("q", {"i": 0}, delay=10)
+    assert queues.take("q") is None
+    clock.advance(10)
+    taken = queues.take("q")
+    assert taken is not None
+    assert taken.body == {"i": 0}
+    assert queues.take("q") is None

@@ -1,0 +1,74 @@
+"""What shared.ports.SweepLog promises, of the fake and of Azure Table Storage; and the table of registered assets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.adapters.storage import StorageClients
+from shared.adapters.tables import TableAssets, TableSweepLog
+from shared.model import Decision
+from shared.ports import SweepLog
+from tests.fakes import FakeAssets, FakeSweepLog
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+@pytest.fixture(params=["fake", "real"])
+def sweeps(request: pytest.FixtureRequest) -> SweepLog:
+    if request.param == "fake":
+        return FakeSweepLog()
+    tables: StorageClients = request.getfixturevalue("tables")
+    return TableSweepLog(tables.table)
+
+
+@pytest.fixture(params=["fake", "real"])
+def assets(request: pytest.FixtureRequest) -> TableAssets | FakeAssets:
+    if request.param == "fake":
+        return FakeAssets()
+    tables: StorageClients = request.getfixturevalue("tables")
+    return TableAssets(tables.table)
+
+
+def decision(code: str, minutes: float, cluster: str = "cpu-cluster", action: str = "keep") -> Decision:
+    at = NOW + timedelta(minutes=minutes)
+    return Decision(cluster, action, code, f"because {code}", at, at - timedelta(minutes=1) if code == "idle" else None)
+
+
+def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: SweepLog) -> None:
+    """`latest` is None and `history` empty, before the first record and for another cluster."""
+    assert sweeps.latest("cpu-cluster") is None
+    assert sweeps.history("cpu-cluster") == []
+    sweeps.record(decision("busy", 0))
+    assert sweeps.latest("gpu") is None
+
+
+def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: SweepLog) -> None:
+    """Every decision becomes the latest; one with the action and code of the last one isn't added to the history."""
+    decisions = [decision("busy", 0), decision("busy", 5), decision("idle", 10), decision("idle", 15)]
+    for one in decisions:
+        sweeps.record(one)
+    assert sweeps.latest("cpu-cluster") == decisions[-1]
+    assert sweeps.history("cpu-cluster") == [decisions[2], decisions[0]]
+    changed = decision("idle", 20, action="to-zero")
+    sweeps.record(changed)
+    assert sweeps.history("cpu-cluster") == [changed, decisions[2], decisions[0]]
+    assert sweeps.history("cpu-cluster", limit=2) == [changed, decisions[2]]
+
+
+def test_clusters_have_logs_of_their_own(sweeps: SweepLog) -> None:
+    """A decision about one cluster is not in another's log, also when one name begins the other."""
+    sweeps.record(decision("busy", 0, "cpu"))
+    sweeps.record(decision("idle", 0, "cpu-2"))
+    assert [d.code for d in sweeps.history("cpu")] == ["busy"]
+    assert sweeps.latest("cpu-2") == decision("idle", 0, "cpu-2")
+
+
+def test_an_asset_is_found_by_kind_and_digest(assets: TableAssets | FakeAssets) -> None:
+    """`get` gives what `put` wrote last, for this kind and digest only; putting twice is putting once."""
+    assert assets.get("code", "0" * 64) is None
+    assets.put("code", "0" * 64, "azureml:trainyard-0:1")
+    assets.put("code", "0" * 64, "azureml:trainyard-0:1")
+    assert assets.get("code", "0" * 64) == "azureml:trainyard-0:1"
+    assert assets.get("environment", "0" * 64) is None

@@ -1,0 +1,128 @@
+"""Azure ML's jobs and clusters in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shared.errors import BadInput, NotFound, Unavailable
+from shared.model import FINAL, Cluster, JobStatus, Problem, RunState
+from shared.ports import Place
+
+_RAW_STATES = {
+    "Queued": RunState.QUEUED,
+    "Running": RunState.RUNNING,
+    "Completed": RunState.COMPLETED,
+    "Failed": RunState.FAILED,
+    "Canceled": RunState.CANCELED,
+}
+
+
+@dataclass
+class _Job:
+    spec: dict[str, Any]
+    raw: str = "Queued"
+    error: str = ""
+
+
+class FakeJobs:
+    """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+
+    def __init__(self, clusters: Iterable[str] = ("cpu-cluster",), datastores: dict[str, str] | None = None) -> None:
+        self.jobs: dict[str, _Job] = {}
+        self.clusters = set(clusters)
+        self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
+        self.submissions: list[str] = []  # every call of submit, those that found the job there too
+        self.assets: dict[tuple[str, str], str] = {}
+        self.down = False
+
+    def set(self, name: str, raw: str, error: str = "") -> None:
+        """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
+        self.jobs[name].raw, self.jobs[name].error = raw, error
+
+    def submit(self, job: dict[str, Any]) -> JobStatus:
+        self._answer()
+        self.submissions.append(job["name"])
+        if job["name"] not in self.jobs:
+            self._accept(job)
+        return self._status(job["name"])
+
+    def problems(self, job: dict[str, Any]) -> list[Problem]:
+        found = [
+            Problem(key, "Missing data for required field.") for key in ("command", "environment") if not job.get(key)
+        ]
+        timeout = (job.get("limits") or {}).get("timeout", 0)
+        if not isinstance(timeout, int):
+            found.append(Problem("limits.timeout", "Not a valid integer."))
+        return found
+
+    def status(self, name: str) -> JobStatus | None:
+        self._answer()
+        return self._status(name) if name in self.jobs else None
+
+    def cancel(self, name: str) -> None:
+        self._answer()
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in FINAL:
+            self.set(name, "Canceled")
+
+    def active(self) -> list[tuple[str, str]]:
+        self._answer()
+        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in FINAL]
+        return [(name, _cluster_of(job.spec)) for name, job in alive]
+
+    def logs(self, name: str) -> Place:
+        return Place("azureml", f"ExperimentRun/dcid.{name}/")
+
+    def place(self, path: str) -> Place:
+        if not path.startswith("azureml://") or "/paths/" not in path:
+            raise BadInput(f"{path!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/.")
+        datastore, _, folder = path.partition("datastores/")[2].partition("/paths/")
+        if datastore not in self.datastores:
+            raise NotFound(f"The workspace has no datastore {datastore!r}.")
+        return Place(self.datastores[datastore], f"{folder.rstrip('/')}/".lstrip("/"))
+
+    def register_code(self, folder: str, digest: str) -> str:
+        return self.assets.setdefault(("code", digest), f"azureml:trainyard-{digest[:16]}:1")
+
+    def register_environment(self, file: str, digest: str) -> str:
+        return self.assets.setdefault(("environment", digest), f"azureml:trainyard:{digest[:16]}")
+
+    def check(self) -> None:
+        self._answer()
+
+    def _accept(self, job: dict[str, Any]) -> None:
+        if problems := self.problems(job):
+            raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
+        if _cluster_of(job) not in self.clusters:
+            raise BadInput(f"there is no compute {_cluster_of(job)!r}; there are {', '.join(sorted(self.clusters))}")
+        self.jobs[job["name"]] = _Job(json.loads(json.dumps(job)))
+
+    def _status(self, name: str) -> JobStatus:
+        job = self.jobs[name]
+        return JobStatus(name, _RAW_STATES[job.raw], job.raw, job.error)
+
+    def _answer(self) -> None:
+        if self.down:
+            raise Unavailable("Azure ML doesn't answer")
+
+
+def _cluster_of(job: dict[str, Any]) -> str:
+    return str(job.get("compute", "")).removeprefix("azureml:")
+
+
+class FakeClusters:
+    def __init__(self, clusters: Iterable[Cluster] = ()) -> None:
+        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self.zeroed: list[str] = []  # the clusters that were really changed, in order
+
+    def list(self) -> list[Cluster]:
+        return [self.clusters[name] for name in sorted(self.clusters)]
+
+    def to_zero(self, name: str) -> None:
+        if name not in self.clusters:
+            raise NotFound(f"there is no cluster {name!r}")
+        if self.clusters[name].min_nodes:
+            self.clusters[name] = replace(self.clusters[name], min_nodes=0)
+            self.zeroed.append(name)
