@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shared import policy
-from shared.errors import Changed, NotFound
+from shared.errors import BadInput, Changed, NotFound
 from shared.model import Blob, Run, Stored
 from shared.ports import Copy, Place
 from shared.service.announce import announce
@@ -65,8 +65,11 @@ def _sources(system: System, run: Run) -> Iterator[tuple[Place, str]]:
     yield Place(logs.container, f"{logs.prefix}user_logs/"), "logs/"
     yield Place(logs.container, f"{logs.prefix}outputs/"), "outputs/"
     for name, output in (run.request.get("outputs") or {}).items():
-        below = FOLDERS.get(name, f"outputs/{name}")
-        yield system.jobs.place(output["path"]), f"{below}/"
+        try:
+            place = system.jobs.place(str(output.get("path", "")))
+        except BadInput:
+            continue  # a template may send an output to a registered asset, which keeps it
+        yield place, f"{FOLDERS.get(name, f'outputs/{name}')}/"
 
 
 def _metrics(system: System, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
