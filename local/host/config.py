@@ -107,7 +107,7 @@ class HostJson:
     def read(cls, app: Path) -> HostJson:
         """Raises Refused for a missing or broken host.json, naming each bad key and value."""
         path = app / "host.json"
-        values = _json_object(path)
+        values = _overridden(_json_object(path), os.environ)
         if values.get("version") != "2.0":
             raise Refused(f'{path}: version={values.get("version")!r} must be "2.0"')
         extensions = values.get("extensions") or {}
@@ -122,6 +122,20 @@ class HostJson:
             )
         except ValueError as exc:
             raise Refused(f"{path}: {exc}") from exc
+
+
+OVERRIDE = "AzureFunctionsJobHost__"
+
+
+def _overridden(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """host.json with what settings put over it: AzureFunctionsJobHost__extensions__queues__batchSize=1."""
+    for name in sorted(name for name in env if name.startswith(OVERRIDE)):
+        *sections, key = name.removeprefix(OVERRIDE).split("__")
+        place = values
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[key] = int(env[name]) if env[name].isdigit() else env[name]
+    return values
 
 
 def _function_timeout(text: Any) -> float | None:

@@ -19,6 +19,7 @@ from local.host.config import Config, HostJson
 from local.host.functions import Function, QueueTrigger, TimerTrigger
 from local.host.http import HttpFront
 from local.host.invoker import Invoker
+from local.host.origin import only_from_here
 from local.host.outputs import QueueWriter
 from local.host.queues import QueueListener, QueueServices
 from local.host.stop import Stop
@@ -112,12 +113,13 @@ class Host:
 
     def _routes(self, gate: Gate) -> web.Application:
         admin = Admin(self.functions, self._invoker, gate, self._config.host_id)
-        app = web.Application(client_max_size=LARGEST_BODY)
+        guards = [] if self._config.require_keys else [only_from_here]
+        app = web.Application(client_max_size=LARGEST_BODY, middlewares=guards)
         app.router.add_post("/admin/functions/{name}", admin.invoke)
         app.router.add_get("/admin/host/status", admin.status)
         events = EventGridWebhook(self.functions, self._invoker, gate)
         app.router.add_route("*", "/runtime/webhooks/{extension}", events.handle)
-        app.router.add_route("*", "/{path:.*}", HttpFront(self.functions, self._invoker, gate).handle)
+        app.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self.functions, self._invoker, gate).handle)
         return app
 
     def _make_listeners(self) -> None:

@@ -22,6 +22,26 @@ ROUTES = """
 routes:
   mnist: {trainer: mnist, cluster: cpu-cluster, nodes: 2}
   strict: {trainer: mnist, cluster: cpu-cluster, job_file: forbidden}
+  list: {template: list.yaml, cluster: cpu-cluster}
+  patient: {template: patient.yaml, cluster: cpu-cluster, nodes: 2}
+"""
+# The first attempt stays until it is ended; the next one finds what that one wrote, and ends.
+PATIENT = """
+command: >-
+  python -c "import pathlib, sys, time; begun = pathlib.Path(sys.argv[1], 'begun');
+  time.sleep(0 if begun.exists() else begun.write_text('x') * 600)" ${{outputs.models}}
+environment: azureml:trainyard@latest
+inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
+outputs: {models: {type: uri_folder}}
+"""
+LIST = """
+command: >-
+  python -c "import json, pathlib, sys; top = pathlib.Path(sys.argv[1]);
+  names = [p.relative_to(top).as_posix() for p in top.rglob('*') if p.is_file()];
+  pathlib.Path(sys.argv[2], 'names.json').write_text(json.dumps(names))" ${{inputs.data}} ${{outputs.models}}
+environment: azureml:trainyard@latest
+inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
+outputs: {models: {type: uri_folder}}
 """
 PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
 
@@ -82,6 +102,8 @@ class Lab:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("paths")
     (home / "routes.yaml").write_text(ROUTES)
+    (home / "list.yaml").write_text(LIST)
+    (home / "patient.yaml").write_text(PATIENT)
     digits.write(home / "digits")
     with Cloud.start(home / "cloud", Options(routes=home / "routes.yaml", node_start_seconds=0.2)) as cloud:
         yield Lab(cloud, home / "digits")
@@ -91,7 +113,10 @@ def test_an_unknown_route_is_rejected(lab: Lab) -> None:
     """A drop into a folder that is no route says so, with the routes that there are."""
     lab.upload("minst/a", {"1.bin": b"x"})
 
-    assert lab.drop_that_is("minst/a", "rejected")["why"] == "There is no route 'minst'. Routes: mnist, strict."
+    assert (
+        lab.drop_that_is("minst/a", "rejected")["why"]
+        == "There is no route 'minst'. Routes: list, mnist, patient, strict."
+    )
 
 
 def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
@@ -101,7 +126,7 @@ def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
     why = lab.drop_that_is("mnist/bad-job", "rejected")["why"]
 
     assert "job.yaml line 4: limits.timeout: Not a valid integer." in why
-    assert "job.yaml line 6: resources.instance_count: Not a valid integer." in why
+    assert "job.yaml line 6: resources.instance_count: is 'many'; use a whole number" in why
 
 
 def test_a_forbidden_job_file_is_rejected(lab: Lab) -> None:
@@ -142,13 +167,13 @@ def test_lost_events_cost_one_period(lab: Lab) -> None:
 
 def test_a_preempted_node_costs_an_attempt(lab: Lab) -> None:
     """A node is preempted while the job runs; the job goes back to its queue, runs again, and completes."""
-    lab.upload("mnist/preempted", {**lab.digits(), "job.yaml": b"inputs:\n  epochs: 40\n"})
-    name = lab.drop_that_is("mnist/preempted", "sealed")["run"]
+    lab.upload("patient/a", {"1.bin": b"x", "_SUCCESS": b""})
+    name = lab.drop_that_is("patient/a", "sealed")["run"]
     wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
     lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": 0})
-    run = lab.archived("mnist/preempted")
+    run = lab.archived("patient/a")
 
-    assert (run["state"], run["attempts"]) == ("completed", 2)
+    assert (run["state"], run["attempts"]) == ("completed", 2), run["reason"]
     states = [moment["state"] for moment in run["history"]]
     assert states[-4:] == ["running", "queued", "running", "completed"]
     assert "lost its nodes" in run["history"][-3]["why"]
@@ -164,9 +189,14 @@ def test_a_malformed_message_ends_among_the_poison(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", ["größe 名前/daten 1#%41.bin", "x/" * 400 + "deep.bin"])
-def test_unusual_names_arrive_whole(lab: Lab, name: str) -> None:
-    """Unicode, spaces, percent signs and very long paths are listed, sealed and handed to the job as they are."""
-    drop = f"mnist/names-{len(name)}"
+def test_unusual_names_reach_the_job_as_they_are(lab: Lab, name: str) -> None:
+    """Unicode, spaces, percent signs and very long paths are listed, sealed, and files of that very name on the node."""
+    drop = f"list/names-{len(name)}"
     lab.upload(drop, {name: b"x", "_SUCCESS": b""})
+    run = lab.archived(drop)
+    container, _, prefix = run["output"].partition("/")
+    with ContainerClient.from_connection_string(lab.cloud.connection_string, container) as output:
+        seen = json.loads(output.download_blob(f"{prefix}/models/names.json").readall())
 
-    assert lab.drop_that_is(drop, "sealed")["blobs"] == 2
+    assert run["state"] == "completed"
+    assert sorted(seen) == sorted([name, "_SUCCESS"])

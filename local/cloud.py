@@ -1,0 +1,255 @@
+"""The supervisor of the local cloud: starts its parts in order, restarts one that dies, stops them all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from azure.core.exceptions import ResourceExistsError
+from azure.storage.blob import BlobServiceClient
+from azure.storage.queue import QueueServiceClient
+
+from local import azurite, configs, process
+from local.record import REPOSITORY, Lock, Record, read
+
+RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
+FAST_TIMER = "*/5 * * * * *"
+
+
+class AlreadyRunning(RuntimeError):
+    """Another process runs a cloud on this folder; `record` says where, or is None while that one starts or stops."""
+
+    def __init__(self, record: Record | None) -> None:
+        super().__init__(f"A local cloud is running already (process {record.pid})." if record else "It is in use.")
+        self.record = record
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may change about a cloud.
+
+    `python` runs the nodes' processes and has torch. `app_env` goes over the settings of the Functions app.
+    `retry_time_scale` multiplies Event Grid's retry delays.
+    """
+
+    node_start_seconds: float = 1.0
+    idle_seconds: float = 3.0
+    preemption_grace_seconds: float = 5.0
+    retry_time_scale: float = 1.0
+    routes: Path | None = None
+    app: Path = REPOSITORY
+    app_env: Mapping[str, str] = field(default_factory=dict)
+    python: Path = Path(sys.executable)
+    say: Callable[[str], None] = lambda _: None
+
+
+@dataclass
+class _Running:
+    """A started part with what is needed to start it again at the same address."""
+
+    part: process.Part
+    config: dict[str, Any]
+    env: dict[str, str]
+    restarts: int = 0
+
+
+class Cloud:
+    """A running local cloud; made by `start`. As a context manager it stops at the end of the block."""
+
+    def __init__(self, home: Path, options: Options, lock: Lock) -> None:
+        self.home = home
+        self.options = options
+        self._lock = lock
+        self._azurite: azurite.Azurite | None = None
+        self._azurite_restarts = 0
+        self._parts: dict[str, _Running] = {}
+
+    @classmethod
+    def start(cls, home: Path, options: Options | None = None) -> Cloud:
+        """Start everything on the state under `home`, and return when the app answers.
+
+        Raises AlreadyRunning if another process has a cloud there, PartFailed, with the end of its log, if a part
+        does not start. Nothing is left running then.
+        """
+        lock = Lock.take(home)
+        if lock is None:
+            raise AlreadyRunning(read(home))
+        cloud = cls(home, options or Options(), lock)
+        try:
+            cloud._start_all()
+        except BaseException:
+            cloud.stop()
+            raise
+        return cloud
+
+    def __enter__(self) -> Cloud:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def connection_string(self) -> str:
+        return self._storage.connection_string
+
+    @property
+    def api(self) -> str:
+        return f"{self._url('host')}/api"
+
+    @property
+    def azureml(self) -> str:
+        return self._url("azureml")
+
+    @property
+    def eventgrid(self) -> str:
+        return self._url("eventgrid")
+
+    @property
+    def certs(self) -> Path:
+        """The bundle that verifies `azureml` and `eventgrid`."""
+        return self.home / "certs" / "bundle.pem"
+
+    @property
+    def record(self) -> Record:
+        return Record(
+            pid=os.getpid(),
+            api=self.api,
+            connection_string=self.connection_string,
+            blob_url=self._storage.blob_url,
+            azureml=self.azureml,
+            eventgrid=self.eventgrid,
+            certs=str(self.certs),
+            workspace_id=self._parts["azureml"].part.info["workspace_id"],
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            parts={"azurite": self._storage.pid} | {name: r.part.process.pid for name, r in self._parts.items()},
+        )
+
+    def log(self, part: str) -> Path:
+        """The log of a part: eventgrid, azureml or host."""
+        return self.home / "logs" / f"{part}.log"
+
+    def heal(self) -> list[str]:
+        """Restart, at their old addresses, the parts that have died. Returns their names.
+
+        Raises PartFailed for a part that has been restarted RESTARTS times already or no longer starts.
+        """
+        dead = [name for name, running in self._parts.items() if not running.part.alive()]
+        if not self._storage.alive():
+            self._azurite_restarts = _one_more("azurite", self._azurite_restarts, self._storage.error_log)
+            self._storage.restart_if_dead()
+            dead.insert(0, "azurite")
+        for name in dead:
+            self.options.say(f"{name} has ended and is started again")
+            if name != "azurite":
+                self._restart(name)
+        if dead:
+            self.record.write(self.home)
+        return dead
+
+    def stop(self) -> None:
+        """Stop every part, the app first and the storage last, whatever state they are in. Twice is once."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.home / "cloud.json").unlink()
+        while self._parts:
+            _, running = self._parts.popitem()
+            running.part.stop()
+        if self._azurite:
+            self._azurite.stop()
+            self._azurite = None
+        self._lock.release()
+
+    def _start_all(self) -> None:
+        options, say = self.options, self.options.say
+        say("azurite: blobs, queues, tables")
+        self._azurite = azurite.start(self.home / "azurite")
+        make_storage(self.connection_string)
+        say("eventgrid: events of the storage account and the workspace")
+        key = secrets.token_urlsafe(24)
+        storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
+        self._start("eventgrid", configs.eventgrid(self.home, storage, key, options.retry_time_scale), {})
+        say("azureml: the workspace and its cluster")
+        self._start("azureml", self._azureml_config(), {})
+        say("host: the Functions app")
+        self._start("host", configs.host(options.app), self._app_settings(key))
+        self.record.write(self.home)
+
+    def _azureml_config(self) -> dict[str, Any]:
+        options = self.options
+        seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
+        events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
+        return {**configs.azureml(self.home, self.connection_string, options.python, seconds), "events": events}
+
+    def _app_settings(self, topic_key: str) -> dict[str, str]:
+        """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
+        settings = {
+            "AzureWebJobsStorage": self.connection_string,
+            **self._parts["azureml"].part.info["env"],
+            "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/trainyard/api/events",
+            "TRAINYARD_TOPIC_KEY": topic_key,
+            # Nobody pays for polling here, and nobody wants to wait for a retry.
+            "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
+            "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
+            "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_SWEEP_SCHEDULE": FAST_TIMER,
+        }
+        if self.options.routes:
+            settings["TRAINYARD_ROUTES"] = str(self.options.routes)
+        return {**settings, **self.options.app_env}
+
+    def _start(self, name: str, config: dict[str, Any], settings: dict[str, str]) -> None:
+        # The user's own Azure login must not reach the parts: DefaultAzureCredential would prefer it to ours.
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AML_"))}
+        env = {**inherited, **settings}
+        part = self._launch(name, config, env)
+        port = urlsplit(part.info["url"]).port
+        self._parts[name] = _Running(part, {**config, "port": port}, env)
+
+    def _restart(self, name: str) -> None:
+        running = self._parts[name]
+        running.restarts = _one_more(name, running.restarts, running.part.log)
+        running.part.stop()  # it has ended; this closes our end of its pipe
+        running.part = self._launch(name, running.config, running.env)
+
+    def _launch(self, name: str, config: dict[str, Any], env: dict[str, str]) -> process.Part:
+        file = self.home / "configs" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(config, indent=2))
+        argv = [sys.executable, "-m", f"local.{name}", "--config", str(file)]
+        return process.start(name, argv, log=self.log(name), env=env)
+
+    @property
+    def _storage(self) -> azurite.Azurite:
+        assert self._azurite is not None, "the cloud is stopped"
+        return self._azurite
+
+    def _url(self, name: str) -> str:
+        return str(self._parts[name].part.info["url"])
+
+
+def _one_more(name: str, restarts: int, log: Path) -> int:
+    if restarts >= RESTARTS:
+        raise process.PartFailed(f"{name} has ended {restarts + 1} times; end of {log}:\n{process.tail(log)}")
+    return restarts + 1
+
+
+def make_storage(connection_string: str) -> None:
+    """Make the containers and queues that the app and Event Grid use. Those that exist stay as they are."""
+    with (
+        BlobServiceClient.from_connection_string(connection_string) as blobs,
+        QueueServiceClient.from_connection_string(connection_string) as queues,
+    ):
+        for container in configs.CONTAINERS:
+            with contextlib.suppress(ResourceExistsError):
+                blobs.create_container(container)
+        for queue in configs.QUEUES:
+            with contextlib.suppress(ResourceExistsError):
+                queues.create_queue(queue)

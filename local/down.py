@@ -1,0 +1,70 @@
+"""`python3 trainyard.py down`: stop the local cloud; with --purge remove its state too."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from local import record
+from local.process import IS_WINDOWS, wait_for
+
+STOP_SECONDS = 90.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python3 trainyard.py down", description=__doc__)
+    parser.add_argument("--purge", action="store_true", help="also remove the state: blobs, tables, jobs, logs")
+    parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
+    options = parser.parse_args(argv)
+    try:
+        say(stop(options.home))
+        if options.purge:
+            say(purge(options.home))
+    except TimeoutError as exc:
+        say(f"The local cloud is still there: {exc}.")
+        return 1
+    return 0
+
+
+def stop(home: Path) -> str:
+    """Stop the cloud on this folder and wait until it is gone. Raises TimeoutError if it stays."""
+    found = record.read(home)
+    if found:
+        end(found)
+    wait_for(lambda: is_free(home), STOP_SECONDS, "its supervisor to end")
+    return "The local cloud is stopped." if found else "No local cloud is running."
+
+
+def end(found: record.Record) -> None:
+    pids = [found.pid]
+    if IS_WINDOWS:  # SIGTERM there ends the supervisor at once, so its parts need the same
+        pids += found.parts.values()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def purge(home: Path) -> str:
+    """Remove the state of a stopped cloud."""
+    shutil.rmtree(home)
+    return f"Removed {home}."
+
+
+def is_free(home: Path) -> bool:
+    lock = record.Lock.take(home)
+    if lock:
+        lock.release()
+    return lock is not None
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

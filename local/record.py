@@ -1,0 +1,85 @@
+"""cloud.json: where a running cloud can be reached, and who runs it.
+
+The supervisor holds a lock for as long as it lives, and the system takes it back however it dies. So a record without
+a held lock is stale, and a process id in a record with one is certainly the supervisor's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HOME = REPOSITORY / ".trainyard" / "cloud"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A running cloud, as other processes see it. `certs` is the bundle that its HTTPS endpoints verify against."""
+
+    pid: int
+    api: str
+    connection_string: str
+    blob_url: str
+    azureml: str
+    eventgrid: str
+    certs: str
+    workspace_id: str
+    started_at: str
+    parts: dict[str, int] = field(default_factory=dict)
+
+    def write(self, home: Path) -> None:
+        """Write the record whole or not at all: a reader never sees half of it."""
+        scratch = home / "cloud.json.new"
+        scratch.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        scratch.replace(home / "cloud.json")
+
+
+def read(home: Path) -> Record | None:
+    """The cloud that runs on this folder, or None. A stale record counts as none."""
+    lock = Lock.take(home)
+    if lock:
+        lock.release()
+        return None
+    try:
+        return Record(**json.loads((home / "cloud.json").read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None  # it holds the lock and is still starting, or already stopping
+
+
+class Lock:
+    """The right to run a cloud on a folder. Held until `release` (twice is once) or the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def take(cls, home: Path) -> Lock | None:
+        """Take the lock, or return None if another process has it."""
+        home.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(descriptor)
+        except OSError:
+            os.close(descriptor)
+            return None
+        return cls(descriptor)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

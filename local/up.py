@@ -1,0 +1,102 @@
+"""`python3 trainyard.py up`: the local cloud, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from local import cloud, record
+from local.process import PartFailed
+
+CHECK_SECONDS = 0.5
+BANNER = """
+The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
+
+  app         {api}/status
+  storage     {blob_url}
+  azure ml    {azureml}
+  event grid  {eventgrid}
+  logs        {home}/logs
+
+Connection string of the storage account:
+{connection_string}
+
+Drop a folder into it, with {python}:
+
+    import json, pathlib
+    from azure.storage.blob import ContainerClient
+
+    cloud = json.loads(pathlib.Path("{home}/cloud.json").read_text())
+    drops = ContainerClient.from_connection_string(cloud["connection_string"], "drops")
+    for file in pathlib.Path("my-folder").iterdir():
+        drops.upload_blob(f"mnist/my-drop/{{file.name}}", file.read_bytes(), overwrite=True)
+    drops.upload_blob("mnist/my-drop/_SUCCESS", b"", overwrite=True)  # says that the drop is complete
+
+`mnist` is a route of routes.yaml: it names the trainer and its defaults. Then watch it with
+
+    python3 trainyard.py status
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python3 trainyard.py up", description=__doc__)
+    parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
+    home = parser.parse_args(argv).home.resolve()
+    stop_on_sigterm()
+    try:
+        return stay(home)
+    except cloud.AlreadyRunning as exc:
+        say(f"{exc} " + (where(exc.record) if exc.record else f"Another process is starting or stopping it on {home}."))
+    except PartFailed as exc:
+        say(f"The local cloud has stopped: {exc}")
+    except KeyboardInterrupt:
+        say("The local cloud is stopped. Nothing is left running.")
+        return 0
+    return 1
+
+
+def stay(home: Path) -> int:
+    """Start the cloud and look after it. Ends with KeyboardInterrupt or PartFailed, with everything stopped."""
+    began = time.monotonic()
+    with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"))) as running:
+        say(banner(running.record, home, time.monotonic() - began))
+        while True:
+            time.sleep(CHECK_SECONDS)
+            running.heal()
+
+
+def banner(found: record.Record, home: Path, seconds: float) -> str:
+    return BANNER.format(
+        seconds=seconds,
+        home=home.as_posix(),  # a backslash would mean something in the Python lines
+        python=sys.executable,
+        api=found.api,
+        blob_url=found.blob_url,
+        azureml=found.azureml,
+        eventgrid=found.eventgrid,
+        connection_string=found.connection_string,
+    )
+
+
+def where(found: record.Record) -> str:
+    return (
+        f"It is up since {found.started_at}: API {found.api}, storage {found.blob_url}.\n"
+        "Look at it with `python3 trainyard.py status`; stop it with `python3 trainyard.py down`."
+    )
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM end the program as Ctrl-C does: through KeyboardInterrupt, with everything stopped in order."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

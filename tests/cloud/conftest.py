@@ -1,0 +1,27 @@
+"""A local cloud with the smallest app there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+APP = """
+import azure.functions as func
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+
+
+@app.route("ping")
+def ping(req: func.HttpRequest) -> str:
+    return "pong"
+"""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an app with one HTTP function, ping."""
+    folder = tmp_path_factory.mktemp("app")
+    (folder / "function_app.py").write_text(APP)
+    (folder / "host.json").write_text('{"version": "2.0"}')
+    return folder

@@ -1,0 +1,152 @@
+"""The supervisor: parts start in order, are restarted when they die, and are gone at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import BlobClient, ContainerClient
+from azure.storage.queue import QueueClient
+
+from local import cloud, configs, record, up
+from local.process import PartFailed, wait_for
+
+
+@pytest.fixture(scope="module")
+def running(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.Cloud]:
+    with cloud.Cloud.start(tmp_path_factory.mktemp("cloud"), cloud.Options(app=app)) as running:
+        yield running
+
+
+def ping(api: str) -> str:
+    with urllib.request.urlopen(f"{api}/ping", timeout=10) as response:
+        return response.read().decode()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether this process runs. One that ended and was not waited for yet counts as gone."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def upload(connection_string: str, name: str) -> None:
+    with BlobClient.from_connection_string(connection_string, "drops", name) as blob:
+        blob.upload_blob(b"x")
+
+
+def test_an_upload_becomes_a_message(running: cloud.Cloud) -> None:
+    """A blob written to drops is announced in the queue drop-events; one elsewhere is not."""
+    with BlobClient.from_connection_string(running.connection_string, "output", "other") as blob:
+        blob.upload_blob(b"x")
+    upload(running.connection_string, "mnist/a/b")
+    with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
+        wait_for(lambda: queue.peek_messages(), 20, "the event of the upload")
+        assert len(queue.peek_messages(32)) == 1
+
+
+def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: Path) -> None:
+    """The Python lines of up's banner, pasted as they are, upload the files of my-folder and then the marker."""
+    (tmp_path / "my-folder").mkdir()
+    (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
+    shown = up.banner(running.record, running.home, 1.0)
+    lines = "\n".join(line for line in shown.splitlines() if line.startswith("    "))
+    program = textwrap.dedent(lines).replace("python3 trainyard.py status", "")
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    with ContainerClient.from_connection_string(running.connection_string, "drops") as drops:
+        names = list(drops.list_blob_names(name_starts_with="mnist/my-drop/"))
+    assert names == ["mnist/my-drop/_SUCCESS", "mnist/my-drop/a.txt"]
+
+
+def test_every_queue_and_container_is_there(running: cloud.Cloud) -> None:
+    """What the app writes to exists before the app starts."""
+    for name in configs.QUEUES:
+        with QueueClient.from_connection_string(running.connection_string, name) as queue:
+            queue.get_queue_properties()
+
+
+def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:
+    """Another process reads from cloud.json what the supervisor itself knows."""
+    found = record.read(running.home)
+    assert found is not None
+    assert ping(found.api) == "pong"
+    assert (found.connection_string, found.pid) == (running.connection_string, os.getpid())
+    assert set(found.parts) == {"azurite", "eventgrid", "azureml", "host"}
+
+
+def test_a_second_cloud_on_the_folder_is_refused(running: cloud.Cloud) -> None:
+    """Two supervisors never share a folder; the second is told where the first one's cloud is."""
+    with pytest.raises(cloud.AlreadyRunning) as refused:
+        cloud.Cloud.start(running.home)
+    assert refused.value.record is not None
+    assert refused.value.record.api == running.api
+
+
+@pytest.mark.parametrize("part", ["host", "eventgrid", "azureml", "azurite"])
+def test_a_dead_part_comes_back_at_its_address(running: cloud.Cloud, part: str) -> None:
+    """A part that is killed is started again where it was, and the cloud works as before."""
+    before = running.record
+    os.kill(before.parts[part], 9)
+    assert wait_for(running.heal, 30, f"the restart of {part}") == [part]
+    after = record.read(running.home)
+    assert after is not None
+    assert after.parts[part] != before.parts[part]
+    assert (after.api, after.azureml, after.eventgrid) == (before.api, before.azureml, before.eventgrid)
+    assert after.connection_string == before.connection_string
+    assert ping(after.api) == "pong"
+    assert running.heal() == []
+
+
+def test_a_part_that_keeps_dying_ends_the_patience(running: cloud.Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the allowed number of restarts the supervisor gives up, naming the part and its log."""
+    monkeypatch.setattr(cloud, "RESTARTS", 0)
+    os.kill(running.record.parts["host"], 9)
+    with pytest.raises(PartFailed, match="host has ended"):
+        wait_for(running.heal, 30, "the supervisor to give up")
+    monkeypatch.undo()
+    assert running.heal() == ["host"]
+
+
+def test_a_stop_leaves_nothing_and_the_state_survives(app: Path, tmp_path: Path) -> None:
+    """After a stop no process and no cloud.json is left; the next start finds the blobs of the last one."""
+    with cloud.Cloud.start(tmp_path, cloud.Options(app=app)) as first:
+        upload(first.connection_string, "mnist/a/b")
+        os.kill(first.record.parts["azureml"], 9)  # one that died by itself doesn't disturb the stop
+        pids = first.record.parts.values()
+    assert not any(map(is_alive, pids))
+    assert not (tmp_path / "cloud.json").exists()
+    assert record.read(tmp_path) is None
+    with (
+        cloud.Cloud.start(tmp_path, cloud.Options(app=app)) as second,
+        BlobClient.from_connection_string(second.connection_string, "drops", "mnist/a/b") as blob,
+    ):
+        assert blob.download_blob().readall() == b"x"
+
+
+def test_a_part_that_cannot_start_takes_the_others_with_it(app: Path, tmp_path: Path) -> None:
+    """If the app is refused, the error holds the end of its log, and nothing is left running or locked."""
+    (broken := tmp_path / "app").mkdir()
+    (broken / "function_app.py").write_text("raise ValueError('no such app')")
+    (broken / "host.json").write_text('{"version": "2.0"}')
+    with pytest.raises(PartFailed, match="no such app"):
+        cloud.Cloud.start(tmp_path / "home", cloud.Options(app=broken))
+    lock = record.Lock.take(tmp_path / "home")
+    assert lock is not None
+    lock.release()
+
+
+def test_a_stale_record_counts_as_none(tmp_path: Path) -> None:
+    """A cloud.json whose supervisor is gone is not believed, whoever has its process id now."""
+    record.Record(os.getpid(), "http://x/api", "", "", "", "", "", "", "").write(tmp_path)
+    assert json.loads((tmp_path / "cloud.json").read_text())["pid"] == os.getpid()
+    assert record.read(tmp_path) is None

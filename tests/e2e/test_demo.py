@@ -1,0 +1,55 @@
+"""The demo, as a newcomer runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local import record
+
+ROOT = Path(__file__).resolve().parents[2]
+MNIST = ROOT.parent / "shared" / "data" / "mnist"
+
+
+def demo(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "local.demo", "--home", str(home), *argv]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.timeout(300)
+def test_the_digits_become_a_model(tmp_path: Path) -> None:
+    """The default demo ends well: a world of two, 90 % or more, a manifest, a picture, and no node left."""
+    done = demo(tmp_path, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["state"], told["nodes"], told["world_size"]) == ("completed", 2, 2)
+    assert told["test_accuracy"] >= 0.9
+    assert told["cluster"] == {"name": "cpu-cluster", "nodes": 0}
+    assert any(name.endswith("/manifest.json") for name in told["output"])
+    assert any("/models/" in name for name in told["output"])
+    assert Path(told["plot"]).read_bytes().startswith(b"\x89PNG")
+    assert list(told["phases"]) == ["cloud", "upload", "seal", "submit", "allocate", "train", "archive", "to_zero"]
+    assert record.read(tmp_path) is None
+
+
+@pytest.mark.skipif(not MNIST.is_dir(), reason="needs ../shared/data/mnist, which is no part of this repository")
+@pytest.mark.timeout(600)
+def test_mnist_in_two_epochs(tmp_path: Path) -> None:
+    """MNIST's own files, two epochs by a job.yaml in the drop: at least 98.5 % of the test images are right."""
+    done = demo(tmp_path, "--data", str(MNIST), "--epochs", "2", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["test_accuracy"] >= 0.985
+    assert "epoch 2/2" in done.stdout
+    assert "epoch 3" not in done.stdout
+
+
+def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
+    """--data with a folder that lacks the files ends with status 1 and their names, before any cloud starts."""
+    done = demo(tmp_path / "home", "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert "train-images-idx3-ubyte" in done.stdout
+    assert not (tmp_path / "home" / "azurite").exists()

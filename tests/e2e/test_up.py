@@ -1,0 +1,82 @@
+"""`up` and `down`, as separate programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import record
+from local.process import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(*argv: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *argv], cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def are_gone(pids: list[int]) -> bool:
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "cloud"
+
+
+@pytest.fixture
+def up(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """A running `up`, past its banner."""
+    argv = [sys.executable, "-m", "local.up", "--home", str(home)]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: record.read(home) or process.poll() is not None, 60, "the cloud to be up")
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc to see which processes are left")
+def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> None:
+    """up says how to drop data in; Ctrl-C ends it with status 0, and every part is gone; its state is still there."""
+    found = record.read(home)
+    assert found is not None
+    with urllib.request.urlopen(f"{found.api}/health", timeout=30) as response:
+        assert response.status == 200
+    up.send_signal(signal.SIGINT)
+    said, _ = up.communicate(timeout=60)
+    assert up.returncode == 0
+    assert found.connection_string in said
+    assert "upload_blob" in said
+    assert "Nothing is left running" in said
+    assert are_gone([*found.parts.values()])
+    assert (home / "azurite").is_dir()
+
+
+def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], home: Path) -> None:
+    """A second up says where the first one is. down ends that one, --purge leaves no folder, twice is once."""
+    second = command("local.up", "--home", home)
+    found = record.read(home)
+    assert found is not None
+    assert second.returncode == 1
+    assert found.api in second.stdout
+    assert command("local.down", "--home", home, "--purge").returncode == 0
+    assert up.wait(30) == 0
+    assert not home.exists()
+    assert "No local cloud is running" in command("local.down", "--home", home).stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_killed_supervisor_takes_its_parts_with_it(up: subprocess.Popen[str], home: Path) -> None:
+    """If the supervisor is killed, every part ends by itself, and the record it left is not believed."""
+    found = record.read(home)
+    assert found is not None
+    up.kill()
+    wait_for(lambda: are_gone([*found.parts.values()]), 30, "the parts to end")
+    assert (home / "cloud.json").exists()
+    assert record.read(home) is None

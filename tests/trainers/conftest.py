@@ -1,0 +1,39 @@
+"""What the tests of the trainers share."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import digits
+from tests.trainers.launch import TRAINERS
+
+sys.path.insert(0, str(TRAINERS))  # as on a node, where trainers/ is the working directory
+
+
+@pytest.fixture(scope="module")
+def digits_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("digits")
+    digits.write(folder)
+    return folder
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets a test call the trainer in this process: no ranks in the environment, and SIGTERM as it was afterwards.
+
+    One thread: several threads that share too few cores with other processes take ten times as long.
+    """
+    import torch
+
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # keeps the trainer from choosing a number
+    torch.set_num_threads(1)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,66 @@
+"""Start a trainer in this process, in several, or under torchrun, and read back what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAINERS = ROOT / "trainers"
+DEADLINE_SECONDS = 300  # a loaded machine is slow; a hanging test is worse
+
+
+@dataclass
+class Result:
+    """An ended process: exit code and the lines of its standard output and standard error."""
+
+    code: int
+    out: list[str]
+    err: list[str]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment without anything that tells a rank, with one thread each."""
+    ranks = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    return {**{k: v for k, v in os.environ.items() if k not in ranks}, "OMP_NUM_THREADS": "1", **extra}
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def start(args: list[str], env: dict[str, str], cwd: Path = TRAINERS) -> subprocess.Popen[str]:
+    argv = [sys.executable, *args]
+    return subprocess.Popen(argv, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(process: subprocess.Popen[str]) -> Result:
+    try:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    finally:
+        process.kill()
+    return Result(process.returncode, out.splitlines(), err.splitlines())
+
+
+def start_ranks(args: list[str], count: int) -> list[subprocess.Popen[str]]:
+    """Start `count` processes of mnist/train.py with the environment that Azure ML gives them."""
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    return [start(["mnist/train.py", *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
+
+
+def torchrun(args: list[str], processes: int) -> Result:
+    """Run mnist/train.py under torchrun, as a README reader would."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return finish(start([*launcher, "mnist/train.py", *args], environment()))
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

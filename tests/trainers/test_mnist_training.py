@@ -1,0 +1,268 @@
+"""mnist/train.py as a whole: real processes that meet over gloo and learn real digits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mnist import idx, train
+
+from local.process import wait_for
+from tests.trainers import launch as run
+
+MNIST = run.ROOT.parent / "shared" / "data" / "mnist"
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+LINE = re.compile(
+    r"epoch \d+/\d+ step \d+/\d+  Time [\d.]+ \([\d.]+\)  Data [\d.]+ \([\d.]+\)  "
+    r"Loss [\d.]+ \([\d.]+\)  Prec@1 [\d.]+ \([\d.]+\)  Prec@5 [\d.]+ \([\d.]+\)"
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A finished training: the ended processes and what they wrote."""
+
+    results: list[run.Result]
+    folder: Path
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return run.metrics(self.folder)
+
+    def tests(self, name: str) -> list[float]:
+        return [row[name] for row in self.rows if name in row]
+
+
+@pytest.fixture(scope="module")
+def two(digits_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Training:
+    """The default training on the digits, in two processes with the environment of Azure ML."""
+    folder = tmp_path_factory.mktemp("two")
+    args = ["--data", str(digits_folder), "--model-dir", str(folder), "--metrics-dir", str(folder)]
+    return Training([run.finish(process) for process in run.start_ranks(args, 2)], folder)
+
+
+def here(*args: object) -> int:
+    """Train in this process, and return the exit code."""
+    return train.main([str(arg) for arg in args])
+
+
+def test_two_processes_learn_the_digits(two: Training) -> None:
+    """Two gloo processes with default settings reach 97 % on the digits' test set, and exit with 0."""
+    assert [result.code for result in two.results] == [0, 0], two.results
+    assert two.tests("test_accuracy")[-1] >= 0.97
+
+
+def test_rank_0_alone_logs_and_all_say_how_it_ended(two: Training) -> None:
+    """The step lines carry Time, Data, Loss, Prec@1 and Prec@5 with their means; each rank ends with one."""
+    first, second = two.results
+    assert len([line for line in first.out if LINE.fullmatch(line)]) == 30  # 23 steps: 10, 20 and 23, ten times
+    assert first.out[-1].startswith("rank 0: done: test accuracy 9")
+    assert [line.split(",")[0].replace("1", "0", 1) for line in second.out] == [first.out[-1].split(",")[0]]
+
+
+def test_every_row_says_how_it_went(two: Training) -> None:
+    """A row of training has speed, share of waiting, memory and world size; one row an epoch has the test results."""
+    rows = [row for row in two.rows if "train_loss" in row]
+    assert {row["world_size"] for row in rows} == {2}
+    for row in rows:
+        assert 0 <= row["train_accuracy"] <= 1
+        assert 0 <= row["data_wait_share"] <= 1
+        assert row["images_per_second"] > 0
+        assert row["peak_memory_mib"] > 50
+    steps = [(row["step"], row["epoch"]) for row in two.rows if "test_accuracy" in row and "test_loss" in row]
+    assert steps == [(23 * epoch, epoch) for epoch in range(1, 11)]
+
+
+def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: Path) -> None:
+    """model.pt loads with weights_only; fed as model.json says, it has the test accuracy that the training reported."""
+    facts = json.loads((two.folder / "model.json").read_text())
+    net = train.Net()
+    net.load_state_dict(torch.load(two.folder / facts["weights"], weights_only=True))
+    _, test_set = idx.read(digits_folder)
+    with torch.inference_mode():
+        guesses = net(train.normalise(test_set.pixels, **facts["normalisation"])).argmax(1)
+    accuracy = (guesses == test_set.labels).double().mean().item()
+    assert accuracy == facts["test_accuracy"] == pytest.approx(two.tests("test_accuracy")[-1])
+    assert sum(p.numel() for p in net.parameters()) == 105_866
+    assert facts["classes"] == list("0123456789")
+    assert sorted(path.name for path in two.folder.iterdir()) == ["metrics.jsonl", "model.json", "model.pt"]
+
+
+def test_one_process_trains_as_two_do(alone: None, two: Training, digits_folder: Path, tmp_path: Path) -> None:
+    """With equal batch size the number of processes changes rounding alone: the same losses, the same accuracy.
+
+    Rounding grows from step to step, so losses are compared over the first epoch, and the accuracy within four images.
+    """
+    assert here("--data", digits_folder, "--metrics-dir", tmp_path) == 0
+    one = Training([], tmp_path)
+    assert one.tests("train_loss")[:3] == pytest.approx(two.tests("train_loss")[:3], rel=1e-3)
+    assert one.tests("test_loss")[0] == pytest.approx(two.tests("test_loss")[0], rel=1e-3)
+    assert one.tests("test_accuracy")[-1] == pytest.approx(two.tests("test_accuracy")[-1], abs=0.0112)
+
+
+def test_uneven_shares_weigh_every_image_alike(alone: None, digits_folder: Path, tmp_path: Path) -> None:
+    """A last batch of one image, which leaves the second process nothing, gives the same losses as in one process.
+
+    The processes meet by --world-size, --rank and --dist-url alone, and divide the cores of this machine.
+    """
+    size = 359  # 1,437 = 4 * 359 + 1
+    args = ["--data", str(digits_folder), "--epochs", "1", "--batch-size", str(size), "--log-interval", "1"]
+    meet = ["--world-size", "2", "--dist-url", f"tcp://127.0.0.1:{run.free_port()}", "--dist-backend", "gloo"]
+    env = run.environment()
+    del env["OMP_NUM_THREADS"]
+    base = ["mnist/train.py", *args, *meet, "--metrics-dir", str(tmp_path / "two")]
+    results = [run.finish(p) for p in [run.start([*base, "--rank", str(rank)], env) for rank in (0, 1)]]
+    assert [result.code for result in results] == [0, 0], results
+    assert f"processes 2 (gloo), device cpu, threads {max(1, CORES // 2)} each" in results[0].out[0]
+    assert here(*args, "--metrics-dir", tmp_path / "one") == 0
+    one, two = Training([], tmp_path / "one"), Training([], tmp_path / "two")
+    assert len(one.tests("train_loss")) == 5
+    assert one.tests("train_loss") == pytest.approx(two.tests("train_loss"), rel=1e-3)
+    assert one.tests("test_loss") == pytest.approx(two.tests("test_loss"), rel=1e-3)
+
+
+def test_a_seed_fixes_the_result(alone: None, digits_folder: Path, tmp_path: Path) -> None:
+    """The same seed gives the same losses to the last bit, with helpers for the data too; another seed does not."""
+    losses = []
+    for name, seed, workers in (("a", 5, 0), ("b", 5, 1), ("c", 6, 0)):
+        folder = tmp_path / name
+        args = ["--data", digits_folder, "--epochs", 1, "--seed", seed, "--workers", workers, "--metrics-dir", folder]
+        assert here(*args) == 0
+        losses.append(Training([], folder).tests("train_loss"))
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+
+
+@pytest.mark.parametrize("flag", ["--lr=0.01", "--momentum=0", "--weight-decay=0.1", "--batch-size=128", "--epochs=2"])
+def test_every_knob_turns_something(alone: None, digits_folder: Path, tmp_path: Path, flag: str) -> None:
+    """Each setting of the optimisation changes the losses."""
+    for folder, extra in (("plain", []), ("turned", [flag])):
+        base = ["--data", digits_folder, "--epochs", 1, "--log-interval", 23, "--metrics-dir", tmp_path / folder]
+        assert here(*base, *extra) == 0
+    plain, turned = (Training([], tmp_path / folder).tests("test_loss") for folder in ("plain", "turned"))
+    assert plain != turned
+
+
+def test_how_tests_are_batched_changes_nothing(alone: None, digits_folder: Path, tmp_path: Path) -> None:
+    """The test set counts exactly whatever --test-batch-size is, divisor of its size or not."""
+    accuracies = []
+    for size in (7, 1000):
+        base = ["--data", digits_folder, "--epochs", 1, "--metrics-dir", tmp_path / str(size)]
+        assert here(*base, "--test-batch-size", size) == 0
+        accuracies += Training([], tmp_path / str(size)).tests("test_accuracy")
+    assert accuracies[0] == accuracies[1]
+    assert accuracies[0] * 360 == pytest.approx(round(accuracies[0] * 360))
+
+
+@pytest.fixture
+def endless(digits_folder: Path, tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two processes in the middle of a training that never ends."""
+    args = ["--data", str(digits_folder), "--epochs", "1000000", "--metrics-dir", str(tmp_path)]
+    processes = run.start_ranks(args, 2)
+    metrics = tmp_path / "metrics.jsonl"
+    try:
+        wait_for(lambda: metrics.exists() and metrics.stat().st_size, run.DEADLINE_SECONDS, "the first row")
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_sigterm_to_one_process_stops_all(endless: list[subprocess.Popen[str]]) -> None:
+    """SIGTERM to one rank ends every rank at the same step with exit code 143 and a last line that says who got it."""
+    endless[1].send_signal(signal.SIGTERM)
+    results = [run.finish(process) for process in endless]
+    assert [result.code for result in results] == [143, 143], results
+    lines = [result.err[-1] for result in results]
+    assert re.fullmatch(r"rank 0: stopped: rank 1 got SIGTERM; \d+ steps were done", lines[0])
+    assert lines[1] == lines[0].replace("rank 0", "rank 1", 1)
+    assert not any("Traceback" in line for result in results for line in result.err)
+
+
+def test_the_others_end_when_one_is_killed(endless: list[subprocess.Popen[str]]) -> None:
+    """A rank that vanishes does not leave the others waiting: they fail with exit code 1 and one last line."""
+    endless[1].kill()
+    survivor = run.finish(endless[0])
+    assert survivor.code == 1
+    assert survivor.err[-1].startswith("rank 0: failed: ")
+    assert any("Traceback" in line for line in survivor.err)
+
+
+def test_a_loss_that_is_no_number_ends_the_training(
+    alone: None, digits_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A diverged training fails at the next log line, with the traceback and then one line that names the step."""
+    assert here("--data", digits_folder, "--lr", "1e30") == 1
+    err = capsys.readouterr().err.splitlines()
+    assert any("Traceback" in line for line in err)
+    assert err[-1] == "rank 0: failed: ValueError: train_loss is nan at step 10"
+
+
+def test_bad_data_is_one_line(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Data that cannot be used ends with exit code 2 and one line, without a traceback."""
+    assert here("--data", tmp_path / "nowhere") == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err == [f"rank 0: bad data: {tmp_path / 'nowhere'}: expected a folder or an archive, found nothing"]
+
+
+@pytest.mark.parametrize(
+    ("args", "environ", "message"),
+    [
+        (["--epochs", "0"], {}, "must be at least 1, not 0"),
+        (["--world-size", "2", "--rank", "2"], {}, "--rank (RANK) must be 0 to 1 with 2 processes, not 2"),
+        (["--world-size", "2"], {}, "--rank (RANK) must be 0 to 1 with 2 processes, not -1"),
+        ([], {"WORLD_SIZE": "two"}, "WORLD_SIZE must be a number, not 'two'"),
+        ([], {"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_ADDR is not set"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    alone: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    args: list[str],
+    environ: dict[str, str],
+    message: str,
+) -> None:
+    """A wrong argument or variable is named before anything starts, with exit code 2."""
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match="2"):
+        here("--data", "x", *args)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_nccl_needs_a_gpu(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """--dist-backend nccl without a GPU is refused with the other choice."""
+    with pytest.raises(SystemExit, match="2"):
+        here("--data", "x", "--dist-backend", "nccl")
+    assert "--dist-backend nccl needs a GPU, and there is none here; use gloo" in capsys.readouterr().err
+
+
+def test_mnist_in_two_epochs_under_torchrun(tmp_path: Path) -> None:
+    """Two processes under torchrun reach 98.5 % on MNIST's 10,000 test images after 2 epochs."""
+    if not MNIST.is_dir():
+        pytest.skip(f"MNIST's four files are not in {MNIST}")
+    args = ["--data", str(MNIST), "--epochs", "2", "--log-interval", "100", "--metrics-dir", str(tmp_path)]
+    result = run.torchrun(args, 2)
+    assert result.code == 0, result.err
+    assert Training([], tmp_path).tests("test_accuracy")[-1] >= 0.985
+
+
+def test_help_shows_the_launch_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """--help gives a command line for each way to start it."""
+    with pytest.raises(SystemExit, match="0"):
+        here("--help")
+    text = capsys.readouterr().out
+    for words in ("$ python mnist/train.py", "$ torchrun", "az ml job create", "--dist-url"):
+        assert words in text

@@ -1,0 +1,216 @@
+"""Many processes as one: who I am, how we meet, how we stop together, and what my last line says.
+
+A trainer runs the same lines in one process and in many. The process group exists in both cases, over gloo on
+CPUs and over NCCL on GPUs, so that there is no second path to test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import FrameType
+from typing import TextIO
+from urllib.parse import urlsplit
+
+import torch
+import torch.distributed as dist
+from files import DataError
+
+# Exit codes. 143 is what a shell reports for a process ended by SIGTERM (128 + 15).
+DONE, FAILED, BAD_DATA, INTERRUPTED, STOPPED = 0, 1, 2, 130, 143
+
+# How long a process waits for the others, to meet and in every exchange after that. Nodes of a cluster start
+# minutes apart; a peer that is silent for longer than this is taken for dead.
+PATIENCE = timedelta(minutes=30)
+
+
+class Stopped(Exception):
+    """Some process got SIGTERM; every process raises this at the same step."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this process stands among the others. `url` is how they meet: env:// or tcp://HOST:PORT or file://PATH."""
+
+    rank: int
+    world_size: int
+    url: str
+    backend: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --world-size, --rank, --dist-url and --dist-backend. torchrun and Azure ML make all four unnecessary."""
+    group = parser.add_argument_group("distributed", "by default from the environment that torchrun and Azure ML set")
+    group.add_argument("--world-size", type=int, help="number of processes (default: WORLD_SIZE, else 1)")
+    group.add_argument("--rank", type=int, help="number of this process, from 0 (default: RANK, else 0)")
+    group.add_argument("--dist-url", default="env://", help="env://, tcp://HOST:PORT of rank 0, or file://PATH")
+    group.add_argument("--dist-backend", choices=["gloo", "nccl"], help="default: nccl where there is a GPU")
+
+
+def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
+    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they make no sense."""
+    world_size = args.world_size if args.world_size is not None else _number(environ, "WORLD_SIZE", 1)
+    rank = args.rank if args.rank is not None else _number(environ, "RANK", 0 if world_size == 1 else -1)
+    if world_size < 1:
+        raise ValueError(f"--world-size (WORLD_SIZE) must be at least 1, not {world_size}")
+    if not 0 <= rank < world_size:
+        raise ValueError(f"--rank (RANK) must be 0 to {world_size - 1} with {world_size} processes, not {rank}")
+    meet_by_env = args.dist_url.startswith("env://")
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not environ.get(name)]
+    if world_size > 1 and meet_by_env and missing:
+        raise ValueError(f"{missing[0]} is not set; start with torchrun, or give --dist-url tcp://HOST:PORT of rank 0")
+    if args.dist_backend == "nccl" and not torch.cuda.is_available():
+        raise ValueError("--dist-backend nccl needs a GPU, and there is none here; use gloo")
+    return Place(
+        rank, world_size, args.dist_url, args.dist_backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    value = environ.get(name, "")
+    try:
+        return int(value) if value else default
+    except ValueError:
+        raise ValueError(f"{name} must be a number, not {value!r}") from None
+
+
+def _join(place: Place) -> torch.device:
+    """Join the others and give the device of this process. Raises DistError if they stay away for PATIENCE."""
+    if _meeting_host(place) in ("127.0.0.1", "localhost"):
+        _stay_on_loopback()
+    # NCCL cannot move CPU tensors: the stop flag and the host names travel over gloo, and never wait for a GPU.
+    backend = "cpu:gloo,cuda:nccl" if place.backend == "nccl" else place.backend
+    if place.world_size == 1:
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    else:
+        dist.init_process_group(
+            backend, init_method=place.url, rank=place.rank, world_size=place.world_size, timeout=PATIENCE
+        )
+    return _device(place)
+
+
+def _meeting_host(place: Place) -> str | None:
+    return os.environ.get("MASTER_ADDR") if place.url.startswith("env://") else urlsplit(place.url).hostname
+
+
+def _stay_on_loopback() -> None:
+    """All processes are on this machine: keep gloo from looking up the host's name, which fails without a network."""
+    names = {name for _, name in socket.if_nameindex()} if hasattr(socket, "if_nameindex") else set()
+    if loopback := names & {"lo", "lo0"}:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback.pop())
+
+
+def _device(place: Place) -> torch.device:
+    """One GPU per process of this host, or a fair share of its cores.
+
+    PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
+    are cores, and each step takes several times as long. OMP_NUM_THREADS, when set, is left to rule.
+    """
+    hosts: list[str] = [""] * place.world_size
+    dist.all_gather_object(hosts, socket.gethostname())
+    mine = hosts[place.rank]
+    if torch.cuda.is_available():
+        device = torch.device("cuda", hosts[: place.rank].count(mine) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
+        return device
+    if "OMP_NUM_THREADS" not in os.environ:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        torch.set_num_threads(max(1, cores // hosts.count(mine)))
+    return torch.device("cpu")
+
+
+def all_sum(values: torch.Tensor) -> torch.Tensor:
+    """Replace `values` by their sum over all processes, and return them."""
+    dist.all_reduce(values)
+    return values
+
+
+class StopRequest:
+    """SIGTERM, as a wish that all processes follow at the same step.
+
+    Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
+    left at once would leave the others waiting in an exchange that never ends.
+    """
+
+    def __init__(self) -> None:
+        self.received = False
+
+    def listen(self) -> None:
+        """From now on SIGTERM only sets `received`."""
+        signal.signal(signal.SIGTERM, self._note)
+
+    def _note(self, _signum: int, _frame: FrameType | None) -> None:
+        self.received = True
+
+    def check(self, step: int) -> None:
+        """Raise Stopped in every process if any has received SIGTERM. Every process must call this for every step."""
+        # One number per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
+        flag = torch.tensor(dist.get_rank() + 1 if self.received else 0)
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+        if by := int(flag):
+            raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done")
+
+
+Train = Callable[[torch.device, StopRequest], str]
+
+
+def run(train: Train, place: Place) -> int:
+    """Join the others, call `train`, leave, print this process's last line, and return its exit code.
+
+    0 done; 1 failed, with the traceback above the line; 2 the data cannot be used; 143 stopped by SIGTERM; 130 Ctrl-C.
+    The last line of a failure goes to standard error, where Azure ML looks for the reason.
+    """
+    stop = StopRequest()
+    try:
+        result = _together(train, place, stop)
+    except DataError as error:
+        return _last_line(place, BAD_DATA, f"bad data: {error}")
+    except Stopped as reason:
+        return _last_line(place, STOPPED, f"stopped: {reason}")
+    except KeyboardInterrupt:
+        return _last_line(place, INTERRUPTED, "interrupted")
+    except Exception as error:  # noqa: BLE001 (the outermost frame: whatever it was becomes the last line)
+        if stop.received:  # the others stopped first, and an exchange with them failed
+            return _last_line(place, STOPPED, "stopped: got SIGTERM")
+        sys.stdout.flush()
+        traceback.print_exc()
+        return _last_line(place, FAILED, f"failed: {type(error).__name__}: {error}")
+    return _last_line(place, DONE, f"done: {result}")
+
+
+def _together(train: Train, place: Place, stop: StopRequest) -> str:
+    """Train inside the process group, and leave it when nothing of the training is alive.
+
+    The order matters. DistributedDataParallel holds the group; if it is the last to let go, the group's destructor
+    joins gloo's threads while it keeps the interpreter's lock, which such a thread may wait for: the process hangs.
+    Not leaving at all is no way out: the process can then abort (SIGABRT) at its end.
+    """
+    try:
+        device = _join(place)
+        stop.listen()
+        return train(device, stop)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # an error keeps the locals of `train`, and with them the model
+        raise
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _last_line(place: Place, code: int, text: str) -> int:
+    sys.stdout.flush()
+    write_line(f"rank {place.rank}: {' '.join(text.split())}", sys.stderr if code else sys.stdout)
+    return code
+
+
+def write_line(text: str, stream: TextIO) -> None:
+    """Write a line in one piece: `print` sends the line's end on its own, and processes that share a log mix them."""
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -1,0 +1,183 @@
+"""Reading a data set that someone dropped, and writing results that are whole or absent.
+
+A data set comes as a folder or as one archive. What people pack is not to be trusted: an archive is unpacked
+member by member, and only plain files inside the target folder, up to a limit, are ever written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+# What may lie beside an archive in a drop and is not data.
+MARKERS = {"job.yaml", "job.yml", "job.json", "_SUCCESS"}
+MAX_BYTES = 4 * 2**30
+MAX_MEMBERS = 1_000_000
+CHUNK = 2**20
+# What a broken archive makes its reader raise; the last three are names that are both a file and a folder.
+BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError),
+    *(FileExistsError, NotADirectoryError, IsADirectoryError),
+)
+
+
+class DataError(ValueError):
+    """The data set cannot be used. The message names the file, what was expected there and what was found."""
+
+
+@contextmanager
+def opened(data: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
+    """Give a folder with the data set: `data` itself, or a temporary one that its archive is unpacked to.
+
+    An archive is given by its path or is the only file of the folder, markers aside. Each process unpacks for
+    itself. Raises DataError for a path that does not exist and for an archive that is broken or not safe to unpack.
+    """
+    if not data.exists():
+        raise DataError(f"{data}: expected a folder or an archive, found nothing")
+    archive = data if data.is_file() else _only_archive(data)
+    if archive is None:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="dataset-") as folder:
+        unpack(archive, Path(folder), max_bytes)
+        yield Path(folder)
+
+
+def _only_archive(folder: Path) -> Path | None:
+    files = [path for path in folder.iterdir() if path.name not in MARKERS and not path.name.startswith(".")]
+    return files[0] if len(files) == 1 and files[0].is_file() and files[0].name.lower().endswith(ARCHIVES) else None
+
+
+def find(folder: Path, wanted: dict[str, str]) -> dict[str, Path]:
+    """Find the one sub-folder (or `folder` itself) that holds all `wanted` files, and return their paths.
+
+    `wanted` gives each file a name and a regular expression for the whole file name. Where several files of one
+    folder match, the shortest name counts (`x` before `x.gz`). Other files are ignored. Raises DataError when no
+    folder holds all of them, or more than one does.
+    """
+    complete = []
+    nearest: dict[str, Path] = {}
+    for parent, _, names in os.walk(folder):
+        found = {key: min(hits, key=len) for key, expr in wanted.items() if (hits := _matching(names, expr))}
+        paths = {key: Path(parent, name) for key, name in found.items()}
+        if len(paths) == len(wanted):
+            complete.append(paths)
+        nearest = max(nearest, paths, key=len)
+    if len(complete) == 1:
+        return complete[0]
+    if complete:
+        places = ", ".join(sorted(str(next(iter(paths.values())).parent) for paths in complete))
+        raise DataError(f"{folder}: expected one data set, found {len(complete)}: {places}")
+    missing = ", ".join(key for key in wanted if key not in nearest)
+    raise DataError(f"{folder}: expected the files {', '.join(wanted)}, found no {missing}")
+
+
+def _matching(names: Iterable[str], expression: str) -> list[str]:
+    return [name for name in names if re.fullmatch(expression, name)]
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One entry of an archive, whichever kind of archive it is. `kind` is file, folder, or what it is instead."""
+
+    name: str
+    kind: str
+    open: Callable[[], IO[bytes] | None]
+
+
+def unpack(archive: Path, folder: Path, max_bytes: int = MAX_BYTES) -> None:
+    """Unpack a .zip, .tar, .tar.gz or .tgz into `folder`.
+
+    Raises DataError, before anything is written outside `folder` or beyond `max_bytes`, for names that lead out,
+    for links and devices, for passwords, for more than MAX_MEMBERS entries, and for a broken archive.
+    """
+    if not archive.name.lower().endswith(ARCHIVES):
+        raise DataError(
+            f"{archive}: expected a folder or an archive ({', '.join(ARCHIVES)}), found another kind of file"
+        )
+    room = max_bytes
+    try:
+        for count, member in enumerate(_members(archive)):
+            if count >= MAX_MEMBERS:
+                raise DataError(f"{archive}: expected at most {MAX_MEMBERS:,} entries, found more")
+            room -= _extract(archive, member, folder, room)
+            if room < 0:
+                raise DataError(f"{archive}: expected at most {max_bytes:,} bytes of files, found more")
+    except BROKEN as error:
+        raise DataError(f"{archive}: expected a readable archive, found {type(error).__name__}: {error}") from error
+
+
+def _members(archive: Path) -> Iterator[_Member]:
+    if archive.name.lower().endswith(".zip"):
+        with zipfile.ZipFile(archive) as zipped:
+            for info in zipped.infolist():
+                yield _Member(info.filename, _zip_kind(info), partial(zipped.open, info))
+        return
+    with tarfile.open(archive) as tar:
+        for entry in tar:
+            kind = "file" if entry.isfile() else "folder" if entry.isdir() else _tar_kind(entry)
+            yield _Member(entry.name, kind, partial(tar.extractfile, entry))
+
+
+def _tar_kind(entry: tarfile.TarInfo) -> str:
+    return f"a link to {entry.linkname!r}" if entry.issym() or entry.islnk() else "a device"
+
+
+def _zip_kind(info: zipfile.ZipInfo) -> str:
+    if info.is_dir():
+        return "folder"
+    if info.flag_bits & 0x1:
+        return "a file with a password"
+    # A zip made on Unix keeps the file's mode in the upper half; a link's content is its target.
+    return "a link" if stat.S_ISLNK(info.external_attr >> 16) else "file"
+
+
+def _extract(archive: Path, member: _Member, folder: Path, room: int) -> int:
+    """Write one member; return its size in bytes. Stops one chunk after `room` is used up."""
+    target = _inside(archive, member.name, folder)
+    if member.kind == "folder":
+        target.mkdir(parents=True, exist_ok=True)
+        return 0
+    if member.kind != "file":
+        raise DataError(f"{archive}: expected files and folders only, found {member.name!r}, which is {member.kind}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = member.open()
+    assert source is not None  # tarfile gives None for links and folders only
+    size = 0
+    with source, target.open("wb") as out:
+        while size <= room and (chunk := source.read(CHUNK)):
+            size += out.write(chunk)
+    return size
+
+
+def _inside(archive: Path, name: str, folder: Path) -> Path:
+    """The path of a member below `folder`, or DataError if its name leads out of there on any system."""
+    windows = PureWindowsPath(name)
+    if ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute():
+        raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which leads out")
+    return folder / name
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to; it takes the place of `path` when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,90 @@
+"""Reading MNIST's four IDX files (format: the note at the end of http://yann.lecun.com/exdb/mnist/), strictly."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from files import DataError, find
+
+CLASSES = 10
+SIDE = 28  # pixels
+MAX_IMAGES = 1_000_000  # bounds what a compressed file can unfold to
+
+# Mirrors write both `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, compressed or not.
+FILES = {
+    name: name.replace("-idx", "[-.]idx") + r"(\.gz)?"
+    for name in (
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+    )
+}
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images as uint8 (N, 1, 28, 28), 0 is background, and their labels as int64 (N,)."""
+
+    pixels: torch.Tensor
+    labels: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.pixels[index], self.labels[index]
+
+
+def read(folder: Path) -> tuple[Images, Images]:
+    """The training and the test images below `folder`. Raises DataError if a file is missing or broken."""
+    train_images, train_labels, test_images, test_labels = find(folder, FILES).values()
+    return _pair(train_images, train_labels), _pair(test_images, test_labels)
+
+
+def _pair(images: Path, labels: Path) -> Images:
+    pixels, values = _array(images, (SIDE, SIDE)), _array(labels, ())
+    if len(values) != len(pixels):
+        raise DataError(
+            f"{labels}: expected {len(pixels):,} labels, one per image of {images.name}, found {len(values):,}"
+        )
+    if int(values.max()) >= CLASSES:
+        position = int(values.argmax())
+        raise DataError(f"{labels}: expected labels 0 to {CLASSES - 1}, found {int(values[position])} at {position}")
+    return Images(pixels.unsqueeze(1), values.long())
+
+
+def _array(path: Path, item: tuple[int, ...]) -> torch.Tensor:
+    """Read one file: magic number, big-endian sizes (count, then those of an `item`), unsigned bytes, nothing else."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            shape = (_count(path, file.read(8 + 4 * len(item)), item), *item)
+            content = bytearray(file.read(math.prod(shape) + 1))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: expected a whole gzip file, found a broken one: {error}") from error
+    if len(content) != math.prod(shape):
+        found = f"{len(content):,}" if len(content) < math.prod(shape) else "more"
+        sizes = " x ".join(f"{size:,}" for size in shape)
+        raise DataError(f"{path}: expected {math.prod(shape):,} bytes ({sizes}) after the header, found {found}")
+    return torch.frombuffer(content, dtype=torch.uint8).view(shape)
+
+
+def _count(path: Path, header: bytes, item: tuple[int, ...]) -> int:
+    """The number of items that the header announces, once the rest of the header is as it must be."""
+    if len(header) < 8 + 4 * len(item):
+        raise DataError(f"{path}: expected a header of {8 + 4 * len(item)} bytes, found {len(header)}")
+    magic, count, *found = struct.unpack(f">{2 + len(item)}I", header)
+    expected = 0x0801 + len(item)  # 08: unsigned bytes; then the number of dimensions
+    if magic != expected:
+        raise DataError(f"{path}: expected magic number 0x{expected:08x}, found 0x{magic:08x}")
+    if tuple(found) != item:
+        raise DataError(f"{path}: expected images of {SIDE} x {SIDE} pixels, found {' x '.join(map(str, found))}")
+    if not 0 < count <= MAX_IMAGES:
+        raise DataError(f"{path}: expected 1 to {MAX_IMAGES:,} items, found {count:,}")
+    return int(count)

