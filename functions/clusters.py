@@ -1,4 +1,4 @@
-"""Clusters: the sweep that brings idle ones to zero, and what it decided."""
+"""Clusters: the sweep that brings idle ones to zero, what it decided, and the same by hand."""
 
 import os
 
@@ -6,6 +6,7 @@ import azure.functions as func
 
 from functions.http import answer, handled
 from shared.bootstrap import system as the_system
+from shared.requests import ScaleQuery, read_query
 from shared.service import clusters, status
 
 blueprint = func.Blueprint()
@@ -23,3 +24,12 @@ def sweep(timer: func.TimerRequest) -> None:
 def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters with the latest decision about each."""
     return answer(status.clusters(the_system()))
+
+
+@blueprint.route("clusters/{cluster}/scale-to-zero", methods=["POST"])
+@handled
+def scale_to_zero(req: func.HttpRequest) -> func.HttpResponse:
+    """Bring a cluster to zero, unless something needs it. `?force=true` doesn't wait for its idle time."""
+    force = read_query(req.params, ScaleQuery).force
+    decision = clusters.scale_to_zero(the_system(), req.route_params["cluster"], force)
+    return answer({"cluster": decision.cluster, "action": decision.action, "why": decision.why}, 202)

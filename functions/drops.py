@@ -3,10 +3,12 @@
 import azure.functions as func
 
 from shared import messages, system
+from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
 from shared.model import DropKey
 from shared.service import drops
 
+check_routes()
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 

@@ -1,42 +1,95 @@
-"""What all HTTP handlers share: JSON answers, and errors as problem details (RFC 9457)."""
+"""What all HTTP handlers share: who may call, JSON answers, and errors as problem details (RFC 9457)."""
+
+from __future__ import annotations
 
 import functools
+import inspect
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import azure.functions as func
 
-from shared.errors import BadInput, BadSetting, NotFound, TrainyardError, Unavailable
+from functions import access
+from shared.errors import (
+    BadInput,
+    BadSetting,
+    Changed,
+    Conflict,
+    Impossible,
+    NotFound,
+    TrainyardError,
+    Unavailable,
+)
 
-Handler = Callable[[func.HttpRequest], func.HttpResponse]
-STATUS = {BadSetting: 500, NotFound: 404, BadInput: 400, Unavailable: 503}  # the first that fits
+H = TypeVar("H", bound=Callable[..., Any])
+
+STATUS = {  # the first that fits
+    BadSetting: 500,
+    Impossible: 422,
+    NotFound: 404,
+    Conflict: 409,
+    BadInput: 400,
+    Changed: 503,
+    Unavailable: 503,
+}
 
 
-def answer(value: Any, status: int = 200) -> func.HttpResponse:
-    return func.HttpResponse(json.dumps(value), status_code=status, mimetype="application/json")
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
+    body = json.dumps(value, allow_nan=False)
+    return func.HttpResponse(body, status_code=status, headers=dict(headers or {}), mimetype="application/json")
 
 
-def handled(handler: Handler) -> Handler:
-    """Turn the errors that Trainyard raises on purpose into problem details; others stay the host's 500."""
+def handled(handler: H) -> H:
+    """Let only those in who may, and turn the errors that Trainyard raises on purpose into problem details.
+
+    Others stay the host's 500.
+    """
+    return cast("H", _wrapped(handler, access.admit))
+
+
+def handled_for_anyone(handler: H) -> H:
+    """The same without asking who calls."""
+    return cast("H", _wrapped(handler, lambda _: None))
+
+
+def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
+    if inspect.iscoroutinefunction(handler):
+
+        @functools.wraps(handler)
+        async def waiting(req: func.HttpRequest) -> func.HttpResponse:
+            try:
+                admit(req)
+                answered: func.HttpResponse = await handler(req)
+            except (TrainyardError, access.Denied) as exc:
+                return _problem(exc)
+            return answered
+
+        return waiting
 
     @functools.wraps(handler)
     def wrapper(req: func.HttpRequest) -> func.HttpResponse:
         try:
-            return handler(req)
-        except TrainyardError as exc:
+            admit(req)
+            answered: func.HttpResponse = handler(req)
+        except (TrainyardError, access.Denied) as exc:
             return _problem(exc)
+        return answered
 
     return wrapper
 
 
-def _problem(exc: TrainyardError) -> func.HttpResponse:
-    status = next((code for kind, code in STATUS.items() if isinstance(exc, kind)), 500)
+def _problem(exc: TrainyardError | access.Denied) -> func.HttpResponse:
+    if isinstance(exc, access.Denied):
+        status, code = exc.status, "unauthenticated" if exc.status == 401 else "forbidden"
+    else:
+        status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
+        code = exc.code
     body = {
         "type": "about:blank",
-        "title": exc.code.replace("_", " "),
+        "title": code.replace("_", " "),
         "status": status,
         "detail": str(exc),
-        "code": exc.code,
+        "code": code,
     }
     return func.HttpResponse(json.dumps(body), status_code=status, mimetype="application/problem+json")

@@ -8,13 +8,21 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from shared.config import ROOT, Settings
+from shared.config import ROOT, Settings, routes_file
 from shared.routes import load
 
 if TYPE_CHECKING:
     from shared.system import System
 
 TRAINERS = ROOT / "trainers"
+
+
+def check_routes() -> None:
+    """Raise BadSetting for a broken routes file, when the app is indexed.
+
+    The app does not start then, and its messages wait. Without this each would fail five times and be set aside.
+    """
+    load(routes_file(os.environ), TRAINERS)
 
 
 @cache

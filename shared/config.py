@@ -28,6 +28,7 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
 
@@ -66,6 +67,8 @@ class Settings:
         endpoint = env.get("TRAINYARD_TOPIC_ENDPOINT", "")
         if endpoint and not endpoint.startswith("https://"):
             raise BadSetting(f"TRAINYARD_TOPIC_ENDPOINT has value {endpoint!r}. It must begin with https://.")
+        if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
+            raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
         return cls(
             storage=_storage(env),
             workspace=Workspace(
@@ -74,9 +77,13 @@ class Settings:
                 _required(env, "AML_WORKSPACE"),
                 _json_object(env, "AML_CLIENT_KWARGS"),
             ),
-            routes_file=Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml"),
+            routes_file=routes_file(env),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
         )
+
+
+def routes_file(env: Mapping[str, str]) -> Path:
+    return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
 
 
 def _storage(env: Mapping[str, str]) -> Storage:

@@ -3,8 +3,10 @@
     TrainyardError
     |-- BadInput         the caller sent something that can never work; say what, don't try again
     |   |-- BadMessage   a queue message or event that can't be read
-    |   `-- BadSetting   a setting or the routes file
+    |   |-- BadSetting   a setting or the routes file
+    |   `-- Impossible   it can be read, but asks for what isn't there or can't be
     |-- NotFound         a name that isn't there
+    |-- Conflict         it can't be done as things are now; another time it may
     |-- Changed          a row changed between read and write; read again
     `-- Unavailable      a service did not answer or refused for now; the same call may work later
 
@@ -32,8 +34,24 @@ class BadSetting(BadInput):
     code = "bad_setting"
 
 
+class Impossible(BadInput):
+    """`code` says what is wrong: each raise has its own."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class NotFound(TrainyardError):
     code = "not_found"
+
+
+class Conflict(TrainyardError):
+    """`code` says what is in the way: each raise has its own."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Changed(TrainyardError):

@@ -8,6 +8,7 @@ win, inputs, outputs and environment variables are merged by name.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -25,7 +26,7 @@ SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 TRAINERS_ENVIRONMENT = (
     "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
 )
-MERGED = ("inputs", "outputs", "environment_variables", "tags")
+MERGED = ("inputs", "outputs", "environment_variables", "tags", "resources", "limits", "distribution")
 OURS = ("name", "type", "$schema")  # a job file may repeat them, but does not decide them
 
 
@@ -72,11 +73,20 @@ def read_job_file(name: str, data: bytes) -> JobFile:
         raise BrokenJobFile(f"{name} line {line}: no valid YAML: {exc.problem}.") from exc
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         raise BrokenJobFile(f"{name} is no valid YAML: {exc}.") from exc
+    _check_plain(name, content)
     if not isinstance(content, dict) or not isinstance(node, yaml.MappingNode):
         raise BrokenJobFile(
             f"{name} line 1: expected the keys of an Azure ML command job, found {type(content).__name__}."
         )
     return JobFile(name, {str(key): value for key, value in content.items()}, dict(_lines(node)))
+
+
+def _check_plain(name: str, content: Any) -> None:
+    """Raise BrokenJobFile for what YAML can hold and JSON can't: dates, bytes, infinities."""
+    try:
+        json.dumps(content, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise BrokenJobFile(f"{name} holds a value that is neither text nor number: {exc}. Put it in quotes.") from exc
 
 
 def _lines(node: yaml.MappingNode, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -103,14 +113,15 @@ def build(order: JobOrder) -> dict[str, Any]:
     """The job, but for the ids of code and environment. The same order gives the same job."""
     overlay = order.job_file.content if order.job_file else {}
     job = _defaults(order)
-    for key, value in {**order.route.template, **_template_edge(order), **overlay}.items():
+    base = {**order.route.template, **_template_edge(order)}
+    for key, value in {**base, **overlay}.items():
         if key in OURS:
             continue
-        merge = key in MERGED and isinstance(value, dict) and isinstance(order.route.template.get(key, {}), dict)
-        job[key] = {**order.route.template.get(key, {}), **value} if merge else value
+        merge = key in MERGED and isinstance(value, dict) and isinstance(base.get(key, {}), dict)
+        job[key] = {**base.get(key, {}), **value} if merge else value
     job["inputs"] = _inputs(order, job.get("inputs"))
-    job["outputs"] = _outputs(order.run, job.get("outputs"))
-    job["tags"] = {**_mapping(job.get("tags")), **_tags(order)}
+    job["outputs"] = own_outputs(order.run, job.get("outputs"))
+    job["tags"] = {**mapping(job.get("tags")), **_tags(order)}
     return job
 
 
@@ -130,7 +141,7 @@ def _template_edge(order: JobOrder) -> dict[str, Any]:
     return {
         "experiment_name": route.experiment,
         "compute": f"azureml:{route.cluster}",
-        "resources": {**_mapping(route.template.get("resources")), "instance_count": route.nodes},
+        "resources": {**mapping(route.template.get("resources")), "instance_count": route.nodes},
         "limits": {"timeout": int(route.timeout_seconds)},
     }
 
@@ -139,13 +150,13 @@ def _inputs(order: JobOrder, inputs: Any) -> Any:
     """Point the input `data`, and every path that is relative to the drop, at the drop in its datastore."""
     if not isinstance(inputs, dict):
         return inputs
-    given = _mapping(order.job_file.content.get("inputs")) if order.job_file else {}
+    given = mapping(order.job_file.content.get("inputs")) if order.job_file else {}
     placed = dict(inputs)
     if "data" in placed and not (isinstance(given.get("data"), dict) and "path" in given["data"]):
         kind = "uri_file" if order.single_file else "uri_folder"
-        placed["data"] = {**_mapping(placed["data"]), "type": kind, "path": _drop_path(order)}
+        placed["data"] = {**mapping(placed["data"]), "type": kind, "path": _drop_path(order)}
     for name, value in given.items():
-        if isinstance(value, dict) and _is_relative(value.get("path")):
+        if isinstance(value, dict) and is_relative(value.get("path")):
             placed[name] = {**value, "path": _drop_path(order, value["path"])}
     return placed
 
@@ -158,18 +169,18 @@ def _drop_path(order: JobOrder, below: str = "") -> str:
     return f"{root}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
 
 
-def _is_relative(path: Any) -> bool:
+def is_relative(path: Any) -> bool:
     return isinstance(path, str) and ":" not in path and not path.startswith("/")
 
 
-def _outputs(run: str, outputs: Any) -> Any:
+def own_outputs(run: str, outputs: Any) -> Any:
     """Give every named output that has no path of its own a folder of the run's own."""
     if not isinstance(outputs, dict):
         return outputs
-    return {name: {"path": _output_path(run, str(name)), **_mapping(value)} for name, value in outputs.items()}
+    return {name: {"path": output_path(run, str(name)), **mapping(value)} for name, value in outputs.items()}
 
 
-def _output_path(run: str, name: str) -> str:
+def output_path(run: str, name: str) -> str:
     return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}/"
 
 
@@ -181,7 +192,8 @@ def _tags(order: JobOrder) -> dict[str, str]:
     }
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
+    """A copy of the value if it is a mapping, else an empty one."""
     return dict(value) if isinstance(value, dict) else {}
 
 
@@ -193,13 +205,35 @@ def forbidden(job: dict[str, Any], job_file: JobFile, route: Route) -> list[Prob
                 "", f"route {route.name!r} takes no job files. Remove it, and close the drop with {SUCCESS_MARKER}."
             )
         ]
-    return list(_forbidden_values(job, job_file.content, route)) + list(_forbidden_paths(job_file.content))
+    limits = over_limit(job, route.max_nodes, route.timeout_seconds)
+    return [*_forbidden_environment(job_file.content, route), *limits, *unfit(job, job_file.content)]
 
 
-def _forbidden_values(job: dict[str, Any], content: dict[str, Any], route: Route) -> Iterator[Problem]:
+def over_limit(job: dict[str, Any], most_nodes: int, most_seconds: float) -> Iterator[Problem]:
+    """What an administrator bounds, because it is paid for: nodes and seconds."""
+    count, timeout = mapping(job.get("resources")).get("instance_count", 1), mapping(job.get("limits")).get("timeout")
+    if type(count) is not int or not 1 <= count <= most_nodes:
+        yield Problem("resources.instance_count", f"is {count!r}; use a whole number from 1 to {most_nodes}.")
+    if type(timeout) is int and not 1 <= timeout <= most_seconds:
+        yield Problem("limits.timeout", f"is {timeout}; this route allows 1 to {most_seconds:g} seconds.")
+
+
+def _forbidden_environment(content: dict[str, Any], route: Route) -> Iterator[Problem]:
     environments = route.job_file.environments
     if environments is not None and "environment" in content and content["environment"] not in environments:
         yield Problem("environment", f"choose one of {', '.join(environments) or 'none'} on this route.")
+
+
+def unfit(job: dict[str, Any], content: dict[str, Any]) -> Iterator[Problem]:
+    """What nobody may put into a job: files of this machine, outputs elsewhere, names that break a path or a filter.
+
+    `content` is what someone wrote, `job` what was built from it.
+    """
+    yield from _unfit_values(job, content)
+    yield from _unfit_paths(content)
+
+
+def _unfit_values(job: dict[str, Any], content: dict[str, Any]) -> Iterator[Problem]:
     if content.get("type", "command") != "command":
         yield Problem("type", f"is {content['type']!r}; only command jobs are run.")
     if "code" in content and not str(content["code"]).startswith("azureml:"):
@@ -209,12 +243,12 @@ def _forbidden_values(job: dict[str, Any], content: dict[str, Any], route: Route
             yield Problem(key, f"is {name[:80]!r}; use letters, digits, dashes and underscores.")
 
 
-def _forbidden_paths(content: dict[str, Any]) -> Iterator[Problem]:
-    for name, value in _mapping(content.get("inputs")).items():
+def _unfit_paths(content: dict[str, Any]) -> Iterator[Problem]:
+    for name, value in mapping(content.get("inputs")).items():
         path = value.get("path") if isinstance(value, dict) else None
         if isinstance(path, str) and (problem := _path_fault(path)):
             yield Problem(f"inputs.{name}.path", problem)
-    for name, value in _mapping(content.get("outputs")).items():
+    for name, value in mapping(content.get("outputs")).items():
         if isinstance(value, dict) and "path" in value:
             yield Problem(f"outputs.{name}.path", "can't be chosen; every run has a folder of its own. Leave it out.")
         if not NAME.fullmatch(str(name)):
@@ -225,12 +259,12 @@ def _path_fault(path: str) -> str | None:
     if path.startswith(("/", "file:")):
         return f"{path!r} is on your machine; use a path inside the drop, or azureml:..."
     below = path.removeprefix("./").strip("/")
-    return path_problem(below) if _is_relative(path) and below else None
+    return path_problem(below) if is_relative(path) and below else None
 
 
 def nodes(job: dict[str, Any]) -> int:
     """How many nodes the job takes."""
-    count = _mapping(job.get("resources")).get("instance_count", 1)
+    count = mapping(job.get("resources")).get("instance_count", 1)
     return count if isinstance(count, int) else 1
 
 
@@ -243,7 +277,7 @@ def resolve(job: dict[str, Any], code: str | None, environment: str | None, code
     resolved = dict(job)
     if code is not None and not str(job.get("code", "")).startswith("azureml:"):
         resolved["code"] = code
-        resolved["tags"] = {**_mapping(job.get("tags")), "trainyard.code": code_digest}
+        resolved["tags"] = {**mapping(job.get("tags")), "trainyard.code": code_digest}
     if environment is not None and uses_own_environment(job):
         resolved["environment"] = environment
     return resolved

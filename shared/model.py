@@ -20,8 +20,8 @@ The three states on the right are final: nothing leaves them.
 Archiving is no state: a final run has `archived_at` once its manifest is written.
 
 Who writes which field of a run (one writer each): intake writes what the run is, `submit` writes job, code and
-environment, `follow` writes state, history, attempts and reason, `archive` writes output, metrics and archived_at.
-The first two also write their own step into state and history, under the row's etag.
+environment, `follow` writes state, history, attempts and reason, `archive` writes output, metrics and archived_at,
+`cancel` writes cancel_asked_at. The first two also write their own step into state and history, under the row's etag.
 """
 
 from __future__ import annotations
@@ -145,6 +145,14 @@ def _segment_fault(segment: str, limit: int, in_bytes: bool = False) -> str | No
 RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
 
 
+def asked_run_name(kind: str, what: str) -> str:
+    """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
+
+    It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
+    """
+    return f"run-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+
+
 def run_name(drop: DropKey, fingerprint: str) -> str:
     """The name of the run, and of its Azure ML job, that this content of this drop makes: always the same one.
 
@@ -182,7 +190,7 @@ class Drop:
     `token` names the current opening; a check that carries another token is stale. `generation` counts sealings with
     new content. `fingerprint`, `run`, `request`, `blobs` and `bytes` are those of the last sealing. `newest` is the
     newest last-modified time that the last verdict saw, `looked_at` when that verdict listed the drop: together they
-    tell late events from new ones.
+    tell late events from new ones. `listed` is the fingerprint of that listing.
     """
 
     key: DropKey
@@ -198,6 +206,7 @@ class Drop:
     sealed_at: datetime | None = None
     newest: datetime | None = None
     looked_at: datetime | None = None
+    listed: str = ""
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
 
@@ -213,7 +222,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Run:
-    """One training, from submission to archive. `request` is the job as asked for, before code and environment ids."""
+    """One training, from submission to archive. `request` is the job as asked for, before code and environment ids.
+
+    `drop` and `route` are empty for a run that was asked for without one. `asked` is then the digest of the request.
+    """
 
     name: str
     drop: str
@@ -235,6 +247,9 @@ class Run:
     last_metrics: dict[str, float] = field(default_factory=dict)
     best_metrics: dict[str, float] = field(default_factory=dict)
     archived_at: datetime | None = None
+    asked: str = ""
+    retry_of: str = ""  # the run whose job this one repeats
+    cancel_asked_at: datetime | None = None
 
 
 @dataclass(frozen=True)

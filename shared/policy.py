@@ -29,6 +29,7 @@ from shared.model import (
 from shared.routes import Route
 
 CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
+SETTLED_SECONDS = CLOCK_SKEW_SECONDS + 1.0  # after that a listing has every blob of a second
 
 # --- a drop: an upload arrives ---------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ def _saw_it_all(drop: Drop) -> int:
     """1 if the last listing was taken so long after its newest blob that it has all blobs of that second, else 0."""
     assert drop.newest is not None
     assert drop.looked_at is not None
-    return int(drop.looked_at - drop.newest >= timedelta(seconds=CLOCK_SKEW_SECONDS + 1))
+    return int(drop.looked_at - drop.newest >= timedelta(seconds=SETTLED_SECONDS))
 
 
 def closes(path: str) -> bool:
@@ -88,7 +89,7 @@ def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> fl
     late enough to settle the question for all such events.
     """
     if before is not None and before.newest is not None and at - before.newest < timedelta(seconds=1):
-        return CLOCK_SKEW_SECONDS + 1.0
+        return SETTLED_SECONDS
     return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
 
 
@@ -97,7 +98,9 @@ def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> fl
 
 @dataclass(frozen=True)
 class Survey:
-    """What a listing of a drop shows. `fingerprint` is over (name, MD5 or etag, size) of its blobs in listing order.
+    """What a listing of a drop shows.
+
+    `fingerprint` is over (name, MD5 or etag, size) of its blobs in listing order, but for the `_SUCCESS` marker.
 
     The etag stands in where the service knows no MD5 (a blob of several blocks, written without one). So the same bytes
     uploaded again in one request give the same fingerprint, in many requests a new one.
@@ -120,7 +123,8 @@ def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
     for blob in blobs:
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
         single = not path
-        digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
+        if path != SUCCESS_MARKER:  # it says "complete", and is no content
+            digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
         count, size = count + 1, size + blob.size
         if blob.last_modified is not None:
             newest = blob.last_modified if newest is None else max(newest, blob.last_modified)
@@ -246,7 +250,7 @@ def why_step(run: Run, status: JobStatus) -> str:
     if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
         return "The job lost its nodes and waits for others."
     if status.state is RunState.CANCELED:
-        return status.error or "The job was canceled in Azure ML."
+        return status.error or ("Canceled as asked." if run.cancel_asked_at else "The job was canceled in Azure ML.")
     return ""
 
 
@@ -297,18 +301,30 @@ def fold_metrics(
 # --- a cluster -------------------------------------------------------------------------------------------------------
 
 
-def judge_cluster(cluster: Cluster, busy: str | None, latest: Decision | None, now: datetime) -> Decision:
-    """One decision about a cluster. `busy` says what needs it, in words, or is None.
+@dataclass(frozen=True)
+class Need:
+    """What is known of a cluster's use: what needs it now, in words, or when its last run of ours ended."""
+
+    busy: str | None = None
+    last_used: datetime | None = None
+
+
+def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: datetime) -> Decision:
+    """One decision about a cluster.
 
     It goes to zero when nothing needs it, no node runs anything, and that has been so for its own idle time.
     """
+    busy = need.busy
     decision = Decision(cluster.name, "keep", "busy", busy or "", now)
     if busy:
         return decision
     if cluster.busy_nodes:
         return replace(decision, code="busy_nodes", why=f"{cluster.busy_nodes} of {cluster.nodes} nodes are working.")
     since = (latest.idle_since if latest else None) or now
+    since = max(since, need.last_used or since)
     decision = replace(decision, idle_since=since)
+    if cluster.min_nodes == 0 and cluster.nodes == 0:
+        return replace(decision, code="at_zero", why="It has no nodes.")
     if cluster.min_nodes == 0:
         return replace(decision, code="scales_itself", why=f"Its minimum is 0 already; {cluster.nodes} nodes are up.")
     idle = now - since

@@ -32,8 +32,30 @@ class Drops(Protocol):
     def open(self) -> Iterator[Drop]:
         """Every drop that is open or sealing, in no order. One written a moment ago is among them."""
 
+    def unsealed(self) -> Iterator[Drop]:
+        """Every drop that is open, sealing or rejected, without a scan of the sealed ones."""
+
+    def codes(self, route: str) -> dict[str, str]:
+        """The codes of a route's drops by their names; nothing else of them is read."""
+
     def listed(self, route: str | None = None) -> Iterator[Drop]:
         """All drops, or a route's, by name."""
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made."""
+
+    experiment: str = ""
+    state: str = ""
+    cluster: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    runs: list[Run]
+    token: str
 
 
 class Runs(Protocol):
@@ -53,6 +75,14 @@ class Runs(Protocol):
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
+
+    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+        """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
+
+        Costs a constant number of requests, however large the table and however few runs are wanted. So a page may have
+        fewer than `limit` runs, even none, and yet a token. Runs' requests are left out. Raises Impossible for a
+        token that is none.
+        """
 
     def unsettled(self) -> Iterator[str]:
         """The names of all runs that aren't settled, in no order. A name may have no run yet."""
@@ -123,6 +153,9 @@ class Blobs(Protocol):
         made again. A source that is gone raises NotFound. The bytes never come here.
         """
 
+    def read_url(self, container: str, name: str, seconds: float) -> str:
+        """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
+
     def check(self) -> None:
         """Raise Unavailable unless the account answers."""
 
@@ -160,6 +193,12 @@ class Jobs(Protocol):
 
     def register_environment(self, file: str, digest: str) -> str:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
+
+    def code_id(self, folder: str, digest: str) -> str:
+        """The id that `register_code` gives, without registering anything."""
+
+    def environment_id(self, file: str, digest: str) -> str:
+        """The id that `register_environment` gives, without registering anything."""
 
     def check(self) -> None:
         """Raise Unavailable unless the workspace answers."""

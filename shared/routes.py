@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from shared.errors import BadSetting
 DAY = 86_400
 NUMBERS = {  # key: (default, least, most)
     "nodes": (1, 1, 1000),
+    "max_nodes": (1, 1, 1000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
     "settle_seconds": (3, 0, 3600),
@@ -40,6 +42,7 @@ class Route:
     trainer: str
     cluster: str
     nodes: int
+    max_nodes: int
     experiment: str
     timeout_seconds: float
     quiet_seconds: float
@@ -76,12 +79,14 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     numbers = {
         key: _number(entry.get(key, default), key, low, high, where) for key, (default, low, high) in NUMBERS.items()
     }
+    nodes = int(numbers.pop("nodes"))
     return Route(
         name=name,
         template=_template(entry, where, file, trainers),
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
-        nodes=int(numbers.pop("nodes")),
+        nodes=nodes,
+        max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
         experiment=str(entry.get("experiment", name)),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
         **numbers,
@@ -93,10 +98,20 @@ def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> 
         raise BadSetting(f"{where} must name one of trainer and template.")
     if "template" in entry:
         return _yaml_object(file.parent / str(entry["template"]))
-    choices = sorted(p.parent.name for p in trainers.glob("*/job.yaml"))
+    choices = trainer_names(trainers)
     if entry["trainer"] not in choices:
         raise BadSetting(f"{where} names trainer {entry['trainer']!r}; there are {_list(choices)}.")
-    return _yaml_object(trainers / str(entry["trainer"]) / "job.yaml")
+    return trainer_template(trainers, entry["trainer"])
+
+
+def trainer_names(trainers: Path) -> list[str]:
+    """The folders of trainers/ that hold a job.yaml."""
+    return sorted(p.parent.name for p in trainers.glob("*/job.yaml"))
+
+
+def trainer_template(trainers: Path, name: str) -> dict[str, Any]:
+    """The job.yaml of one of `trainer_names`."""
+    return _yaml_object(trainers / name / "job.yaml")
 
 
 def _job_file_rule(value: Any, where: str) -> JobFileRule:
@@ -122,6 +137,10 @@ def _yaml_object(file: Path) -> dict[str, Any]:
         raise BadSetting(f"{file} is no YAML: {exc}") from exc
     if not isinstance(document, dict):
         raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+    try:
+        json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise BadSetting(f"{file} holds a value that is neither text nor number: {exc}. Put it in quotes.") from exc
     return document
 
 

@@ -43,6 +43,8 @@ def run(run: Run) -> Json:
         "environment": run.environment,
         "created_at": _time(run.created_at),
         "archived_at": _time(run.archived_at),
+        "cancel_asked_at": _time(run.cancel_asked_at),
+        "retry_of": run.retry_of,
         "output": run.output,
         "metrics": {"last": run.last_metrics, "best": run.best_metrics},
         "history": [{"state": m.state, "at": _time(m.at), "why": m.why} for m in run.history],

@@ -84,10 +84,16 @@ class FakeJobs:
         return Place(self.datastores[datastore], f"{folder.rstrip('/')}/".lstrip("/"))
 
     def register_code(self, folder: str, digest: str) -> str:
-        return self.assets.setdefault(("code", digest), f"azureml:trainyard-{digest[:16]}:1")
+        return self.assets.setdefault(("code", digest), self.code_id(folder, digest))
 
     def register_environment(self, file: str, digest: str) -> str:
-        return self.assets.setdefault(("environment", digest), f"azureml:trainyard:{digest[:16]}")
+        return self.assets.setdefault(("environment", digest), self.environment_id(file, digest))
+
+    def code_id(self, folder: str, digest: str) -> str:
+        return f"azureml:trainyard-{digest[:16]}:1"
+
+    def environment_id(self, file: str, digest: str) -> str:
+        return f"azureml:trainyard:{digest[:16]}"
 
     def check(self) -> None:
         self._answer()

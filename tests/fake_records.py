@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.errors import Changed, NotFound
+from shared.errors import Changed, Impossible, NotFound
 from shared.model import Decision, Drop, DropKey, DropState, Run, Stored
+from shared.ports import RunFilter, RunPage
 
 
 class Etags:
@@ -54,6 +55,12 @@ class FakeDrops:
     def open(self) -> Iterator[Drop]:
         yield from [row.value for row in self.rows.values() if row.value.state in _UNFINISHED]
 
+    def unsealed(self) -> Iterator[Drop]:
+        yield from [row.value for row in self.rows.values() if row.value.state is not DropState.SEALED]
+
+    def codes(self, route: str) -> dict[str, str]:
+        return {key.name: row.value.code for key, row in self.rows.items() if key.route == route}
+
     def listed(self, route: str | None = None) -> Iterator[Drop]:
         yield from [self.rows[key].value for key in sorted(self.rows) if route in (None, key.route)]
 
@@ -64,6 +71,8 @@ class FakeDrops:
 
 class FakeRuns:
     """`half_insert` is the worst that the port allows: an insert that died between its writes."""
+
+    SEEN = 20
 
     def __init__(self) -> None:
         self.names: dict[str, datetime] = {}
@@ -100,6 +109,24 @@ class FakeRuns:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
         return [run for run in runs if before is None or _age(run) > _age(before)][:limit]
 
+    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+        """Looks at SEEN runs a page, so that a page may be empty and yet have a token, as the service's may."""
+        after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
+        if token and after is None:
+            raise Impossible(f"{token!r} is no token of a page", "bad_token")
+        ahead = [r for r in self.newest(len(self.rows)) if after is None or _age(r) > after]
+        if wanted.since:
+            ahead = [r for r in ahead if r.created_at >= wanted.since]
+        found: list[Run] = []
+        for run in ahead[: self.SEEN]:
+            if len(found) == limit:
+                break
+            last = run
+            if all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+                found.append(replace(run, request={}))
+        more = bool(ahead) and last is not ahead[-1]
+        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "")
+
     def unsettled(self) -> Iterator[str]:
         yield from sorted(self.unsettled_names)
 
@@ -109,6 +136,10 @@ class FakeRuns:
     def _put(self, run: Run) -> Stored[Run]:
         self.rows[run.name] = Stored(run, self._etags.next())
         return self.rows[run.name]
+
+
+def _equalities(wanted: RunFilter) -> list[tuple[str, str]]:
+    return [("experiment", wanted.experiment), ("state", wanted.state), ("cluster", wanted.cluster)]
 
 
 def _age(run: Run) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from shared.errors import BadInput, Changed, NotFound
 from shared.model import Blob
@@ -135,6 +136,10 @@ class FakeBlobs:
                 yield there.blob
             else:
                 yield self._copied(copy)
+
+    def read_url(self, container: str, name: str, seconds: float) -> str:
+        until = (self.clock() + timedelta(seconds=seconds)).isoformat()
+        return f"https://fake.blob/{container}/{quote(name)}?sp=r&se={quote(until)}"
 
     def check(self) -> None:
         pass

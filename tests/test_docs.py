@@ -10,9 +10,9 @@ import pytest
 
 import trainyard
 from cli.__main__ import app as cli_app
-from function_app import app as function_app
 from shared.config import SETTINGS
 from shared.model import DropState, RunState
+from tests import indexed
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -67,7 +67,7 @@ def test_every_setting_is_described(setting: str) -> None:
 def test_every_http_route_is_described() -> None:
     """docs/api.md names each route of the app."""
     page = (ROOT / "docs" / "api.md").read_text("utf-8")
-    triggers = [f.get_trigger() for f in function_app.get_functions()]
+    triggers = [f.get_trigger() for f in indexed.functions()]
     routes = [t.route for t in triggers if t is not None and t.get_binding_name() == "httpTrigger"]
     assert routes, "no HTTP trigger was found; has the library changed?"
     assert [route for route in routes if f"/api/{route}`" not in page] == []

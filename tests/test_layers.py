@@ -16,7 +16,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "function_app.py": ({"functions"}, {"torch", "torchvision"}),
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
     "shared": (set(), {"torch", "torchvision", "azure.functions"}),
-    "cli": (set(), {"torch", "torchvision", "azure"}),
+    "cli": (set(), {"torch", "torchvision", "azure.ai", "azure.data", "azure.functions", "azure.storage.queue"}),
     "local": (set(), {"torch", "torchvision"}),
     "trainers": (set(), {"azure.functions"}),
 }
@@ -44,7 +44,7 @@ def offences(path: Path, place: str) -> list[str]:
 
 @pytest.mark.parametrize("place", TABLE)
 def test_imports_go_one_way(place: str) -> None:
-    """function_app -> functions -> shared; cli, local and trainers import nothing of ours; only adapters see Azure."""
+    """function_app -> functions -> shared; cli, local and trainers import nothing of ours; shared sees Azure in adapters only."""
     files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
     assert [line for path in files for line in offences(path, place)] == []
 

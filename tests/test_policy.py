@@ -26,7 +26,7 @@ from shared.model import (
     RunState,
     run_name,
 )
-from shared.policy import OnUpload, Verdict
+from shared.policy import Need, OnUpload, Verdict
 from tests.world import ROUTE
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -166,6 +166,13 @@ def test_the_etag_stands_in_for_a_checksum_that_is_not_known() -> None:
     assert policy.survey(KEY, [first]).fingerprint != policy.survey(KEY, [second]).fingerprint
 
 
+def test_the_success_marker_is_no_content() -> None:
+    """A drop that closed by quiet and gets its marker later has the same content."""
+    data, marker = Blob("mnist/a/1", "e1", 1), Blob("mnist/a/_SUCCESS", "e2", 0)
+
+    assert policy.survey(KEY, [data]).fingerprint == policy.survey(KEY, [data, marker]).fingerprint
+
+
 def test_run_names_suit_azure_ml() -> None:
     """A run's name is a valid job name whatever the route is called, and differs by drop and by content."""
     for route in ("mnist", "Größe 9", "_", "9lives", "x" * 200):
@@ -240,6 +247,7 @@ CLUSTER = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1)
         (CLUSTER, "Run r is queued.", None, "keep", "busy"),
         (replace(CLUSTER, busy_nodes=1), None, None, "keep", "busy_nodes"),
         (replace(CLUSTER, min_nodes=0), None, 999, "keep", "scales_itself"),
+        (replace(CLUSTER, min_nodes=0, nodes=0), None, 999, "keep", "at_zero"),
         (CLUSTER, None, None, "keep", "idle_time"),
         (CLUSTER, None, 119, "keep", "idle_time"),
         (CLUSTER, None, 120, "to-zero", "idle"),
@@ -250,7 +258,7 @@ def test_every_cluster_gets_a_decision_with_its_reason(
 ) -> None:
     """A cluster goes to zero only when nothing needs it for its own idle time."""
     latest = None if idle_for is None else Decision("c", "keep", "idle_time", "", ago(1), ago(idle_for))
-    decision = policy.judge_cluster(cluster, busy, latest, NOW)
+    decision = policy.judge_cluster(cluster, Need(busy), latest, NOW)
 
     assert (decision.action, decision.code) == (action, code)
     assert decision.why
@@ -258,6 +266,16 @@ def test_every_cluster_gets_a_decision_with_its_reason(
 
 def test_work_resets_the_idle_time() -> None:
     """A cluster that was busy at the last sweep begins its idle time anew."""
-    busy = policy.judge_cluster(CLUSTER, "Run r is running.", Decision("c", "keep", "", "", ago(9), ago(900)), NOW)
+    busy = policy.judge_cluster(
+        CLUSTER, Need("Run r is running."), Decision("c", "keep", "", "", ago(9), ago(900)), NOW
+    )
 
-    assert policy.judge_cluster(CLUSTER, None, busy, NOW).code == "idle_time"
+    assert policy.judge_cluster(CLUSTER, Need(), busy, NOW).code == "idle_time"
+
+
+def test_a_run_between_two_sweeps_resets_the_idle_time() -> None:
+    """A run that began and ended since the last sweep counts as use."""
+    latest = Decision("c", "keep", "idle_time", "", ago(300), ago(900))
+
+    assert policy.judge_cluster(CLUSTER, Need(last_used=ago(10)), latest, NOW).code == "idle_time"
+    assert policy.judge_cluster(CLUSTER, Need(last_used=ago(130)), latest, NOW).code == "idle"

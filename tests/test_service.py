@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.errors import BadMessage
-from shared.model import Cluster, Decision, DropKey, DropState, Run, RunState
+from shared.model import Blob, Cluster, Decision, DropKey, DropState, Run, RunState
+from shared.ports import Place
 from shared.routes import JobFileRule
 from shared.service import announce, clusters, drops, status
+from tests.fakes import FakeBlobs
 from tests.world import ROUTE, World, trainers_folder
 
 A = DropKey("mnist", "a")
@@ -131,6 +135,14 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
             "outputs.models.path: can't be chosen",
         ),
         ("command: ''\n", "job.yaml line 1: command: Missing data"),
+        ("environment_variables: {D: 2024-01-01}\n", "neither text nor number"),
+        ("inputs: {x: !!binary aGVsbG8=}\n", "neither text nor number"),
+        (
+            "resources: {instance_count: 5}\n",
+            "job.yaml line 1: resources.instance_count: is 5; use a whole number from 1",
+        ),
+        ("resources: {instance_count: '2'}\n", "job.yaml line 1: resources.instance_count: is '2'"),
+        ("limits: {timeout: 3601}\n", "job.yaml line 1: limits.timeout: is 3601; this route allows 1 to 3600 seconds."),
     ],
 )
 def test_a_bad_job_file_is_explained_by_line(world: World, job_file: str, why: str) -> None:
@@ -159,6 +171,15 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
     assert job["inputs"]["extra"]["path"] == "azureml://datastores/drops/paths/mnist/a/more/"
     assert job["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/mnist/a/"
     assert job["inputs"]["epochs"] == 2
+
+
+def test_a_job_file_keeps_the_limits_that_it_does_not_name(world: World) -> None:
+    """Empty limits or other resources take neither the route's timeout nor its nodes away."""
+    complete(world, "1.bin", job_file="limits: {}\nresources: {shm_size: 4g}\n")
+    job = world.jobs.jobs[world.only_run().name].spec
+
+    assert job["limits"] == {"timeout": 3600}
+    assert job["resources"] == {"instance_count": 2, "shm_size": "4g"}
 
 
 @pytest.mark.parametrize(
@@ -194,6 +215,54 @@ def test_a_single_archive_is_a_file_input(world: World) -> None:
 
     job = world.jobs.jobs[world.only_run().name].spec
     assert job["inputs"]["data"] == {"type": "uri_file", "path": "azureml://datastores/drops/paths/mnist/digits.zip"}
+
+
+class Interrupted:
+    """Blobs whose listing is followed by something else, before its reader goes on."""
+
+    def __init__(self, blobs: FakeBlobs, then: Callable[[], None]) -> None:
+        self.blobs, self.then = blobs, then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.blobs, name)
+
+    def list(self, place: Place) -> Iterator[Blob]:
+        yield from list(self.blobs.list(place))
+        self.then()
+
+
+def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None:
+    """A file that comes between the listing and the sealing, and its event too, is trained in the next generation."""
+
+    def meanwhile() -> None:
+        if "mnist/a/2.bin" not in world.blobs.containers["drops"]:
+            world.upload("mnist/a/2.bin")
+            drops.note_upload(world.system, "mnist/a/2.bin", world.clock())
+
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    for name in ("1.bin", "_SUCCESS"):
+        drops.note_upload(world.system, f"mnist/a/{name}", world.clock())
+    look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
+    drops.check_drop(look, A, world.drops.rows[A].value.token)
+    assert (world.drops.rows[A].value.generation, world.drops.rows[A].value.blobs) == (1, 2)
+
+    world.settle()
+    assert (world.drops.rows[A].value.generation, world.drops.rows[A].value.blobs) == (2, 3)
+
+
+def test_a_late_marker_is_no_new_content(world: World) -> None:
+    """A drop that closed by quiet, and then gets its marker, is not trained again; nor does that marker close more."""
+    world.upload("mnist/a/1.bin")
+    world.settle()
+    complete(world)
+    world.clock.advance(20)
+    assert len(world.runs.rows) == 1
+
+    world.upload("mnist/a/2.bin")
+    world.deliver_all()
+    world.run_until_idle()
+    assert drop_state(world)[0] is DropState.OPEN
 
 
 def test_events_for_blobs_that_are_gone(world: World) -> None:
@@ -301,8 +370,10 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
     world.clock.advance(121)
     assert [d.code for d in clusters.sweep(world.system)] == ["idle"]
     assert world.clusters.zeroed == ["cpu-cluster"]
-    assert [d.code for d in clusters.sweep(world.system)] == ["scales_itself"]
-    assert [d.code for d in world.sweeps.history("cpu-cluster")][:2] == ["scales_itself", "idle"]
+    assert [d.code for d in clusters.sweep(world.system)] == ["at_zero"]
+    assert [d.code for d in world.sweeps.history("cpu-cluster")][:2] == ["at_zero", "idle"]
+    world.run_until_idle()
+    assert world.events.distinct()[-1].kind == "ClusterAtZero"
 
 
 def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
@@ -339,11 +410,11 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
 
 
 def test_health_names_what_does_not_answer(world: World) -> None:
-    """Health is degraded, with the reason, when Azure ML does not answer."""
+    """Health, which anyone may ask for, is degraded when Azure ML does not answer, and shows no more than a code."""
     assert status.health(world.system)["status"] == "ok"
     world.jobs.down = True
 
-    assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "Azure ML doesn't answer"}
+    assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
 
 
 def test_a_malformed_announcement_is_refused(world: World) -> None:

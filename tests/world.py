@@ -44,7 +44,7 @@ TEMPLATE: dict[str, Any] = {
     "outputs": {"models": {"type": "uri_folder"}, "metrics": {"type": "uri_folder"}},
     "distribution": {"type": "pytorch", "process_count_per_instance": 1},
 }
-ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, "digits", 3600, 60, 3, 600, JobFileRule())
+ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
 
 
 def trainers_folder(tmp: Path) -> Path:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+import yaml
+
 from shared import jobspec
 from shared.adapters.translation import translated
 from shared.adapters.workspace import Connection, sdk, sdk_errors
@@ -36,12 +38,15 @@ class Assets:
     def code(self, folder: str, digest: str) -> str:
         """The id of the code asset with the snapshot's files, registered as `trainyard-<digest>` if it is new."""
         if not (asset_id := self._known.get("code", digest)):
-            path = f"codes/trainyard-{digest[:16]}/versions/1"
+            path = _code_path(digest)
             if not self._connection.arm.find(path):
                 self._register_code(Path(folder), digest, path)
-            asset_id = f"azureml:{self._connection.arm.workspace_id}/{path}"
+            asset_id = self.code_id(digest)
             self._known.put("code", digest, asset_id)
         return asset_id
+
+    def code_id(self, digest: str) -> str:
+        return f"azureml:{self._connection.arm.workspace_id}/{_code_path(digest)}"
 
     def environment(self, file: str, digest: str) -> str:
         """The id of the environment that the file describes, registered under its own name and the digest."""
@@ -74,6 +79,16 @@ class Assets:
             if not self._connection.arm.find(f"environments/{environment.name}/versions/{version}"):
                 raise
         return asset_id
+
+
+def _code_path(digest: str) -> str:
+    return f"codes/trainyard-{digest[:16]}/versions/1"
+
+
+def environment_id(file: str, digest: str) -> str:
+    """The id that the environment of this file gets: its own name, and the digest as its version."""
+    name = yaml.safe_load(Path(file).read_text("utf-8"))["name"]
+    return f"azureml:{name}:{digest[:16]}"
 
 
 def _upload(folder: Path, address: str) -> None:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from shared.adapters import jobfile
-from shared.adapters.assets import Assets, Known
+from shared.adapters.assets import Assets, Known, environment_id
 from shared.adapters.clusters import AzureMLClusters
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
@@ -106,6 +106,12 @@ class AzureMLJobs:
 
     def register_environment(self, file: str, digest: str) -> str:
         return self._assets.environment(file, digest)
+
+    def code_id(self, folder: str, digest: str) -> str:  # noqa: ARG002 the port's; ours needs the digest alone
+        return self._assets.code_id(digest)
+
+    def environment_id(self, file: str, digest: str) -> str:
+        return environment_id(file, digest)
 
     def check(self) -> None:
         self._connection.arm.get()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.copying import Copier, bare_etag, blob_of, create_container
+from shared.adapters.signing import Signer
 from shared.adapters.translation import code_of, status_of, translated
 from shared.errors import BadInput
 from shared.model import Blob
@@ -25,6 +26,7 @@ class StorageBlobs:
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
+        self._signer = Signer(service)
 
     def list(self, place: Place) -> Iterator[Blob]:
         container = self._service.get_container_client(place.container)
@@ -108,6 +110,9 @@ class StorageBlobs:
 
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
         return Copier(self._service, concurrency).run(copies)
+
+    def read_url(self, container: str, name: str, seconds: float) -> str:
+        return self._signer.read_url(container, name, seconds)
 
     def check(self) -> None:
         with translated("the storage account doesn't answer"):

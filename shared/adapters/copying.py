@@ -31,6 +31,8 @@ PATIENCE = 240.0  # seconds for one pending copy; a function on the Consumption 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds between looks at a pending copy
 _CONNECTIONS = 10  # that the SDK keeps; beyond these it opens one a request, throws it away, and logs a warning
 SOURCE_ETAG = "source_etag"
+# What the service says of a copy that another attempt began, or finished, after our listing.
+_MADE_MEANWHILE = ("PendingCopyOperation", "BlobAlreadyExists", "TargetConditionNotMet")
 
 
 class Copier:
@@ -87,19 +89,19 @@ class Copier:
                     return blob_of(there)
                 if status == "pending":
                     return self._finished(copy)
-            return self._made(copy)
+            return self._made(copy, there)
 
-    def _made(self, copy: Copy) -> Blob:
+    def _made(self, copy: Copy, there: BlobProperties | None) -> Blob:
         try:
-            started = self._start(copy)
+            started = self._start(copy, there)
         except HttpResponseError as exc:
-            if code_of(exc) == "PendingCopyOperation":  # of an attempt that began after our listing
+            if code_of(exc) in _MADE_MEANWHILE:
                 return self._finished(copy)
             if status_of(exc) != 404:
                 raise
             # The service says the same if the source or the destination's container isn't there.
             create_container(self._service, copy.to_container)
-            started = self._start(copy)
+            started = self._start(copy, None)
         if started["copy_status"] != "success":
             return self._finished(copy)
         source = copy.source
@@ -108,12 +110,17 @@ class Copier:
             copy.to_name, bare_etag(started["etag"]), source.size, source.md5, started["last_modified"], metadata
         )
 
-    def _start(self, copy: Copy) -> dict[str, Any]:
+    def _start(self, copy: Copy, there: BlobProperties | None) -> dict[str, Any]:
+        """Begin the copy, unless the destination is no longer as our listing showed it: two attempts at once must not
+        write it twice, since each would tell another etag.
+        """
+        unchanged = {"etag": there.etag, "match_condition": MatchConditions.IfNotModified} if there else {}
         started: dict[str, Any] = self._client(copy).start_copy_from_url(
             self._service.get_blob_client(copy.container, copy.source.name).url.partition("?")[0],
             metadata={SOURCE_ETAG: copy.source.etag},
             source_etag=f'"{copy.source.etag}"',
             source_match_condition=MatchConditions.IfNotModified,
+            **(unchanged or {"match_condition": MatchConditions.IfMissing}),
         )
         return started
 

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from shared.model import DropKey
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_MILLISECOND = 10**14 - 1  # in the year 5138
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MILLISECOND = 10**14 - 1
+LAST = EPOCH + timedelta(milliseconds=_LAST_MILLISECOND)  # in the year 5138
 _TOKEN_LIMIT = 220  # two tokens and a separator fit into a key
 _TOKEN_START = 150  # of a name whose token would be longer
 
@@ -50,4 +51,4 @@ def _encode_byte(byte: int) -> str:
 
 def newest_first(at: datetime, name: str = "") -> str:
     """A key that sorts later times first, to the millisecond; `name` makes it unique."""
-    return f"{_LAST_MILLISECOND - (at - _EPOCH) // timedelta(milliseconds=1):014d}-{name}"
+    return f"{_LAST_MILLISECOND - (at - EPOCH) // timedelta(milliseconds=1):014d}-{name}"

@@ -23,6 +23,7 @@ _REQUEST_LIMIT = 10 * _LIMIT  # a row may take 1 MiB, a transaction of two copie
 _TEXT_LIMIT = 8_000  # characters of a sentence for people; what is longer is cut
 _HISTORY_LIMIT = 30_000  # characters, all of them ASCII
 _WHY_LIMIT = 1_000
+RUN_COLUMNS = [f.name for f in fields(Run) if f.name != "request"]  # what a list of runs is made of
 
 
 def drop_row(drop: Drop) -> Row:
@@ -44,6 +45,7 @@ def row_drop(row: Mapping[str, Any]) -> Drop:
         sealed_at=_time_or_none(row["sealed_at"]),
         newest=_time_or_none(row["newest"]),
         looked_at=_time_or_none(row["looked_at"]),
+        listed=row["listed"],
         why=row["why"],
         code=row["code"],
     )

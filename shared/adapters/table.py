@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.records import Row
 from shared.adapters.translation import code_of, reason_of, status_of, translated
-from shared.errors import Changed
+from shared.errors import Changed, Impossible
 
 if TYPE_CHECKING:
     from azure.data.tables import TableEntity, TableServiceClient
 
 Operation = tuple[str, Row] | tuple[str, Row, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """An OData filter with its @parameters, and the columns wanted."""
+
+    query: str
+    parameters: dict[str, str]
+    columns: list[str]
 
 
 class RowMissing(Changed):
@@ -44,18 +56,39 @@ class Table:
                     return None
                 raise
 
-    def query(self, partition: str, low: str, high: str, limit: int | None = None) -> Iterator[Row]:
-        """The rows with low <= key < high, by key, in pages of `limit` (1,000 if None)."""
+    def query(
+        self, partition: str, low: str, high: str, limit: int | None = None, columns: list[str] | None = None
+    ) -> Iterator[Row]:
+        """The rows with low <= key < high, by key, in pages of `limit` (1,000 if None), with all or some columns."""
         with translated(f"could not read table {self._name}"):
             try:
                 yield from self._client.query_entities(
                     "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high",
                     parameters={"partition": partition, "low": low, "high": high},
                     results_per_page=limit,
+                    select=columns,
                 )
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
+
+    def page(self, ask: Ask, limit: int, token: str) -> tuple[list[Row], str]:
+        """Up to `limit` rows in one request, and the service's token of what follows, '' at the end.
+
+        The service gives fewer than `limit`, even none, when it has searched for some seconds.
+        """
+        with translated(f"could not read table {self._name}"):
+            try:
+                # The SDK types the token as text; it is a mapping.
+                pages: Any = self._client.query_entities(
+                    ask.query, parameters=ask.parameters, select=ask.columns, results_per_page=limit
+                ).by_page(cast("str", _read_token(token)))
+                rows: list[Row] = list(next(pages, ()))
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+                return [], ""
+        return rows, _write_token(pages.continuation_token)
 
     def write(self, *operations: Operation) -> list[str]:
         """Make these writes to one partition, all or none, and return the rows' new etags ('' for a deleted one).
@@ -79,6 +112,24 @@ class Table:
                 raise RowMissing(reason_of(exc), getattr(exc, "index", 0)) from exc
             raise
         return [str(result.get("etag", "")) for result in results]
+
+
+def _write_token(token: dict[str, str] | None) -> str:
+    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=") if token else ""
+
+
+def _read_token(token: str) -> dict[str, str] | None:
+    """The service's token. Whatever it says, the filter that goes with it is ours: it can't lead out of the query."""
+    if not token:
+        return None
+    no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
+    try:
+        found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except ValueError as exc:
+        raise no_token from exc
+    if not isinstance(found, dict) or set(found) != {"PartitionKey", "RowKey"}:
+        raise no_token
+    return found
 
 
 def create(row: Row) -> Operation:

@@ -4,7 +4,7 @@ A record and what finds it lie in one partition, so that one transaction writes 
 
     table     partition   key                                   row
     drops     drop        d!<drop>                              the drop
-                          o!<drop>                              a copy of it, while it is open or sealing
+                          o!<drop>                              a copy of it, unless it is sealed
     runs      run         t!<inverted milliseconds>-<name>      the run; the newest has the first key
                           n!<name>                              where the run's row is, for ever
                           u!<name>                              until it is settled
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.adapters import keys, table
 from shared.adapters.records import (
+    RUN_COLUMNS,
     Row,
     decision_row,
     drop_row,
@@ -36,12 +37,15 @@ from shared.adapters.records import (
 from shared.adapters.table import RowMissing, Table
 from shared.errors import Changed, NotFound
 from shared.model import RUN_NAME, Decision, Drop, DropKey, DropState, Run, Stored
+from shared.ports import RunFilter, RunPage
 
 if TYPE_CHECKING:
     from azure.data.tables import TableEntity, TableServiceClient
 
 _UNFINISHED = frozenset({DropState.OPEN, DropState.SEALING})
+_UNSEALED = _UNFINISHED | {DropState.REJECTED}
 _PAGE = 1000  # the most rows that the service gives in one answer
+_REQUESTS = 4  # for one page of runs; the service searches up to 5 seconds in each
 
 
 def _all(kind: str) -> tuple[str, str]:
@@ -60,12 +64,12 @@ class TableDrops:
         return _stored_drop(row) if row else None
 
     def insert(self, drop: Drop) -> Stored[Drop]:
-        index = [table.put(self._row(drop, "o"))] if drop.state in _UNFINISHED else []
+        index = [table.put(self._row(drop, "o"))] if drop.state in _UNSEALED else []
         return Stored(drop, self._table.write(table.create(self._row(drop)), *index)[0])
 
     def replace(self, drop: Drop, etag: str) -> Stored[Drop]:
         update = table.replace(self._row(drop), etag)
-        if drop.state in _UNFINISHED:
+        if drop.state in _UNSEALED:
             return Stored(drop, self._table.write(update, table.put(self._row(drop, "o")))[0])
         return Stored(drop, self._write_and_close(update, drop.key)[0])
 
@@ -76,8 +80,16 @@ class TableDrops:
             return
 
     def open(self) -> Iterator[Drop]:
+        return (drop for drop in self.unsealed() if drop.state in _UNFINISHED)
+
+    def unsealed(self) -> Iterator[Drop]:
         for row in self._table.query(self._PARTITION, *_all("o")):
             yield row_drop(row)
+
+    def codes(self, route: str) -> dict[str, str]:
+        low, high = keys.route_range(route)
+        rows = self._table.query(self._PARTITION, f"d!{low}", f"d!{high}", columns=["name", "code"])
+        return {row["name"]: row["code"] for row in rows}
 
     def listed(self, route: str | None = None) -> Iterator[Drop]:
         low, high = keys.route_range(route) if route is not None else ("", "\x7f")  # above every character of a key
@@ -140,6 +152,15 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [row_run(row) for row in islice(rows, limit)]
 
+    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+        ask, rows = _ask(wanted), list[Row]()
+        for _ in range(_REQUESTS):
+            more, token = self._table.page(ask, min(limit, _PAGE) - len(rows), token)
+            rows += more
+            if not token or len(rows) >= min(limit, _PAGE):
+                break
+        return RunPage([row_run({**row, "request": "{}"}) for row in rows], token)
+
     def unsettled(self) -> Iterator[str]:
         for row in self._table.query(self._PARTITION, *_all("u")):
             yield row["RowKey"].removeprefix("u!")
@@ -152,6 +173,20 @@ class TableRuns:
 
     def _key(self, kind: str, rest: str) -> Row:
         return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{rest}"}
+
+
+def _ask(wanted: RunFilter) -> table.Ask:
+    """The runs of a filter. Time is a range of keys; the other values are compared by the service as it reads rows."""
+    low, high = _all("t")
+    if wanted.since:
+        high = f"t!{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"  # ~ is beyond every name
+    parameters = {"partition": "run", "low": low, "high": high}
+    query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
+    for column, value in (("experiment", wanted.experiment), ("state", wanted.state), ("cluster", wanted.cluster)):
+        if value:
+            parameters[column] = value
+            query += f" and {column} eq @{column}"
+    return table.Ask(query, parameters, RUN_COLUMNS)
 
 
 class TableSweepLog:

@@ -16,15 +16,16 @@ from dataclasses import asdict
 from typing import Any
 
 from shared import policy
-from shared.errors import BadInput, Changed, NotFound
+from shared.errors import BadInput, Changed
 from shared.model import Blob, Run, Stored
-from shared.ports import Copy, Place
+from shared.ports import Blobs, Copy, Place
 from shared.service.announce import announce
 from shared.system import OUTPUT_CONTAINER, System
 
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
+MANIFEST_LIMIT = 64 << 20  # bytes
 FOLDERS = {"models": "models", "model": "models", "metrics": "metrics"}  # job output: folder of the archive
 
 
@@ -75,11 +76,12 @@ def _sources(system: System, run: Run) -> Iterator[tuple[Place, str]]:
 def _metrics(system: System, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of every metrics/*.jsonl. A line that is no JSON object is skipped."""
     names = [f.name for f in files if "/metrics/" in f.name and f.name.endswith(".jsonl")]
-    rows = (row for name in names for line in system.blobs.lines(OUTPUT_CONTAINER, name) if (row := _row(line)))
+    rows = (row for name in names for line in system.blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
     return policy.fold_metrics(rows)
 
 
-def _row(line: str) -> dict[str, Any] | None:
+def json_row(line: str) -> dict[str, Any] | None:
+    """The JSON object of a line, or None for anything else."""
     try:
         row = json.loads(line)
     except ValueError:
@@ -114,10 +116,7 @@ def _record(system: System, stored: Stored[Run], finished: dict[str, Any]) -> No
     raise Changed(f"Run {stored.value.name} changed 10 times while it was archived.")
 
 
-def read_manifest(system: System, run: Run) -> dict[str, Any]:
-    """The run's manifest. Raises NotFound if the archive is not complete."""
-    if run.archived_at is None:
-        raise NotFound(f"Run {run.name} is not archived yet.")
-    data = system.blobs.read(OUTPUT_CONTAINER, f"{archive_folder(run)}/{MANIFEST}", 64 << 20)
-    manifest: dict[str, Any] = json.loads(data)
+def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:
+    """The manifest of an archive. Raises NotFound if there is none."""
+    manifest: dict[str, Any] = json.loads(blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT))
     return manifest

@@ -7,10 +7,11 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from shared import jobspec, policy
 from shared.errors import BadInput, Changed
-from shared.model import JOB_FILES, Blob, Drop, DropKey, DropState, Run, RunState, Stored, run_name
+from shared.model import JOB_FILES, Blob, Drop, DropKey, DropState, Problem, Run, RunState, Stored, run_name
 from shared.policy import DropVerdict, OnUpload, Survey, Verdict
 from shared.ports import Place
 from shared.routes import Route
@@ -78,7 +79,11 @@ def send_check(system: System, drop: Drop, delay: float = 0.0, last: bool = Fals
 
 
 def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> None:
-    """Look at an open drop and seal it, reject it, or look again later. A stale token does nothing."""
+    """Look at a drop: seal it, reject it, or look again later. A stale token does nothing.
+
+    A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
+    their events saw an open drop, and did nothing.
+    """
     stored = system.drops.get(key)
     if stored is None or stored.value.token != token:
         return
@@ -87,6 +92,8 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
             _finish_sealing(system, stored)
         elif stored.value.state is DropState.OPEN:
             _judge(system, stored, last)
+        else:
+            _look_once_more(system, stored)
     except Changed:
         log.info("drop %s: another look was quicker", key)
 
@@ -106,13 +113,31 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
             send_check(system, drop, verdict.wait)
     elif verdict.verdict is Verdict.FORGET:
         system.drops.delete(drop.key, stored.etag)
-    elif verdict.verdict is Verdict.UNCHANGED:
-        closed = replace(drop, state=DropState.SEALED, code=verdict.code, why=verdict.why, looked_at=now)
-        system.drops.replace(closed, stored.etag)
-    elif verdict.verdict is Verdict.REJECT:
-        _reject(system, Stored(replace(drop, looked_at=now), stored.etag), seen, verdict.code, verdict.why)
     else:
-        _seal(system, Stored(replace(drop, looked_at=now), stored.etag), seen, verdict, route)
+        send_check(system, drop, policy.SETTLED_SECONDS, last=True)
+        looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
+        _close(system, Stored(looked, stored.etag), seen, verdict, route)
+
+
+def _close(system: System, looked: Stored[Drop], seen: Survey, verdict: DropVerdict, route: Route) -> None:
+    if verdict.verdict is Verdict.UNCHANGED:
+        closed = replace(looked.value, state=DropState.SEALED, code=verdict.code, why=verdict.why)
+        system.drops.replace(closed, looked.etag)
+    elif verdict.verdict is Verdict.REJECT:
+        _reject(system, looked, verdict.code, verdict.why)
+    else:
+        _seal(system, looked, seen, verdict, route)
+
+
+def _look_once_more(system: System, stored: Stored[Drop]) -> None:
+    """Open a closed drop again if it holds other content than the listing that closed it."""
+    drop, now = stored.value, system.clock()
+    seen = policy.survey(drop.key, _blobs(system, drop.key))
+    route = _route(system, drop.key)
+    if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
+        open_drop(system, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
+    else:
+        system.drops.replace(replace(drop, looked_at=now), stored.etag)
 
 
 def _blobs(system: System, key: DropKey) -> Iterator[Blob]:
@@ -133,12 +158,12 @@ def _seal(system: System, stored: Stored[Drop], seen: Survey, verdict: DropVerdi
         job_file = _job_file(system, drop.key, seen)
         order = jobspec.JobOrder(run, drop.key, seen.single_file, seen.fingerprint, route, job_file)
         request = jobspec.build(order)
-        problems = jobspec.forbidden(request, job_file, route) or system.jobs.problems(request) if job_file else []
+        problems = _problems(system, request, job_file, route) if job_file else []
     except jobspec.BrokenJobFile as exc:
-        _reject(system, stored, seen, "bad_job_file", str(exc))
+        _reject(system, stored, "bad_job_file", str(exc))
         return
     if job_file and problems:
-        _reject(system, stored, seen, "bad_job_file", job_file.explain(problems))
+        _reject(system, stored, "bad_job_file", job_file.explain(problems))
         return
     sealing = replace(
         drop,
@@ -149,12 +174,20 @@ def _seal(system: System, stored: Stored[Drop], seen: Survey, verdict: DropVerdi
         request=request,
         blobs=seen.blobs,
         bytes=seen.bytes,
-        newest=seen.newest,
         sealed_at=system.clock(),
         code=verdict.code,
         why=verdict.why,
     )
     _finish_sealing(system, system.drops.replace(sealing, stored.etag))
+
+
+def _problems(system: System, job: dict[str, Any], job_file: jobspec.JobFile, route: Route) -> list[Problem]:
+    """What the route forbids, and what Azure ML's schema refuses; each key is told once."""
+    forbidden = jobspec.forbidden(job, job_file, route)
+    if not route.job_file.allowed:
+        return forbidden
+    told = {problem.path for problem in forbidden}
+    return forbidden + [problem for problem in system.jobs.problems(job) if problem.path not in told]
 
 
 def _job_file(system: System, key: DropKey, seen: Survey) -> jobspec.JobFile | None:
@@ -192,9 +225,8 @@ def _finish_sealing(system: System, stored: Stored[Drop]) -> None:
     system.drops.replace(replace(drop, state=DropState.SEALED), stored.etag)
 
 
-def _reject(system: System, stored: Stored[Drop], seen: Survey, code: str, why: str) -> None:
-    rejected = replace(stored.value, state=DropState.REJECTED, code=code, why=why, newest=seen.newest)
-    system.drops.replace(rejected, stored.etag)
+def _reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
+    system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored.etag)
 
 
 def _unknown_route(system: System, stored: Stored[Drop] | None, key: DropKey, at: datetime) -> Drop:

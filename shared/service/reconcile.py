@@ -10,8 +10,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from shared.errors import Changed, NotFound, TrainyardError
-from shared.model import DropKey, DropState, RunState
+from shared.errors import Changed, NotFound
+from shared.model import DropKey, RunState
+from shared.policy import is_over
 from shared.ports import Place
 from shared.service.drops import open_drop, send_check
 from shared.service.runs import follow_run
@@ -27,7 +28,7 @@ def reconcile(system: System) -> None:
 
     Raises the first error at the end, so that the timer's failure is seen.
     """
-    errors: list[TrainyardError] = []
+    errors: list[Exception] = []
     for name in system.runs.unsettled():
         _try(errors, f"run {name}", partial(_look_after_run, system, name))
     for drop in system.drops.open():
@@ -38,10 +39,10 @@ def reconcile(system: System) -> None:
         raise errors[0]
 
 
-def _try(errors: list[TrainyardError], what: str, step: Callable[[], None]) -> None:
+def _try(errors: list[Exception], what: str, step: Callable[[], None]) -> None:
     try:
         step()
-    except TrainyardError as exc:
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the others come next, and it is raised at the end
         log.warning("reconcile: %s: %s", what, exc)
         errors.append(exc)
 
@@ -51,7 +52,8 @@ def _look_after_run(system: System, name: str) -> None:
         run = system.runs.get(name).value
     except NotFound:
         return  # its drop is still sealing, and finishes by its own check
-    if run.state is RunState.RECEIVED and system.clock() - run.created_at > PATIENCE:
+    stuck = run.state is RunState.RECEIVED and system.clock() - run.created_at > PATIENCE
+    if stuck or (run.cancel_asked_at is not None and not is_over(run)):
         system.queues.send(SUBMISSIONS, {"run": name})
     if run.archived_at is not None:
         system.runs.settle(name)
@@ -64,10 +66,9 @@ def find_missed_drops(system: System, route: str) -> None:
 
     Lists names of folders only: the cost grows with the number of drops, not of their files.
     """
-    known = {drop.key.name: drop for drop in system.drops.listed(route)}
+    known = system.drops.codes(route)
     for name in system.blobs.folders(Place(DROPS_CONTAINER, f"{route}/")):
-        drop = known.get(name)
-        if drop is None or (drop.state is DropState.REJECTED and drop.code == "unknown_route"):
+        if known.get(name, "unknown_route") == "unknown_route":
             _open_missed(system, DropKey(route, name))
 
 

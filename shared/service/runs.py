@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from datetime import timedelta
 from typing import Any
 
 from shared import jobspec, policy
@@ -20,34 +21,58 @@ LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a 
 TAIL_BYTES = 4096
 REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
+MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
 
 
 def submit_run(system: System, name: str) -> None:
-    """Put the run's job to Azure ML under the run's name. A run past `received` is left alone."""
+    """Put the run's job to Azure ML under the run's name, or cancel it if that was asked for.
+
+    A run past `received` is left alone otherwise.
+    """
     run = system.runs.get(name)
+    if run.value.cancel_asked_at is not None:
+        _cancel(system, run.value)
+        return
     if run.value.state is not RunState.RECEIVED:
         return
     try:
-        ids = _assets(system, run.value.request)
+        ids = assets(system, run.value.request)
         system.jobs.submit(jobspec.resolve(run.value.request, **ids))
     except BadInput as exc:
         _apply(system, name, RunState.FAILED, f"The job could not be submitted. {exc}")
         return
     facts = {"job": name, "code": ids["code_digest"], "environment": ids["environment"] or ""}
     facts["environment"] = facts["environment"] or str(run.value.request.get("environment", ""))
-    _apply(system, name, RunState.SUBMITTED, "", facts)
+    after = _apply(system, name, RunState.SUBMITTED, "", facts)
+    if after.value.cancel_asked_at is not None:  # while the job was on its way
+        _cancel(system, after.value)
     announce(system, "RunSubmitted", name, {"run": name, "drop": run.value.drop, "cluster": run.value.cluster})
 
 
-def _assets(system: System, job: dict[str, Any]) -> dict[str, Any]:
-    """The ids of the registered code and environment that this job needs, and the code's digest."""
+def _cancel(system: System, run: Run) -> None:
+    """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
+
+    Also for a run that is over: its job may have been put a moment after it was canceled.
+    """
+    if run.state is RunState.RECEIVED:
+        _apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
+    system.jobs.cancel(run.name)
+
+
+def assets(system: System, job: dict[str, Any], register: bool = True) -> dict[str, Any]:
+    """The ids of the code and environment that this job needs, and the code's digest.
+
+    They are registered if they are new, unless only their ids are asked for.
+    """
     ids: dict[str, Any] = {"code": None, "environment": None, "code_digest": ""}
     if jobspec.uses_own_code(job):
         ids["code_digest"] = jobspec.digest_files(system.trainers)
-        ids["code"] = system.jobs.register_code(str(system.trainers), ids["code_digest"])
+        code = system.jobs.register_code if register else system.jobs.code_id
+        ids["code"] = code(str(system.trainers), ids["code_digest"])
     if jobspec.uses_own_environment(job):
-        file = system.trainers / "environment.yaml"
-        ids["environment"] = system.jobs.register_environment(str(file), jobspec.digest_environment(system.trainers))
+        environment = system.jobs.register_environment if register else system.jobs.environment_id
+        file = str(system.trainers / "environment.yaml")
+        ids["environment"] = environment(file, jobspec.digest_environment(system.trainers))
     return ids
 
 
@@ -68,6 +93,9 @@ def follow_run(system: System, name: str) -> None:
         status = system.jobs.status(name)
         if status is None and run.value.state is RunState.RECEIVED:
             return
+        if status is None and system.clock() - run.value.history[-1].at < MISSING_FOR:
+            log.warning("run %s: Azure ML has no such job; is the workspace the one it was sent to?", name)
+            return
         status = status or JobStatus(name, RunState.FAILED, "", f"Azure ML has no job {name} any more.")
         try:
             if _step(system, run, status.state, _reason(system, run.value, status)):
@@ -77,12 +105,11 @@ def follow_run(system: System, name: str) -> None:
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
 
 
-def _apply(system: System, name: str, state: RunState, why: str, facts: dict[str, Any] | None = None) -> None:
+def _apply(system: System, name: str, state: RunState, why: str, facts: dict[str, Any] | None = None) -> Stored[Run]:
     """Take one step of our own, with further fields. If events were quicker, only the fields are written."""
     for _ in range(WRITE_ATTEMPTS):
         try:
-            if _step(system, system.runs.get(name), state, why, facts):
-                return
+            return _step(system, system.runs.get(name), state, why, facts)
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")

@@ -8,34 +8,38 @@ from typing import Any
 
 from shared import rows
 from shared.errors import TrainyardError
-from shared.model import DropState
 from shared.system import QUEUES, System
 
 LISTED = 50  # open and rejected drops shown
 
 
 def health(system: System) -> dict[str, Any]:
-    """Whether storage and workspace answer, each with a detail."""
-    checks = {"storage": _check(system.blobs.check), "workspace": _check(system.jobs.check)}
-    return {"status": "ok" if all(c["ok"] for c in checks.values()) else "degraded", "checks": checks}
+    """Whether storage and workspace answer. Anyone may ask, so the detail is a code; `status` has the words."""
+    errors = _errors(system)
+    checks = {name: {"ok": exc is None, "detail": exc.code if exc else ""} for name, exc in errors.items()}
+    return {"status": "degraded" if any(errors.values()) else "ok", "checks": checks}
 
 
-def _check(call: Callable[[], None]) -> dict[str, Any]:
+def _errors(system: System) -> dict[str, TrainyardError | None]:
+    return {"storage": _error(system.blobs.check), "workspace": _error(system.jobs.check)}
+
+
+def _error(call: Callable[[], None]) -> TrainyardError | None:
     try:
         call()
     except TrainyardError as exc:
-        return {"ok": False, "detail": str(exc)}
-    return {"ok": True, "detail": ""}
+        return exc
+    return None
 
 
 def status(system: System) -> dict[str, Any]:
     """Queues with their poison messages, drops that wait or were rejected, the newest runs, and the clusters."""
     waiting, poison = system.queues.counts(QUEUES), system.queues.counts(f"{q}-poison" for q in QUEUES)
-    unsealed = (drop for drop in system.drops.listed() if drop.state is not DropState.SEALED)
     return {
+        "checks": {name: str(exc) if exc else "ok" for name, exc in _errors(system).items()},
         "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}-poison"]} for q in QUEUES},
         "poison": {q: system.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
-        "drops": [rows.drop(drop) for drop in itertools.islice(unsealed, LISTED)],
+        "drops": [rows.drop(drop) for drop in itertools.islice(system.drops.unsealed(), LISTED)],
         "runs": [rows.run(run) for run in system.runs.newest(10)],
         "clusters": clusters(system),
     }

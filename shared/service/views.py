@@ -1,18 +1,18 @@
-"""What a person looks at: drops, runs and logs, as the JSON that the HTTP API answers with."""
+"""What a person looks at: drops and runs, as the JSON that the HTTP API answers with."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 from shared import rows
-from shared.errors import BadInput, NotFound
+from shared.errors import NotFound
 from shared.model import DropKey
+from shared.ports import RunFilter
+from shared.requests import RunsQuery, read_time, read_name
 from shared.system import System
 
 PAGE = 1000
-LOG_CHUNK = 1 << 20  # bytes
 
 
 def drop(system: System, route: str, name: str) -> dict[str, Any]:
@@ -33,27 +33,13 @@ def run(system: System, name: str) -> dict[str, Any]:
     return rows.run(system.runs.get(name).value)
 
 
-def runs(system: System, limit: str) -> list[dict[str, Any]]:
-    """The newest runs. `limit` is text from a query."""
-    return [rows.run(r) for r in system.runs.newest(_number("limit", limit, 1, PAGE))]
-
-
-@dataclass(frozen=True)
-class LogChunk:
-    data: bytes
-    next_offset: int
-
-
-def log(system: System, name: str, rank: str, offset: str) -> LogChunk:
-    """Up to 1 MiB of a rank's log from a byte offset on. Empty if there is nothing yet."""
-    system.runs.get(name)
-    start, file = _number("offset", offset, 0, 1 << 50), f"std_log_process_{_number('rank', rank, 0, 100_000)}.txt"
-    place = system.jobs.logs(name)
-    data = system.blobs.read_from(place.container, f"{place.prefix}user_logs/{file}", start, LOG_CHUNK)
-    return LogChunk(data, start + len(data))
-
-
-def _number(name: str, value: str, low: int, high: int) -> int:
-    if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
-        raise BadInput(f"{name} is {value[:40]!r}; it must be a whole number from {low} to {high}.")
-    return int(value)
+def runs(system: System, query: RunsQuery) -> dict[str, Any]:
+    """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last."""
+    wanted = RunFilter(
+        read_name("experiment", query.experiment) if query.experiment else "",
+        query.state or "",
+        read_name("cluster", query.cluster) if query.cluster else "",
+        read_time(query.since) if query.since else None,
+    )
+    page = system.runs.page(wanted, query.limit, query.token or "")
+    return {"runs": [rows.run(run) for run in page.runs], "continue": page.token or None}

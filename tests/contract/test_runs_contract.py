@@ -12,10 +12,11 @@ from azure.data.tables import TableServiceClient
 
 from local.azurite import Azurite
 from shared.adapters.storage import StorageClients
+from shared.adapters.table import Table
 from shared.adapters.tables import TableRuns
-from shared.errors import Changed, NotFound
+from shared.errors import Changed, Impossible, NotFound
 from shared.model import Moment, Run, RunState
-from shared.ports import Runs
+from shared.ports import RunFilter, RunPage, Runs
 from tests.contract.wire import Dying, Recording
 from tests.fakes import Crash, FakeRuns
 
@@ -50,6 +51,9 @@ def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
         last_metrics={"test_accuracy": 0.985},
         best_metrics={"test_accuracy": 0.99, "nan": 1e300},
         archived_at=NOW,
+        asked="d" * 64,
+        retry_of="mnist-9",
+        cancel_asked_at=NOW,
     )
     assert runs.insert(full)
     assert runs.get("mnist-0").value == full
@@ -135,6 +139,54 @@ def test_a_name_that_begins_another_is_not_skipped(runs: Runs) -> None:
     assert [r.name for r in runs.newest(before=run("mnist-a"))] == ["mnist-aa", "mnist-ab", "mnist-b"]
 
 
+def pages(runs: Runs, wanted: RunFilter, limit: int) -> list[list[Run]]:
+    """All pages, by their tokens."""
+    found, token = [], ""
+    while True:
+        page = runs.page(wanted, limit, token)
+        assert len(page.runs) <= limit
+        found.append(page.runs)
+        if not (token := page.token):
+            return found
+
+
+def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
+    """The pages of a filter hold exactly the runs with its values, newest first, without their requests."""
+    for i in range(60):
+        experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
+        made = run(f"mnist-{i:02}", i, state=RunState.FAILED if i < 30 else RunState.QUEUED, request={"command": "x"})
+        runs.insert(replace(made, experiment=experiment, cluster=cluster))
+
+    def names(limit: int, **wanted: Any) -> list[str]:
+        return [r.name for page in pages(runs, RunFilter(**wanted), limit) for r in page]
+
+    newest_first = [f"mnist-{i:02}" for i in reversed(range(60))]
+    assert names(7) == names(1000) == newest_first
+    assert names(4, experiment="a", state="failed", cluster="y") == [f"mnist-{i:02}" for i in (28, 22, 16, 10, 4)]
+    assert names(9, since=NOW + timedelta(seconds=50)) == newest_first[:10]
+    assert names(9, since=NOW.replace(year=1900)) == newest_first
+    assert names(9, since=NOW.replace(year=9000)) == names(9, experiment="x' or 1 eq 1") == []
+    assert all(r.request == {} and r.history == () for page in pages(runs, RunFilter(), 50) for r in page)
+
+
+def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
+    """Runs that are made between two pages neither come twice nor push others out."""
+    for i in range(6):
+        runs.insert(run(f"mnist-{i}", i))
+    first = runs.page(RunFilter(), 3)
+    runs.insert(run("mnist-9", 9))
+    second = runs.page(RunFilter(), 9, first.token)
+    assert [r.name for r in first.runs + second.runs] == [f"mnist-{i}" for i in (5, 4, 3, 2, 1, 0)]
+
+
+@pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0"])
+def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
+    """A token that came with no page raises Impossible."""
+    runs.insert(run())
+    with pytest.raises(Impossible, match="token"):
+        runs.page(RunFilter(), 3, token)
+
+
 def test_a_run_is_unsettled_until_it_is_settled(runs: Runs) -> None:
     """`unsettled` names every run from its insert on until `settle`, and settling twice is once."""
     assert list(runs.unsettled()) == []
@@ -151,6 +203,7 @@ def test_a_run_is_unsettled_until_it_is_settled(runs: Runs) -> None:
 def test_an_empty_table_has_no_runs(runs: Runs) -> None:
     """Before the first insert there is nothing, and no error."""
     assert runs.newest() == []
+    assert runs.page(RunFilter(), 9) == RunPage([], "")
     with pytest.raises(NotFound):
         runs.get("mnist-0")
 
@@ -190,6 +243,33 @@ def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, table
             transport.requests.clear()
             assert [r.name for r in runs.newest(3)] == [f"mnist-{i}" for i in (size - 1, size - 2, size - 3)]
             assert len(transport.requests) == 1
+
+
+def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
+    """A page is one request, and one of a filter that nothing passes never more than a handful."""
+    transport = Recording()
+    with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
+        runs = TableRuns(service)
+        for i in range(50):
+            runs.insert(run(f"mnist-{i}", i))
+        for wanted, most in ((RunFilter(), 1), (RunFilter(experiment="none"), 4), (RunFilter(state="received"), 4)):
+            transport.requests.clear()
+            runs.page(wanted, 5)
+            assert len(transport.requests) <= most
+
+
+def test_a_service_that_gives_up_early_costs_a_constant_number_too(
+    account: Azurite, tables: StorageClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that hold one row each, as after seconds of search, end the page with what there is and a token."""
+    runs = TableRuns(tables.table)
+    for i in range(9):
+        runs.insert(run(f"mnist-{i}", i))
+    whole = Table.page
+    monkeypatch.setattr(Table, "page", lambda self, ask, limit, token: whole(self, ask, 1, token))
+    found = pages(runs, RunFilter(), 100)
+    assert [len(page) for page in found] == [4, 4, 1]
+    assert [r.name for page in found for r in page] == [f"mnist-{i}" for i in reversed(range(9))]
 
 
 def test_a_long_history_keeps_its_beginning_and_its_end(tables: StorageClients) -> None:

@@ -13,7 +13,7 @@ from local.azurite import ACCOUNT, KEY, Azurite
 from local.process import wait_for
 from tests.local_azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
-RUN = f"python {PROBE}"
+RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
 
 
 def test_log_grows_while_the_job_runs_and_is_exact_at_the_end(cloud: Cloud, tmp_path: Path) -> None:

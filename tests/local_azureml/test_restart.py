@@ -19,7 +19,7 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
     """A stop ends the job's processes; the next start runs it from the beginning, on the same log and address."""
     cloud = own_cloud(workspace="restarted")
     cloud.submit("before", "cpu-cluster", "echo finished")
-    cloud.submit("across", "cpu-cluster", f"python {PROBE} --gate {tmp_path}/go")
+    cloud.submit("across", "cpu-cluster", f"python '{PROBE}' --gate {tmp_path}/go")
     wait_for(lambda: "WAITING" in cloud.log("across"), 20, "the job to run")
     cloud.wait("before")
     pid, url = int(told(cloud.log("across"), "ENV")["pid"]), cloud.url
@@ -40,7 +40,7 @@ def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: B
     being canceled: then it is Canceled."""
     cloud = own_cloud(workspace="killed", preemption_grace_seconds=60)
     for name in ("orphan", "unwanted"):
-        cloud.submit(name, "cpu-cluster", f"python {PROBE} --stubborn --gate {tmp_path}/go")
+        cloud.submit(name, "cpu-cluster", f"python '{PROBE}' --stubborn --gate {tmp_path}/go")
     for name in ("orphan", "unwanted"):
         wait_for(lambda name=name: "WAITING" in cloud.log(name), 20, f"{name} to run")
     pids = [int(told(cloud.log(name), "ENV")["pid"]) for name in ("orphan", "unwanted")]

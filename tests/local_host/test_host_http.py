@@ -108,7 +108,7 @@ def test_a_blocking_async_function_stops_nobody_else(sample_host):
     """While a coroutine blocks the app's event loop, the host still answers."""
     url = urlsplit(sample_host.part.info["url"])
     with socket.create_connection((url.hostname, url.port)) as blocked:
-        blocked.sendall(b"GET /api/block/2 HTTP/1.1\r\nHost: x\r\n\r\n")
+        blocked.sendall(b"GET /api/block/2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         sample_host.wait_for_records("block", 1)
         assert sample_host.call("/admin/host/status").json()["state"] == "Running"
         blocked.setblocking(False)
@@ -132,3 +132,19 @@ def test_log_lines_carry_the_invocation(sample_host, kind):
         return [line for line in sample_host.log().splitlines() if text in line][-1].split("[")[1][:36]
 
     assert last(f"{kind} ok") == last(f'"kind": "{kind}"')
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Host": "evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_web_pages_are_kept_out(sample_host, headers):
+    """Without keys, a page of another origin, or a name that was bent to this machine, gets 403 and runs nothing."""
+    assert sample_host.call("/api/text", headers=headers).status_code == 403
+    assert sample_host.call("/admin/functions/tick", "POST", json={}, headers=headers).status_code == 403
+    assert sample_host.call("/api/text", headers={"Sec-Fetch-Site": "none"}).status_code == 200

@@ -242,3 +242,12 @@ def test_local_settings_do_not_win(tmp_path, monkeypatch):
     (tmp_path / "local.settings.json").write_text(json.dumps({"Values": values}))
     load_local_settings(tmp_path)
     assert (os.environ["HOST_TEST_ONE"], os.environ["HOST_TEST_TWO"]) == ("environment", "2")
+
+
+def test_settings_go_over_host_json(tmp_path, monkeypatch):
+    """AzureFunctionsJobHost__ settings replace single values of host.json, as in Azure."""
+    (tmp_path / "host.json").write_text('{"version": "2.0", "extensions": {"queues": {"batchSize": 3}}}')
+    monkeypatch.setenv("AzureFunctionsJobHost__extensions__queues__batchSize", "7")
+    monkeypatch.setenv("AzureFunctionsJobHost__extensions__queues__maxPollingInterval", "00:00:02")
+    read = HostJson.read(tmp_path)
+    assert (read.queues.batch_size, read.queues.max_polling_interval) == (7, 2.0)

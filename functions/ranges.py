@@ -1,0 +1,37 @@
+"""Bytes of a log over HTTP: the Range header (RFC 9110, section 14), and the headers that a follower goes on with."""
+
+from __future__ import annotations
+
+import re
+
+import azure.functions as func
+
+from shared.service.logs import Chunk
+
+_RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
+
+
+def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
+    """The first and last byte that the header asks for. One that makes no sense, or asks for several, is ignored."""
+    match = _RANGE.fullmatch((header or "").replace(" ", ""))
+    if not match or not (match[1] or match[2]):
+        return None
+    first, last = (int(text) if text else None for text in match.groups())
+    return None if first is not None and last is not None and first > last else (first, last)
+
+
+def log_answer(chunk: Chunk, ranged: bool = False) -> func.HttpResponse:
+    """200 with the bytes from the offset on; 206 with a range of them, 416 if there is no such range."""
+    headers = {
+        "x-next-offset": str(chunk.next_offset),
+        "x-log-complete": "true" if chunk.complete else "false",
+        "x-ranks": ",".join(map(str, chunk.ranks)),
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "no-store",
+    }
+    status = 200
+    if ranged:
+        status = 206 if chunk.data else 416
+        said = f"{chunk.offset}-{chunk.next_offset - 1}" if chunk.data else "*"
+        headers["Content-Range"] = f"bytes {said}/{chunk.size}"
+    return func.HttpResponse(chunk.data, status_code=status, headers=headers, mimetype="text/plain", charset="utf-8")

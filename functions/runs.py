@@ -1,0 +1,101 @@
+"""Runs over HTTP: make, look, follow, fetch, cancel, try again."""
+
+import azure.functions as func
+
+from functions.http import answer, handled
+from functions.ranges import log_answer, wanted_range
+from shared import requests
+from shared.bootstrap import system as the_system
+from shared.model import FINAL, Run
+from shared.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
+from shared.service import artifacts, intake, logs, metrics, views
+
+blueprint = func.Blueprint()
+
+
+@blueprint.route("runs", methods=["POST"])
+@handled
+def create_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
+    body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
+    if read_query(req.params, CreateQuery).dry_run:
+        return answer(intake.dry_run(the_system(), body, key))
+    return _accepted(intake.create_run(the_system(), body, key))
+
+
+@blueprint.route("runs", methods=["GET"])
+@handled
+def list_runs(req: func.HttpRequest) -> func.HttpResponse:
+    """A page of runs, newest first."""
+    return answer(views.runs(the_system(), read_query(req.params, RunsQuery)))
+
+
+@blueprint.route("runs/{run}", methods=["GET"])
+@handled
+def get_run(req: func.HttpRequest) -> func.HttpResponse:
+    """One run with its history."""
+    return answer(views.run(the_system(), req.route_params["run"]))
+
+
+@blueprint.route("runs/{run}", methods=["DELETE"])
+@handled
+def delete_run(req: func.HttpRequest) -> func.HttpResponse:
+    """The same as cancel: the record of a run stays."""
+    return _canceled(req)
+
+
+@blueprint.route("runs/{run}/cancel", methods=["POST"])
+@handled
+def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Ask for the run's end. 202, or 200 for one that has ended already."""
+    return _canceled(req)
+
+
+@blueprint.route("runs/{run}/retry", methods=["POST"])
+@handled
+def retry_run(req: func.HttpRequest) -> func.HttpResponse:
+    """A new run with the job of this one, which must be final."""
+    return _accepted(intake.retry_run(the_system(), req.route_params["run"]))
+
+
+@blueprint.route("runs/{run}/logs", methods=["GET"])
+@handled
+async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
+    """The log of one rank from a byte offset on, or a range of its bytes; `?wait=` waits for more."""
+    query, run = read_query(req.params, LogQuery), req.route_params["run"]
+    if wanted := wanted_range(req.headers.get("range")):
+        return log_answer(await logs.ranged(the_system(), run, query.rank, wanted), ranged=True)
+    return log_answer(await logs.follow(the_system(), run, query))
+
+
+@blueprint.route("runs/{run}/metrics", methods=["GET"])
+@handled
+def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
+    """The run's metrics as series."""
+    query = read_query(req.params, MetricsQuery)
+    return answer({"series": metrics.series(the_system(), req.route_params["run"], query.name or None)})
+
+
+@blueprint.route("runs/{run}/artifacts", methods=["GET"])
+@handled
+def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
+    """The files of the run's archive."""
+    return answer(artifacts.artifacts(the_system(), req.route_params["run"]))
+
+
+@blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
+@handled
+def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
+    """A redirect to where this file can be read for some minutes."""
+    address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
+    return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
+
+
+def _accepted(run: Run) -> func.HttpResponse:
+    location = {"Location": f"/api/runs/{run.name}"}
+    return answer({"run": run.name, "state": run.state}, 202, location)
+
+
+def _canceled(req: func.HttpRequest) -> func.HttpResponse:
+    run = intake.cancel_run(the_system(), req.route_params["run"])
+    return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

@@ -1,0 +1,163 @@
+"""What the HTTP API answers, as models, for its OpenAPI document. Requests are in requests.py.
+
+The answers themselves are made by rows.py and the services; tests hold every real answer against these models.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.model import DropState, RunState
+
+
+class Problem(Struct):
+    """An error (RFC 9457). `code` is stable; `detail` says what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+class Check(Struct):
+    ok: bool
+    detail: str
+
+
+class Health(Struct):
+    status: str
+    checks: dict[str, Check]
+
+
+class Accepted(Struct):
+    run: str
+    state: RunState
+
+
+class Reason(Struct):
+    code: str
+    message: str
+
+
+class DryRun(Struct):
+    job: dict[str, Any]
+    reasons: list[Reason]
+
+
+class Moment(Struct):
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Metrics(Struct):
+    last: dict[str, float]
+    best: dict[str, float]
+
+
+class Run(Struct):
+    run: str
+    state: RunState
+    drop: str
+    route: str
+    fingerprint: str
+    experiment: str
+    cluster: str
+    nodes: int
+    attempts: int
+    reason: str
+    job: str
+    code: str
+    environment: str
+    created_at: datetime
+    archived_at: datetime | None
+    cancel_asked_at: datetime | None
+    retry_of: str
+    output: str
+    metrics: Metrics
+    history: list[Moment]
+
+
+class RunPage(Struct):
+    runs: list[Run]
+    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+        msgspec.field(name="continue")
+    )
+
+
+class Series(Struct):
+    series: Annotated[
+        dict[str, list[tuple[float, float, float | None]]],
+        Meta(description="Points of each metric: step, value, unix time. At most 2,000 of each."),
+    ]
+
+
+class Artifact(Struct):
+    name: str
+    size: int
+    md5: str
+    etag: str
+
+
+class Artifacts(Struct):
+    complete: bool
+    files: list[Artifact]
+
+
+class Drop(Struct):
+    drop: str
+    state: DropState
+    code: str
+    why: str
+    generation: int
+    run: str
+    fingerprint: str
+    blobs: int
+    bytes: int
+    opened_at: datetime
+    sealed_at: datetime | None
+
+
+class Decision(Struct):
+    action: str
+    code: str
+    why: str
+    at: datetime
+    idle_since: datetime | None
+
+
+class Cluster(Struct):
+    name: str
+    nodes: int
+    busy_nodes: int
+    min_nodes: int
+    max_nodes: int
+    idle_seconds: float
+    tier: str
+    vm_size: str
+    decision: Decision | None
+
+
+class Scaled(Struct):
+    cluster: str
+    action: str
+    why: str
+
+
+class Queue(Struct):
+    messages: int
+    poison: int
+
+
+class Status(Struct):
+    checks: dict[str, str]
+    queues: dict[str, Queue]
+    poison: dict[str, list[str]]
+    drops: list[Drop]
+    runs: list[Run]
+    clusters: list[Cluster]

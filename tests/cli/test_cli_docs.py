@@ -1,0 +1,59 @@
+"""docs/cli.md, the packaging, and what the command line may import."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli import docs
+from cli.session import COMMON, app
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_page_is_current() -> None:
+    """docs/cli.md is what the commands' own help makes: after a change, run `python -m cli.docs`."""
+    assert docs.PAGE.read_text("utf-8") == docs.page()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_complete(name: str) -> None:
+    """Each command has --json, --url and --profile, help for each argument, and an Example."""
+    command = COMMANDS[name]
+    assert {param.name for param in command.params} >= set(COMMON)
+    assert [param.name for param in command.params if not getattr(param, "help", None)] == []
+    assert f"Example: trainyard {name}" in command.help
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a file imports when it is imported itself: those inside functions do not count."""
+    tree = ast.parse(path.read_text("utf-8"))
+    nodes = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {""}
+
+
+def test_its_dependencies_are_light() -> None:
+    """At import it needs only what pyproject.toml asks for; everything else is an extra, imported on use."""
+    found = set().union(*(imported(path) for path in (ROOT / "cli").rglob("*.py")))
+    needed = {re.match(r"[\w-]+", line)[0].replace("pyyaml", "yaml") for line in PROJECT["project"]["dependencies"]}  # type: ignore[index]
+    assert found == needed
+
+
+def test_every_module_is_installed() -> None:
+    """The packages in pyproject.toml are all that cli/ has, under their installed name."""
+    packages = {p.parent.relative_to(ROOT).as_posix() for p in (ROOT / "cli").rglob("__init__.py")}
+    installed = {
+        name.replace("trainyard_cli", "cli").replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]
+    }
+    assert installed == packages

@@ -1,0 +1,122 @@
+"""Signed addresses: what they open, with the account's key and with a user delegation key, on real Azurites."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from azure.core.credentials import AccessToken
+from azure.storage.blob import BlobServiceClient
+
+from local import azurite, certs
+from local.process import wait_for
+from shared.adapters.blobs import StorageBlobs
+from shared.adapters.signing import KEY_LIFE, MARGIN, Signer
+from shared.adapters.storage import StorageClients
+from tests.contract.wire import Recording
+
+Names = Callable[[], str]
+
+
+class Identity:
+    """A credential whose tokens Azurite's basic check accepts: it looks at issuer, audience and times."""
+
+    def get_token(self, *_: str, **__: object) -> AccessToken:
+        now = int(time.time())
+        claims = {"iss": "https://sts.windows.net/0/", "aud": "https://storage.azure.com", "nbf": now - 60, "iat": now}
+        parts = ({"alg": "none", "typ": "JWT"}, {**claims, "exp": now + 3600, "oid": "o", "tid": "t"})
+        header, body = (base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") for p in parts)
+        return AccessToken(f"{header}.{body}.c2ln", now + 3600)
+
+
+@dataclass(frozen=True)
+class Secure:
+    """An Azurite that takes bearer tokens, which it does over HTTPS only."""
+
+    address: str
+    bundle: str
+
+    @contextmanager
+    def service(self, transport: Recording) -> Iterator[BlobServiceClient]:
+        """A client with an identity and no key."""
+        transport.connection_config.verify = self.bundle
+        with BlobServiceClient(self.address, credential=Identity(), transport=transport, retry_total=0) as service:
+            yield service
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+    home = tmp_path_factory.mktemp("oauth")
+    pair = certs.ensure(home / "certs")
+    program = azurite.default_node_home() / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    if not (node := shutil.which("node")):
+        pytest.skip("there is no node on PATH")
+    argv = [node, str(program), "--blobPort", "0", "--oauth", "basic", "--cert", str(pair.server)]
+    argv += ["--key", str(pair.server), "--location", str(home), "--skipApiVersionCheck", "--disableTelemetry"]
+    with (home / "log").open("wb") as log, subprocess.Popen(argv, cwd=home, stdout=log, stderr=log) as process:
+        try:
+            found = wait_for(lambda: re.search(r"listens on (https://\S+)", (home / "log").read_text()), 20, "Azurite")
+            yield Secure(f"{found[1]}/devstoreaccount1", str(pair.bundle))
+        finally:
+            process.terminate()
+
+
+NAME = "run-0/a b/ü#?%41.pt"
+
+
+def test_a_key_signs_for_this_blob_alone(clients: StorageClients, unique: Names) -> None:
+    """With a connection string the address reads this very blob, as a file to save, and can do nothing else."""
+    container, blobs = unique(), StorageBlobs(clients.blob)
+    blobs.write(container, NAME, b"weights", "text/html")
+    blobs.write(container, "other", b"secret", "text/plain")
+    url = blobs.read_url(container, NAME, 60)
+    got = requests.get(url, timeout=10)
+    assert (got.status_code, got.content) == (200, b"weights")
+    assert got.headers["content-disposition"].startswith("attachment;")
+    assert requests.put(url, b"x", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10).status_code == 403
+    assert requests.delete(url, timeout=10).status_code == 403
+    signature = url.partition("?")[2]
+    assert requests.get(f"{clients.blob.url}{container}/other?{signature}", timeout=10).status_code == 403
+
+
+def test_an_address_ends(clients: StorageClients, unique: Names) -> None:
+    """After its time an address opens nothing."""
+    container, blobs = unique(), StorageBlobs(clients.blob)
+    blobs.write(container, "a", b"x", "text/plain")
+    assert requests.get(blobs.read_url(container, "a", 60), timeout=10).status_code == 200
+    assert requests.get(blobs.read_url(container, "a", -1), timeout=10).status_code == 403
+
+
+def test_an_identity_signs_too(secure: Secure) -> None:
+    """Without a key the address is signed with a user delegation key, works without a credential, over HTTPS only."""
+    with secure.service(Recording()) as service:
+        StorageBlobs(service).write("output", NAME, b"weights", "text/plain")
+        url = StorageBlobs(service).read_url("output", NAME, 60)
+    got = requests.get(url, timeout=10, verify=secure.bundle)
+    assert (got.status_code, got.content) == (200, b"weights")
+    assert {"skoid", "ske", "sig"} <= set(parse_qs(urlsplit(url).query))
+    assert parse_qs(urlsplit(url).query)["spr"] == ["https"]
+
+
+def test_a_delegation_key_is_asked_for_once_until_it_nears_its_end(secure: Secure) -> None:
+    """Many addresses cost one request; an address that would outlive the key gets a new one."""
+    transport = Recording()
+    with secure.service(transport) as service:
+        signer = Signer(service)
+        with ThreadPoolExecutor(8) as pool:
+            urls = list(pool.map(lambda i: signer.read_url("output", str(i), 60), range(50)))
+        assert (len(set(urls)), len(transport.requests)) == (50, 1)
+        for seconds, made in ((KEY_LIFE - 2 * MARGIN, 1), (KEY_LIFE - MARGIN / 2, 2)):
+            signer.read_url("output", "a", seconds.total_seconds())
+            assert len(transport.requests) == made

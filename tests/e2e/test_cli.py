@@ -1,0 +1,260 @@
+"""The command line as a person uses it, against one local cloud: drop, follow, fetch, look, and all that goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import nbformat
+import pytest
+from azure.storage.blob import ContainerClient
+from nbclient import NotebookClient
+
+from local import digits
+from local.cloud import Cloud, Options
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOK = ROOT / "examples" / "validate_model.ipynb"
+LINES = 300
+TALK = f"for i in range({LINES}): print(i, 'größe ✓ 🚂 модель', flush=True)"
+
+
+@dataclass
+class Desk:
+    """A person at a terminal, with a cloud and a folder of their own."""
+
+    cloud: Cloud
+    folder: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        own = {"TRAINYARD_CLOUD": str(self.cloud.home), "TRAINYARD_CONFIG": str(self.folder / "config")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+        return {**kept, **own, "TRAINYARD_CWD": str(self.folder), "NO_PROXY": "127.0.0.1", "PYTHONUTF8": "1"}
+
+    def type(self, *argv: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command; its exit status must be this one."""
+        command = [sys.executable, "-m", "cli", *argv]
+        done = subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, encoding="utf-8", timeout=100)
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done
+
+    def ask(self, *argv: str, expect: int = 0) -> Any:
+        return json.loads(self.type(*argv, "--json", expect=expect).stdout)
+
+    def runs(self) -> list[str]:
+        """The names of all runs, asked of the API itself."""
+        return [row["run"] for row in httpx.get(f"{self.cloud.api}/runs", timeout=30).json()["runs"]]
+
+    def job(self, name: str, code: str) -> str:
+        """The path of a job file that runs this Python code on one node."""
+        job = {
+            "command": f'python -c "{code}"',
+            "environment": "azureml:trainyard@latest",
+            "compute": "azureml:cpu-cluster",
+            "experiment_name": "talk",
+        }
+        (self.folder / name).write_text(json.dumps(job), "utf-8")
+        return name
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("desk")
+    digits.write(folder / "digits")
+    (folder / "digits" / "job.yaml").write_text("inputs:\n  epochs: 4\n")
+    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+        yield Desk(cloud, folder)
+
+
+@pytest.fixture(scope="module")
+def run(desk: Desk) -> dict[str, Any]:
+    """A run of the digits, dropped and followed to its end."""
+    told: dict[str, Any] = desk.ask("drop", "digits", "mnist/d1", "--follow")
+    return told
+
+
+def manifest(desk: Desk, run: dict[str, Any]) -> dict[str, Any]:
+    """The files of the run's archive, by name, read past the API."""
+    _, _, folder = run["output"].partition("/")
+    with ContainerClient.from_connection_string(desk.cloud.connection_string, "output") as output:
+        told = json.loads(output.download_blob(f"{folder}/manifest.json").readall())
+    return {file["name"]: file for file in told["files"]}
+
+
+def test_a_drop_is_followed_to_its_model(run: dict[str, Any]) -> None:
+    """drop --follow uploads a folder, waits for the run that it makes, and tells how it ended."""
+    assert (run["state"], run["drop"]) == ("completed", "mnist/d1")
+    assert run["metrics"]["last"]["test_accuracy"] > 0.9
+
+
+def test_a_drop_once_uploaded_is_not_uploaded_again(desk: Desk, run: dict[str, Any]) -> None:
+    """The same drop again sends nothing and makes no run."""
+    again = desk.ask("drop", "digits", "mnist/d1")
+
+    assert (again["files"], again["kept"], again["closed"]) == (0, 5, False)
+    assert [name for name in desk.runs() if name.startswith("mnist-")] == [run["run"]]
+
+
+def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, Any]) -> None:
+    """fetch brings every file with the manifest's size and MD5; a second one mends what is damaged, no more."""
+    first = desk.ask("fetch", run["run"])
+    folder, wanted = Path(first["folder"]), manifest(desk, run)
+
+    assert folder == desk.folder / run["run"]
+    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == set(wanted)
+    for name, file in wanted.items():
+        content = (folder / name).read_bytes()
+        assert len(content) == file["size"]
+        assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite knows none of an append blob
+    (folder / "models" / "model.pt").write_bytes(b"damaged")
+    unknown = [name for name, file in wanted.items() if not file["md5"]]  # what can't be told to be whole comes again
+    assert desk.ask("fetch", run["run"])["new"] == 1 + len(unknown)
+    assert (folder / "models" / "model.pt").stat().st_size == wanted["models/model.pt"]["size"]
+
+
+def test_curves_are_drawn(desk: Desk, run: dict[str, Any]) -> None:
+    """metrics --png writes a picture where the user is."""
+    told = desk.ask("metrics", run["run"], "--png", "curves.png")
+
+    assert told["png"] == str(desk.folder / "curves.png")
+    assert (desk.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_notebook_validates_the_model(desk: Desk, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """examples/validate_model.ipynb fetches the run's model and shows predictions and a confusion matrix."""
+    for name, value in desk.env.items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    at = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
+    given = nbformat.v4.new_code_cell(f"RUN = {run['run']!r}\nDATA = {str(desk.folder / 'digits')!r}")
+    notebook.cells.insert(at + 1, given)
+    NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(ROOT / "examples")}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    said = "".join(output.get("text", "") for output in outputs)
+    assert f"360 images, {run['metrics']['last']['test_accuracy']:.2%} right" in said
+
+
+@contextmanager
+def a_bad_line(api: str) -> Iterator[str]:
+    """The API behind a proxy that cuts every second connection after its first 700 bytes. Gives its address."""
+    target = urlsplit(api)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_accept, args=(server, (target.hostname, target.port)), daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}{target.path}"
+        server.shutdown(socket.SHUT_RDWR)  # close alone would leave accept waiting
+
+
+def _accept(server: socket.socket, target: tuple[str | None, int | None]) -> None:
+    number = 0
+    with suppress(OSError):
+        while True:
+            near, _ = server.accept()
+            far = socket.create_connection(target)  # type: ignore[arg-type]
+            number += 1
+            limit = 700 if number % 2 else None
+            threading.Thread(target=_pump, args=(near, far, None), daemon=True).start()
+            threading.Thread(target=_pump, args=(far, near, limit), daemon=True).start()
+
+
+def _pump(source: socket.socket, sink: socket.socket, limit: int | None) -> None:
+    passed = 0
+    with suppress(OSError), source, sink:
+        while data := source.recv(4096):
+            sink.sendall(data if limit is None else data[: limit - passed])
+            passed += len(data)
+            if limit is not None and passed >= limit:
+                break
+        for end in (source, sink):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_follow_over_a_bad_line_loses_nothing(desk: Desk) -> None:
+    """Connections are cut in the midst of answers; the followed log has every line once, and no broken character."""
+    with a_bad_line(desk.cloud.api) as url:
+        done = desk.type("submit", "--job", desk.job("talk.json", TALK), "--follow", "--url", url)
+    said = [line for line in done.stdout.splitlines() if "модель" in line]
+
+    assert said == [f"{i} größe ✓ 🚂 модель" for i in range(LINES)]
+
+
+def test_a_log_goes_on_at_its_offset(desk: Desk) -> None:
+    """logs tells the offset that it came to; another one goes on there, and both together are the whole log."""
+    (run, *_) = desk.ask("runs", "--experiment", "talk", "--state", "completed")
+    whole = desk.type("logs", run["run"]).stdout
+    begin = len(whole[: len(whole) // 2].encode())
+    rest = desk.type("logs", run["run"], "--offset", str(begin)).stdout
+
+    assert whole.encode()[begin:].decode() == rest
+    assert len(whole.splitlines()) == LINES
+
+
+def test_a_failed_run_gives_no_model(desk: Desk) -> None:
+    """A run that fails ends its follow with status 4 and the reason; fetch brings its logs alone, and status 4 too."""
+    job = desk.job("fail.json", "raise SystemExit('no luck')")
+    run = desk.ask("submit", "--job", job, "--follow", expect=4)
+    assert "no luck" in run["reason"]
+    fetched = desk.ask("fetch", run["run"], expect=4)
+
+    assert {name.partition("/")[0] for name in fetched["files"]} == {"logs"}
+    assert "is failed and has no models" in desk.type("fetch", run["run"], "--only", "models", expect=4).stderr
+    assert not (desk.folder / run["run"] / "models").exists()
+
+
+def test_the_same_key_is_the_same_run(desk: Desk) -> None:
+    """submit with a key twice makes one run; cancel ends it, and its follow with status 5; it has one retry."""
+    job, key = desk.job("long.json", "import time; time.sleep(600)"), ("--key", "one")
+    name = desk.type("submit", "--job", job, *key).stdout.strip()
+    assert desk.type("submit", "--job", job, *key).stdout.strip() == name
+    assert "wait for its end" in desk.type("retry", name, expect=1).stderr
+    desk.type("cancel", name)
+    desk.type("logs", "-f", name, expect=5)
+
+    again = desk.ask("retry", name)["run"]
+    assert desk.ask("retry", name)["run"] == again != name
+    desk.type("cancel", again)
+
+
+def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
+    """--dry-run prints the exact job and what is in its way, and makes no run."""
+    before = desk.runs()
+    plan = desk.ask("submit", "mnist", "--data", "drops/mnist/d1", "-p", "epochs=3", "--nodes", "9", "--dry-run")
+
+    assert plan["job"]["inputs"]["epochs"] == 3
+    assert [reason["code"] for reason in plan["reasons"]] == ["too_many_nodes"]
+    assert desk.runs() == before
+
+
+def test_a_rejected_drop_says_why(desk: Desk) -> None:
+    """drop --follow to a route that is not there ends with the API's reason, and show tells it again."""
+    said = desk.type("drop", "digits", "minst/d1", "--follow", expect=1).stderr
+
+    assert "There is no route 'minst'" in said
+    assert desk.ask("show", "minst/d1")["code"] == "unknown_route"
+
+
+def test_a_run_that_is_not_there(desk: Desk) -> None:
+    """Looking at a run that is not there, and fetching it, end with status 3 and its name."""
+    for command in ("show", "fetch"):
+        assert "no-such-run" in desk.type(command, "no-such-run", expect=3).stderr
+
+
+def test_the_rest_of_the_system(desk: Desk, run: dict[str, Any]) -> None:
+    """doctor finds nothing wrong with a cloud that is up; login stores it, and its name leads to its runs."""
+    assert {finding["verdict"] for finding in desk.ask("doctor")} == {"good"}
+    desk.type("login", desk.cloud.api, "--name", "mine")
+    assert run["run"] in desk.type("show", run["run"], "--profile", "mine").stdout

@@ -1,0 +1,159 @@
+"""Who may call what: docs/security.md against the app, every route with every kind of caller."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from functions import access, clusters, runs, status
+from shared import config
+from shared.config import Settings
+from shared.errors import BadSetting
+from tests import indexed
+from tests.test_config import ENV
+from tests.world import World, trainers_folder
+
+ROW = re.compile(r"^\| (GET|POST|PUT|PATCH|DELETE) \| `/api/(.+?)` \| (anyone|reader|contributor) \|$", re.MULTILINE)
+ROWS = ROW.findall((config.ROOT / "docs" / "security.md").read_text("utf-8"))
+ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor
+    "anyone": (True, True, True, True),
+    "reader": (401, 403, True, True),
+    "contributor": (401, 403, 403, True),
+}
+ON = {"WEBSITE_AUTH_ENABLED": "True"}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    call: Any
+    auth_level: str
+
+
+def endpoints() -> dict[tuple[str, str], Endpoint]:
+    found = {}
+    for function in indexed.functions():
+        trigger = function.get_trigger()
+        if trigger is not None and trigger.get_binding_name() == "httpTrigger":
+            for method in trigger.methods:
+                level = getattr(trigger.auth_level, "value", trigger.auth_level)
+                name = getattr(method, "value", method)
+                found[str(name), str(trigger.route)] = Endpoint(function.get_user_function(), str(level))
+    return found
+
+
+ENDPOINTS = endpoints()
+
+
+def principal(*roles: str, auth_typ: str = "aad") -> dict[str, str]:
+    claims = [{"typ": "roles", "val": role} for role in roles] + [{"typ": "name", "val": access.CONTRIBUTOR}]
+    text = json.dumps({"auth_typ": auth_typ, "claims": claims, "name_typ": "name", "role_typ": "roles"})
+    return {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(text.encode()).decode()}
+
+
+CALLERS = [{}, principal(), principal(access.READER), principal(access.CONTRIBUTOR)]
+
+
+def call(method: str, route: str, headers: dict[str, str]) -> func.HttpResponse:
+    params = dict.fromkeys(re.findall(r"\{\*?(\w+)\}", route), "x")
+    request = func.HttpRequest(method, f"/api/{route}", headers=headers, params={}, route_params=params, body=b"{}")
+    answered = ENDPOINTS[method, route].call(request)
+    return asyncio.run(answered) if inspect.isawaitable(answered) else answered
+
+
+@pytest.fixture(autouse=True)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(trainers_folder(tmp_path))
+    for module in (clusters, runs, status):
+        monkeypatch.setattr(module, "the_system", lambda: made.system)
+    return made
+
+
+def test_every_route_is_in_the_table() -> None:
+    """The table of docs/security.md has each HTTP route and method of the app once, and no other."""
+    assert sorted((method, route) for method, route, _ in ROWS) == sorted(ENDPOINTS)
+
+
+@pytest.mark.parametrize(("method", "route", "who"), ROWS, ids=[f"{m} {r}" for m, r, _ in ROWS])
+def test_every_caller_is_treated_as_the_table_says(
+    method: str, route: str, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With Entra ID nobody gets 401, someone without the role 403, and who has it is let in."""
+    monkeypatch.setenv("TRAINYARD_AUTH", "entra")
+    monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
+    for headers, expected in zip(CALLERS, ALLOWED[who], strict=True):
+        answered = call(method, route, headers)
+        refused = answered.status_code if answered.status_code in (401, 403) else True
+        assert refused == expected
+        if refused is not True:
+            problem = json.loads(answered.get_body())
+            assert (problem["code"], answered.mimetype) == (
+                {401: "unauthenticated", 403: "forbidden"}[answered.status_code],
+                "application/problem+json",
+            )
+
+
+@pytest.mark.parametrize(("method", "route", "who"), ROWS, ids=[f"{m} {r}" for m, r, _ in ROWS])
+def test_keys_are_asked_for_by_default(method: str, route: str, who: str) -> None:
+    """Without Entra ID the host asks for a function key on every route but health, and the app asks nothing more."""
+    assert ENDPOINTS[method, route].auth_level.lower() == ("anonymous" if who == "anyone" else "function")
+    assert call(method, route, {}).status_code not in (401, 403)
+
+
+def test_with_entra_the_host_asks_for_no_key() -> None:
+    """App Service was there first, so the host lets everyone through to the app, which looks at roles."""
+    probe = "import functions.access as a; print(a.level().value)"
+    for auth, level in (("entra", "anonymous"), ("keys", "function"), ("Entra", "function"), ("", "function")):
+        argv, env = [sys.executable, "-c", probe], {"TRAINYARD_AUTH": auth, "PATH": ""}
+        done = subprocess.run(argv, cwd=config.ROOT, env=env, capture_output=True, text=True, check=True)
+        assert done.stdout.strip().lower() == level
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "", "x", "bnVsbA==", "e30=", base64.b64encode(b'{"claims": 1}').decode(), base64.b64encode(b"\xff").decode(),
+        base64.b64encode(b'{"auth_typ": "aad", "claims": [{"typ": "roles"}]}').decode(),
+        principal(access.CONTRIBUTOR, auth_typ="facebook")["X-MS-CLIENT-PRINCIPAL"],
+    ],
+)  # fmt: skip
+def test_a_header_that_names_no_caller_is_nobody(header: str) -> None:
+    """A missing, broken or foreign principal is 401, never an error of the app."""
+    with pytest.raises(access.Denied) as refused:
+        access.check("GET", {"x-ms-client-principal": header}, ON)
+    assert refused.value.status == 401
+
+
+def test_a_claim_that_is_no_role_gives_none() -> None:
+    """Only claims of the role type count: a name that looks like a role is none. Both spellings of the type do."""
+    with pytest.raises(access.Denied) as refused:
+        access.check("GET", principal(), ON)
+    assert refused.value.status == 403
+    long_type = "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"
+    text = json.dumps({"auth_typ": "aad", "claims": [{"typ": long_type, "val": access.READER}]})
+    access.check("GET", {"x-ms-client-principal": base64.b64encode(text.encode()).decode()}, ON)
+
+
+@pytest.mark.parametrize("env", [{}, {"WEBSITE_AUTH_ENABLED": "False"}])
+def test_a_forged_header_is_not_believed(env: dict[str, str]) -> None:
+    """While App Service authentication is off, anyone can write the header, so nobody is let in."""
+    with pytest.raises(BadSetting, match="Turn it on"):
+        access.check("GET", principal(access.CONTRIBUTOR), env)
+
+
+def test_another_kind_of_authentication_is_a_bad_setting() -> None:
+    """TRAINYARD_AUTH takes keys and entra; anything else is refused by name."""
+    for auth in ("keys", "entra", ""):
+        Settings.from_env({**ENV, "TRAINYARD_AUTH": auth})
+    with pytest.raises(BadSetting, match=r"'Entra'.*Choose keys or entra"):
+        Settings.from_env({**ENV, "TRAINYARD_AUTH": "Entra"})
