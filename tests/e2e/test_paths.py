@@ -190,7 +190,7 @@ def test_a_malformed_message_ends_among_the_poison(lab: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["größe 名前/daten 1#%41.bin", "x/" * 400 + "deep.bin"])
 def test_unusual_names_reach_the_job_as_they_are(lab: Lab, name: str) -> None:
-    """Unicode, spaces, percent signs and very long paths are listed, sealed, and files of that very name on the node."""
+    """Unicode, spaces, percent signs and very long paths become files of that very name on the node."""
     drop = f"list/names-{len(name)}"
     lab.upload(drop, {name: b"x", "_SUCCESS": b""})
     run = lab.archived(drop)
