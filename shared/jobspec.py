@@ -119,8 +119,10 @@ def build(order: JobOrder) -> dict[str, Any]:
             continue
         merge = key in MERGED and isinstance(value, dict) and isinstance(base.get(key, {}), dict)
         job[key] = {**base.get(key, {}), **value} if merge else value
-    job["inputs"] = _inputs(order, job.get("inputs"))
-    job["outputs"] = own_outputs(order.run, job.get("outputs"))
+    if "inputs" in job:
+        job["inputs"] = _inputs(order, job["inputs"])
+    if "outputs" in job:
+        job["outputs"] = own_outputs(order.run, job["outputs"])
     job["tags"] = {**mapping(job.get("tags")), **_tags(order)}
     return job
 

@@ -173,6 +173,17 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
     assert job["inputs"]["epochs"] == 2
 
 
+def test_a_template_may_have_neither_inputs_nor_outputs(tmp_path: Path) -> None:
+    """The job has only the keys that template and job file name: Azure ML refuses empty ones."""
+    bare = {"command": "true", "environment": "azureml:e:1"}
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, template=bare)])
+    complete(world, "1.bin")
+    job = world.jobs.jobs[world.only_run().name].spec
+
+    assert not {"inputs", "outputs"} & job.keys()
+    assert None not in job.values()
+
+
 def test_a_job_file_keeps_the_limits_that_it_does_not_name(world: World) -> None:
     """Empty limits or other resources take neither the route's timeout nor its nodes away."""
     complete(world, "1.bin", job_file="limits: {}\nresources: {shm_size: 4g}\n")

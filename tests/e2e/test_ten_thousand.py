@@ -96,6 +96,7 @@ def test_ten_thousand_blobs_thrice_and_shuffled_are_one_run_and_one_job(tmp_path
         drop = process.wait_for(lambda: the_sealed_drop(cloud), 60, "late events to be recognised", every=0.5)
         jobs = ask(cloud, f"{cloud.azureml}{cloud.record.workspace_id}/jobs?api-version=2024-04-01")["value"]
 
+    assert run["state"] == "completed", run["reason"]
     assert counts["delivered"] == 3 * BLOBS
     assert (drop["blobs"], drop["generation"], drop["state"]) == (BLOBS, 1, "sealed")
     assert [job["name"] for job in jobs] == [run["run"]] == [drop["run"]]
