@@ -92,8 +92,8 @@ class RunPage(Struct):
 
 class Series(Struct):
     series: Annotated[
-        dict[str, list[tuple[float, float, float | None]]],
-        Meta(description="Points of each metric: step, value, unix time. At most 2,000 of each."),
+        dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]],
+        Meta(description="Points of each metric: step, value, Unix time or null. At most 2,000 of each."),
     ]
 
 

@@ -88,9 +88,9 @@ def build(order: Order) -> dict[str, Any]:
     job["experiment_name"] = request.experiment or (route and route.experiment) or _experiment(basis)
     job["compute"] = f"azureml:{_cluster(order)}"
     if nodes := request.nodes or (route and route.nodes):
-        job["resources"] = {**mapping(basis.get("resources")), "instance_count": nodes}
-    if timeout := request.timeout_seconds or (route and int(route.timeout_seconds)):
-        job["limits"] = {**mapping(basis.get("limits")), "timeout": timeout}
+        job["resources"] = {**mapping(basis.get("resources")), "instance_count": int(nodes)}
+    if timeout := request.timeout_seconds or (route and route.timeout_seconds):
+        job["limits"] = {**mapping(basis.get("limits")), "timeout": int(timeout)}
     if inputs := _inputs(order):
         job["inputs"] = inputs
     if "outputs" in basis:

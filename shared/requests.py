@@ -27,12 +27,15 @@ LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 Key = Annotated[str, Meta(pattern="^[ -~]{1,128}$", description="Up to 128 printable ASCII characters.")]
 # Text, because msgspec would take any number in a query for Unix time.
-Time = Annotated[str, Meta(description="Made at or after this time.", extra_json_schema={"format": "date-time"})]
+Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
-    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults."""
+    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
+
+    Whole numbers are floats here because to JSON Schema 2.0 is an integer, and to msgspec it isn't.
+    """
 
     trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
     template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
@@ -44,10 +47,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
         Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
     ] = None
-    nodes: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | None = None
     cluster: Name | None = None
     experiment: Name | None = None
-    timeout_seconds: Annotated[int, Meta(ge=60, le=30 * DAY)] | None = None
+    timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
@@ -131,4 +134,4 @@ def read_time(text: str) -> datetime:
         at = datetime.fromisoformat(text.upper())
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
-        raise BadInput(f"since is {text[:40]!r}; write a time like 2026-01-31T08:00:00Z.") from exc
+        raise Impossible(f"since is {text[:40]!r}; write a time like 2026-01-31T08:00:00Z.", "bad_time") from exc

@@ -105,14 +105,19 @@ WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("b
 
 
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
-def test_a_request_that_dies_is_one_run_in_the_end(world: World, schedule: list[str]) -> None:
+@pytest.mark.parametrize("by", ["timer", "repeat"])
+def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedule: list[str]) -> None:
     """Wherever the call dies, the client's repeat with its key, or the timer alone, makes exactly one run and job."""
     with suppress(Crash, TrainyardError):
         intake.create_run(world.crashing(schedule), request(), "k")
     made = bool(world.runs.rows)
-    world.settle()
-    assert len(world.jobs.submissions) == int(made)
+    if by == "timer":
+        world.settle()
+        assert len(world.jobs.submissions) == int(made)
+    world.clock.advance(6)
     run = ask(world, "k")
+    world.run_until_idle()
+    assert run.name in world.jobs.jobs
     world.settle()
     assert world.jobs.submissions.count(run.name) == len(world.jobs.jobs) == 1
     assert world.only_run().archived_at is not None

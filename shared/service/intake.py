@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from shared import jobspec, orders, requests
@@ -20,6 +21,7 @@ from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
+SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
 Reason = dict[str, str]
 
 
@@ -98,7 +100,7 @@ def _run_name(system: System, key: str | None) -> str:
 
 
 def _made_before(system: System, name: str, asked: str) -> Run | None:
-    """The run of this name, sent off again if that may not have happened; None if there is none."""
+    """The run of this name; None if there is none. Sent off again if the call that made it seems to have died."""
     try:
         run = system.runs.get(name).value
     except NotFound:
@@ -107,7 +109,7 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
-    if run.state is RunState.RECEIVED:
+    if run.state is RunState.RECEIVED and system.clock() - run.created_at > SENT_BY_THEN:
         system.queues.send(SUBMISSIONS, {"run": name})
     return run
 

@@ -9,7 +9,7 @@ from shared import rows
 from shared.errors import NotFound
 from shared.model import DropKey
 from shared.ports import RunFilter
-from shared.requests import RunsQuery, read_time, read_name
+from shared.requests import RunsQuery, read_name, read_time
 from shared.system import System
 
 PAGE = 1000

@@ -53,7 +53,7 @@ def server() -> Iterator[Server]:
     serving.daemon_threads = True
     book = Server(serving.server_port)
     serving.book = book  # type: ignore[attr-defined]
-    thread = threading.Thread(target=serving.serve_forever)
+    thread = threading.Thread(target=serving.serve_forever, args=(0.02,))
     thread.start()
     yield book
     serving.shutdown()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,11 @@ from local.cloud import Cloud, Options
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "examples" / "validate_model.ipynb"
 LINES = 300
-TALK = f"for i in range({LINES}): print(i, 'größe ✓ 🚂 модель', flush=True)"
+TALK = f"""import time
+for i in range({LINES}): time.sleep(0.01); print(i, 'größe ✓ 🚂 модель', flush=True)"""
+
+LONG = """import time
+for i in range(600): print('second', i, flush=True); time.sleep(1)"""
 
 
 @dataclass
@@ -149,47 +155,54 @@ def test_the_notebook_validates_the_model(desk: Desk, run: dict[str, Any], monke
     assert f"360 images, {run['metrics']['last']['test_accuracy']:.2%} right" in said
 
 
-@contextmanager
-def a_bad_line(api: str) -> Iterator[str]:
-    """The API behind a proxy that cuts every second connection after its first 700 bytes. Gives its address."""
-    target = urlsplit(api)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_accept, args=(server, (target.hostname, target.port)), daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}{target.path}"
-        server.shutdown(socket.SHUT_RDWR)  # close alone would leave accept waiting
+class BadLine:
+    """A proxy before the API that cuts each connection after some bytes of answers, wherever that is."""
 
+    LIMITS = (300, 500, 1000, 2000, 10_000)  # bytes, of one connection after the other, over and over
 
-def _accept(server: socket.socket, target: tuple[str | None, int | None]) -> None:
-    number = 0
-    with suppress(OSError):
-        while True:
-            near, _ = server.accept()
-            far = socket.create_connection(target)  # type: ignore[arg-type]
-            number += 1
-            limit = 700 if number % 2 else None
-            threading.Thread(target=_pump, args=(near, far, None), daemon=True).start()
-            threading.Thread(target=_pump, args=(far, near, limit), daemon=True).start()
+    def __init__(self, api: str) -> None:
+        target = urlsplit(api)
+        self._target = (target.hostname or "", target.port or 80)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}{target.path}"
+        self.cuts = 0
 
+    def __enter__(self) -> BadLine:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
 
-def _pump(source: socket.socket, sink: socket.socket, limit: int | None) -> None:
-    passed = 0
-    with suppress(OSError), source, sink:
-        while data := source.recv(4096):
-            sink.sendall(data if limit is None else data[: limit - passed])
-            passed += len(data)
-            if limit is not None and passed >= limit:
-                break
-        for end in (source, sink):
-            end.shutdown(socket.SHUT_RDWR)
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)  # close alone would leave accept waiting
+        self._server.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            for limit in itertools.cycle(self.LIMITS):
+                near, _ = self._server.accept()
+                far = socket.create_connection(self._target)
+                for ends, most in ((near, far), None), ((far, near), limit):
+                    threading.Thread(target=self._pump, args=(*ends, most), daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, limit: int | None) -> None:
+        left = limit
+        with suppress(OSError), source, sink:
+            while data := source.recv(4096 if left is None else min(left, 4096)):
+                sink.sendall(data)
+                if left is not None and not (left := left - len(data)):
+                    self.cuts += 1
+                    break
+            for end in (source, sink):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_follow_over_a_bad_line_loses_nothing(desk: Desk) -> None:
     """Connections are cut in the midst of answers; the followed log has every line once, and no broken character."""
-    with a_bad_line(desk.cloud.api) as url:
-        done = desk.type("submit", "--job", desk.job("talk.json", TALK), "--follow", "--url", url)
+    with BadLine(desk.cloud.api) as line:
+        done = desk.type("submit", "--job", desk.job("talk.json", TALK), "--follow", "--url", line.url)
     said = [line for line in done.stdout.splitlines() if "модель" in line]
 
     assert said == [f"{i} größe ✓ 🚂 модель" for i in range(LINES)]
+    assert line.cuts >= 4
 
 
 def test_a_log_goes_on_at_its_offset(desk: Desk) -> None:
@@ -215,15 +228,31 @@ def test_a_failed_run_gives_no_model(desk: Desk) -> None:
     assert not (desk.folder / run["run"] / "models").exists()
 
 
+def interrupted_follow(desk: Desk, run: str) -> tuple[str, str]:
+    """Follow a run's log and press Ctrl-C after its first line. Returns what was told, and where it says to go on."""
+    argv = [sys.executable, "-m", "cli", "logs", "-f", run]
+    with subprocess.Popen(argv, cwd=ROOT, env=desk.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        assert p.stdout is not None
+        assert p.stderr is not None
+        first = p.stdout.readline()
+        p.send_signal(signal.SIGINT)
+        told, said = first + p.stdout.read(), p.stderr.read()
+    assert p.returncode == 130
+    return told, said.split("--offset ")[1].strip()
+
+
 def test_the_same_key_is_the_same_run(desk: Desk) -> None:
-    """submit with a key twice makes one run; cancel ends it, and its follow with status 5; it has one retry."""
-    job, key = desk.job("long.json", "import time; time.sleep(600)"), ("--key", "one")
+    """A key used twice makes one run. Ctrl-C leaves it, and says where to go on. cancel ends it. It has one retry."""
+    job, key = desk.job("long.json", LONG), ("--key", "one")
     name = desk.type("submit", "--job", job, *key).stdout.strip()
     assert desk.type("submit", "--job", job, *key).stdout.strip() == name
     assert "wait for its end" in desk.type("retry", name, expect=1).stderr
+    begin, offset = interrupted_follow(desk, name)
     desk.type("cancel", name)
-    desk.type("logs", "-f", name, expect=5)
+    rest = desk.type("logs", "-f", name, "--offset", offset, expect=5).stdout
 
+    assert begin + rest == desk.type("logs", name).stdout
+    assert begin.startswith("second 0\n")
     again = desk.ask("retry", name)["run"]
     assert desk.ask("retry", name)["run"] == again != name
     desk.type("cancel", again)

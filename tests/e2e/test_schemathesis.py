@@ -25,10 +25,20 @@ outputs: {models: {type: uri_folder}}
 # A request that fits its model may still name what isn't there: 422. The local host asks for no keys, and answers 404
 # to a method that a route doesn't take, as Azure's does. Both are held by tests of their own.
 CONFIG = """
+hooks = "hooks"
 [checks]
 ignored_auth.enabled = false
 unsupported_method.enabled = false
 positive_data_acceptance.expected-statuses = ["2xx", "3xx", 404, 409, 416, 422]
+"""
+# The host leaves empty query values out, as Azure's does, so that the app never sees them: a space is the nearest.
+HOOKS = """
+import schemathesis
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    case.query = {name: " " if value in ("", [""]) else value for name, value in (case.query or {}).items()}
 """
 
 
@@ -37,9 +47,12 @@ class Lab:
     cloud: Cloud
     run: str  # archived
 
-    def schemathesis(self, home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run"]
-        command += [f"{self.cloud.api}/openapi.json", "--url", self.cloud.api, "--workers", "2", "--no-color", *argv]
+    def schemathesis(self, home: Path, config: str, *argv: str) -> subprocess.CompletedProcess[str]:
+        (home / "schemathesis.toml").write_text(config)
+        (home / "hooks.py").write_text(HOOKS)
+        command = [sys.executable, "-m", "schemathesis.cli", "run", f"{self.cloud.api}/openapi.json", "--no-color"]
+        # One worker: CPython 3.11's ast.parse fails at times when two threads of it recurse.
+        command += ["--url", self.cloud.api, "--workers", "1", "--phases", "coverage,fuzzing", "--seed", "1", *argv]
         return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120)
 
 
@@ -57,13 +70,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield Lab(cloud, run)
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("known", [False, True], ids=["any-name", "a-real-run"])
-def test_schemathesis_finds_no_fault(lab: Lab, known: bool, tmp_path: Path) -> None:
-    """Every answer fits its schema, its status is documented, wrong input is refused, right input taken, none is 500."""
-    here = CONFIG + f'[parameters]\n"path.run" = "{lab.run}"\n"path.cluster" = "cpu-cluster"\n' if known else CONFIG
-    (tmp_path / "schemathesis.toml").write_text(here)
-    done = lab.schemathesis(
-        tmp_path, "--max-examples", "20", "--seed", "1", *(["--include-path-regex", "run.}"] if known else [])
-    )
+def test_schemathesis_finds_no_fault(lab: Lab, tmp_path: Path) -> None:
+    """Whatever a client sends, answers fit their schemas, wrong input is refused, right input taken, none is 500."""
+    done = lab.schemathesis(tmp_path, CONFIG, "--max-examples", "15")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_schemathesis_finds_no_fault_with_a_real_run(lab: Lab, tmp_path: Path) -> None:
+    """The same of all that can be asked of an archived run, and of a cluster that is there."""
+    known = f'[parameters]\n"path.run" = "{lab.run}"\n"path.cluster" = "cpu-cluster"\n'
+    done = lab.schemathesis(tmp_path, CONFIG + known, "--max-examples", "10", "--include-path-regex", "(run|cluster)}")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -1,0 +1,131 @@
+"""The HTTP API on the local host: a submission's 202, and the newest 100 runs among 10,000.
+
+    python -m benchmarks.api [--json]
+
+Targets: a warm 202 at p95 under 100 ms; the list under 200 ms with a constant number of requests to the tables, which
+are counted in Azurite's access log. The jobs do nothing, and no node ever starts.
+
+`warm_202` waits before each submission until the last one's job is at Azure ML. `burst_202` doesn't: then the app's
+one process puts jobs to Azure ML, which is CPU time of the SDK, while it answers.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from azure.storage.blob import ContainerClient
+
+from local import process
+from local.cloud import Cloud, Options
+from shared.adapters import keys, storage
+from shared.adapters.records import run_row
+from shared.config import Storage
+from shared.model import Moment, Run, RunState
+
+SUBMISSIONS, RUNS, LISTS = 100, 10_000, 30
+ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
+TEMPLATE = """
+command: python -c "print('done')"
+environment: azureml:trainyard@latest
+inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}, epochs: 1}
+outputs: {models: {type: uri_folder}}
+"""
+FILTERS = {"newest_100": {}, "newest_100_failed": {"state": "failed"}, "of_no_experiment": {"experiment": "none"}}
+
+
+def timed(
+    call: Callable[[], httpx.Response], times: int, after: Callable[[httpx.Response], object] = lambda _: None
+) -> list[float]:
+    """Milliseconds of each call, which must succeed; `after` each comes something that is not counted."""
+    samples = []
+    for _ in range(times):
+        began = time.perf_counter()
+        answer = call().raise_for_status()
+        samples.append(1000 * (time.perf_counter() - began))
+        after(answer)
+    return samples
+
+
+def spread(samples: list[float]) -> dict[str, float]:
+    p95 = statistics.quantiles(samples, n=20)[18]
+    return {"p50_ms": round(statistics.median(samples), 1), "p95_ms": round(p95, 1), "max_ms": round(max(samples), 1)}
+
+
+def fill(connection_string: str) -> None:
+    """Write RUNS runs as the app would have, but many in one transaction. One in a thousand failed."""
+    clients = storage.clients(Storage(connection_string=connection_string))
+    with closing(clients.table), closing(clients.blob), closing(clients.queue):
+        table = clients.table.create_table_if_not_exists("runs")
+        for start in range(0, RUNS, 100):
+            table.submit_transaction([("create", row(n)) for n in range(start, start + 100)])
+
+
+def row(number: int) -> dict[str, Any]:
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+    states = (RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED)
+    history = tuple(Moment(state, at, "Something happened here.") for state in states)
+    state = RunState.FAILED if number % 1000 == 0 else RunState.COMPLETED
+    run = Run(f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, {"command": "x" * 2000})
+    key = {"PartitionKey": "run", "RowKey": f"t!{keys.newest_first(at, run.name)}"}
+    changed = {"state": state, "history": history, "last_metrics": {"loss": 0.1, "accuracy": 0.9}}
+    return key | run_row(Run(**{**vars(run), **changed, "archived_at": at}))
+
+
+def table_requests(cloud: Cloud) -> int:
+    """How many queries of the table of runs Azurite has answered so far."""
+    log = cloud.home / "azurite" / "access.log"
+    return sum("/runs()" in line or "/runs?" in line for line in log.read_text().splitlines())
+
+
+def measure(home: Path) -> dict[str, Any]:
+    (home / "routes.yaml").write_text(ROUTES)
+    (home / "noop.yaml").write_text(TEMPLATE)
+    options = Options(routes=home / "routes.yaml", node_start_seconds=3600)
+    with Cloud.start(home / "cloud", options) as cloud, httpx.Client(base_url=cloud.api, timeout=60) as api:
+        with ContainerClient.from_connection_string(cloud.connection_string, "drops") as drops:
+            drops.upload_blob("shelf/a/1.bin", b"x")
+        body = {"template": "noop", "data": "drops/shelf/a"}
+
+        def is_sent(answer: httpx.Response) -> None:
+            run = answer.json()["run"]
+            process.wait_for(lambda: api.get(f"runs/{run}").json()["job"], 60, f"the job of {run}")
+
+        first = timed(lambda: api.post("runs", json=body), 1, is_sent)
+        warm = timed(lambda: api.post("runs", json=body), SUBMISSIONS, is_sent)
+        burst = timed(lambda: api.post("runs", json=body), SUBMISSIONS)
+        result: dict[str, Any] = {
+            "first_202_ms": round(first[0], 1),
+            "warm_202": spread(warm),
+            "burst_202": spread(burst),
+        }
+        fill(cloud.connection_string)
+        for name, query in FILTERS.items():
+            before = table_requests(cloud)
+            samples = timed(lambda query=query: api.get("runs", params={"limit": 100, **query}), LISTS)  # type: ignore[misc]
+            result[name] = {**spread(samples), "table_requests_each": (table_requests(cloud) - before) / LISTS}
+    return result
+
+
+def main(argv: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        result = measure(Path(home))
+    if "--json" in argv:
+        print(json.dumps(result))
+        return
+    print(f"HTTP API: {SUBMISSIONS} submissions, lists among {RUNS:,} runs")
+    for name, value in result.items():
+        print(f"  {name:24} {value}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

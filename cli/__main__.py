@@ -1,0 +1,28 @@
+"""`python3 trainyard.py <command>`, and the installed `trainyard`: the commands that speak to the API."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import commands  # noqa: F401  # registers them
+from .errors import INTERRUPTED, CliError
+from .session import app, program
+
+
+def main() -> int:
+    """Run the command line. Returns the exit status; errors.EXIT_CODES says what each means."""
+    try:
+        app(prog_name=program())
+    except CliError as exc:
+        sys.stderr.write(f"trainyard: {exc}\n")
+        return exc.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What submit, retry, drop and logs share: to stay with a run until its end, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from .. import show
+from ..client import patiently
+from ..errors import INTERRUPTED, CliError, status_of
+from ..follow import PATIENCE_SECONDS, LogReader, follow_run, usual_times
+from ..session import Session
+from ..watch import Screen
+
+
+def follow(session: Session, name: str) -> dict[str, Any]:
+    """Show the run until it is archived, then its result. Returns the run.
+
+    With --json the progress goes to standard error, and the run is what standard output gets. Ctrl-C asks whether to
+    detach or cancel, and ends with status 130 or goes on to the end of the canceled run.
+    """
+    console: Console = session.err if session.as_json else session.out
+    run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, lambda exc: session.remark(str(exc)))
+    screen, reader = Screen(console, usual_times(session.api, run)), LogReader(session.api, name)
+    session.remark(f"{name} on {run['cluster']}, {run['nodes']} nodes", "bold")
+    while True:
+        try:
+            with screen.shown():
+                run = follow_run(session.api, name, reader, screen)
+        except KeyboardInterrupt:
+            _detach_or_cancel(session, name)
+            continue
+        if session.as_json:
+            session.tell_json(run)
+        else:
+            console.print(show.result(run, session.program))
+        return run
+
+
+def end_with(run: dict[str, Any]) -> None:
+    """End the command with the status that tells how the run ended."""
+    if status := status_of(run["state"]):
+        raise typer.Exit(status)
+
+
+def _detach_or_cancel(session: Session, name: str) -> None:
+    """Return after a cancel, so that its end can be watched; else end the command."""
+    if _asks_to_cancel(session):
+        try:
+            session.api.post("runs", name, "cancel")
+        except CliError as exc:
+            session.remark(f"It could not be canceled: {exc}", "red")
+        else:
+            session.remark("Canceling; Ctrl-C again leaves it to itself.", "yellow")
+            return
+    session.remark(f"Detached; the run goes on. Come back with: {session.program} logs -f {name}")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _asks_to_cancel(session: Session) -> bool:
+    """Whether the person says so. Nobody to ask, or another Ctrl-C, means no."""
+    if not session.err.is_terminal:
+        return False
+    try:
+        answer = session.err.input("\n[bold]Detach (the run goes on) or cancel the run?[/] \\[d/c] ")
+    except (KeyboardInterrupt, EOFError):
+        session.remark("")  # the cursor is still behind the question
+        return False
+    return answer.strip().lower().startswith("c")

@@ -1,0 +1,107 @@
+"""logs, metrics."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from .. import plot, png
+from ..client import patiently
+from ..errors import INTERRUPTED
+from ..follow import PATIENCE_SECONDS, LogReader
+from ..session import Session, command, user_path
+from . import options
+from .following import end_with
+
+WAIT_SECONDS = 20.0
+Curves = dict[str, Sequence[plot.Point]]
+WIDEST = 110  # characters; a curve needs no more
+
+
+@command
+def logs(
+    session: Session,
+    run: options.Run,
+    following: options.FollowLog = False,
+    rank: options.Rank = 0,
+    offset: options.Offset = 0,
+) -> None:
+    """Print a run's log, and stay with it.
+
+    With --json it prints one object for each piece, with the offset to go on at.
+
+    Example: trainyard logs -f mnist-0123456789abcdef
+    """
+    reader = LogReader(session.api, run, rank, offset)
+    try:
+        _print_all(session, reader, following)
+    except KeyboardInterrupt:
+        session.remark(
+            f"\nThe run goes on. Go on reading: {session.program} logs -f {run} --rank {rank} --offset {reader.told}"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if following:
+        end_with(session.api.get("runs", run))
+    elif not reader.complete:
+        session.remark("The log may go on; -f stays with it.", "dim")
+
+
+def _print_all(session: Session, reader: LogReader, following: bool) -> None:
+    patience = PATIENCE_SECONDS if following else 0.0
+    while not reader.complete:
+        before = reader.offset
+        text = patiently(
+            lambda: reader.read(WAIT_SECONDS if following else 0.0),
+            patience,
+            lambda exc: session.remark(f"{exc} Trying again.", "yellow"),
+        )
+        if session.as_json and (text or reader.complete):
+            session.tell_line(
+                {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
+            )
+        elif text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        reader.told = reader.offset
+        if reader.offset == before and not following:
+            return
+
+
+@command
+def metrics(
+    session: Session,
+    run: options.Run,
+    name: options.Metrics = None,
+    file: options.Png = None,
+) -> None:
+    """Plot a run's curves here, or into a PNG.
+
+    The run may still be at it, or archived.
+
+    Example: trainyard metrics mnist-0123456789abcdef --name test_accuracy --png curves.png
+    """
+    answer: dict[str, Any] = session.api.get("runs", run, "metrics", name=name[0] if name and len(name) == 1 else None)
+    chosen = name or plot.telling(list(answer["series"]))
+    series = {key: points for key, points in answer["series"].items() if key in chosen and points}
+    curves: Curves = {key: [(float(step), float(value)) for step, value, *_ in rows] for key, rows in series.items()}
+    if not curves and not session.as_json:
+        session.remark(_none(answer["series"], name), "dim")
+    elif file and curves:
+        png.draw(curves, run, user_path(file))
+        session.tell({"run": run, "png": str(user_path(file).resolve())}, str(user_path(file)))
+    else:
+        session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
+
+
+def _pictures(curves: Curves, width: int) -> Group:
+    kinds = plot.panels(list(curves)).items()
+    return Group(*(Group(plot.plot({n: curves[n] for n in names}, kind, width), Text()) for kind, names in kinds))
+
+
+def _none(series: dict[str, Any], name: list[str] | None) -> str:
+    return f"No {' or '.join(name)}. There are: {', '.join(sorted(series)) or 'none'}." if name else "No metrics yet."

@@ -1,0 +1,102 @@
+"""The arguments and options of the commands, with the words of their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+Run = Annotated[str, Argument(metavar="RUN", help="Name of the run, as `runs` shows it.")]
+Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
+AccountUrl = Annotated[
+    str,
+    Option(
+        "--account-url",
+        metavar="URL",
+        help="Storage account of a deployment: https://<account>.blob.core.windows.net. Needs the extra `drop`.",
+    ),
+]
+
+# submit
+Trainer = Annotated[str, Argument(metavar="[TRAINER]", help="A trainer, such as mnist. Or --template, or --job.")]
+Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]
+JobFile = Annotated[
+    Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
+]
+Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
+Parameters = Annotated[
+    list[str] | None,
+    Option("--parameter", "-p", metavar="NAME=VALUE", help="An input of the job. Repeat it for more."),
+]
+Nodes = Annotated[int | None, Option(min=1, metavar="N", help="How many nodes.")]
+Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
+Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
+Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Key = Annotated[
+    str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show the exact job, and what would keep it from starting now.")]
+
+# runs
+OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
+OfCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Only on this cluster.")]
+OfState = Annotated[
+    str,
+    Option(
+        "--state",
+        metavar="STATE",
+        help="Only in this state: received, submitted, queued, running, completed, failed or canceled.",
+    ),
+]
+Since = Annotated[
+    str, Option(metavar="TIME", help="Only since then: 90m, 2h or 7d ago, or a moment such as 2026-01-31T12:00.")
+]
+Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many.")]
+RunOrDrop = Annotated[str, Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.")]
+
+# logs, metrics
+FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is told.")]
+Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is.")]
+Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
+Metrics = Annotated[
+    list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")
+]
+Png = Annotated[
+    Path | None, Option("--png", metavar="FILE", help="Write the curves to this file. Needs the extra `png`.")
+]
+
+# drop, fetch
+Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a single .zip, .tar, .tar.gz or .tgz.")]
+Target = Annotated[str, Argument(metavar="ROUTE[/NAME]", help="Where to; without NAME, the folder's own name.")]
+To = Annotated[Path | None, Option("--to", metavar="FOLDER", help="Where to. Default: a folder of the run's name.")]
+Only = Annotated[
+    list[str] | None,
+    Option("--only", metavar="FOLDER", help="Only models, logs, metrics, outputs, or a file. Repeat it for more."),
+]
+Wait = Annotated[bool, Option("--wait", help="Wait until the run is archived.")]
+
+# clusters
+ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
+Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+
+# set-up
+Address = Annotated[
+    str, Argument(metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")
+]
+NewName = Annotated[str, Option("--name", metavar="NAME", help="Name of the profile. Default: the host's name.")]
+OldName = Annotated[str, Argument(metavar="[NAME]", help="Name of the profile. Default: the current one.")]
+FunctionKey = Annotated[
+    str, Option("--key", metavar="KEY", help="Function key. Default: TRAINYARD_KEY, else you are asked.")
+]
+Token = Annotated[str, Option("--token", metavar="TOKEN", help="A bearer token instead of a key.")]
+Scope = Annotated[
+    str,
+    Option(
+        "--scope",
+        metavar="SCOPE",
+        help="Sign in with Entra ID: the API's scope, such as api://<client id>/.default. Needs the extra `drop`.",
+    ),
+]
+OpenWhat = Annotated[str, Argument(metavar="[RUN]", help="A run; without one, the status of everything.")]
+PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]

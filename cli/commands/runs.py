@@ -1,0 +1,199 @@
+"""submit, runs, show, cancel, retry."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+
+from .. import show
+from ..client import patiently
+from ..errors import CliError
+from ..session import Session, command, user_path
+from . import options
+from .following import end_with, follow
+
+PATIENCE_SECONDS = 30.0
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@command
+def submit(
+    session: Session,
+    trainer: options.Trainer = "",
+    template: options.Template = "",
+    job: options.JobFile = None,
+    data: options.Data = "",
+    parameter: options.Parameters = None,
+    nodes: options.Nodes = None,
+    cluster: options.Cluster = "",
+    experiment: options.Experiment = "",
+    timeout: options.Timeout = "",
+    key: options.Key = "",
+    dry_run: options.DryRun = False,
+    following: options.Follow = False,
+) -> None:
+    """Submit a training.
+
+    Prints the run's name at once; --follow stays until the model is there.
+
+    Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
+    """
+    body = {
+        **_work(trainer, template, job),
+        "parameters": dict(_parameter(text) for text in parameter or []),
+        "data": data,
+        "nodes": nodes,
+        "cluster": cluster,
+        "experiment": experiment,
+        "timeout_seconds": seconds(timeout) if timeout else None,
+    }
+    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    if dry_run:
+        _tell_plan(session, session.api.post("runs", body=body, dry_run=True))
+        return
+    # The key makes a repeat safe when the answer to the first one was lost on its way.
+    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+    answer = patiently(
+        lambda: session.api.post("runs", body=body, headers=headers),
+        PATIENCE_SECONDS,
+        lambda exc: session.remark(str(exc)),
+    )
+    _go_on(session, answer, following)
+
+
+@command
+def runs(
+    session: Session,
+    experiment: options.OfExperiment = "",
+    state: options.OfState = "",
+    cluster: options.OfCluster = "",
+    since: options.Since = "",
+    limit: options.Limit = 20,
+) -> None:
+    """List runs, newest first.
+
+    Example: trainyard runs --state failed --since 7d
+    """
+    moment = _moment(since) if since else ""
+    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": moment}
+    found: list[dict[str, Any]] = []
+    token: str | None = ""
+    while token is not None and len(found) < limit:
+        answer = session.api.get("runs", **query, limit=min(limit - len(found), 1000), **{"continue": token})
+        found += answer["runs"]
+        token = answer.get("continue")
+    session.tell(found, show.runs(found, f"the newest {len(found)}; --limit for more" if token else ""))
+
+
+@command
+def _show(session: Session, name: options.RunOrDrop) -> None:
+    """Show a run's history, or why a drop did not start.
+
+    Example: trainyard show mnist/digits-1
+    """
+    route, slash, drop = name.removeprefix("drops/").strip("/").partition("/")
+    answer = session.api.get("drops", route, drop) if slash else session.api.get("runs", name)
+    session.tell(answer, show.drop(answer) if slash else show.run(answer))
+
+
+@command
+def cancel(session: Session, run: options.Run) -> None:
+    """Cancel a run.
+
+    One that has ended stays as it is.
+
+    Example: trainyard cancel mnist-0123456789abcdef
+    """
+    answer = session.api.post("runs", run, "cancel")
+    ended = answer["state"] in ("completed", "failed", "canceled")
+    words = f"It is {answer['state']}." if ended else "It is asked to end; `show` tells when it has."
+    session.tell(answer, f"{answer['run']}: {words}")
+
+
+@command
+def retry(session: Session, run: options.Run, following: options.Follow = False) -> None:
+    """Repeat a run that has ended, as a new run.
+
+    The new run has the same job and data. The same command again gives the same new run.
+
+    Example: trainyard retry mnist-0123456789abcdef --follow
+    """
+    _go_on(session, session.api.post("runs", run, "retry"), following)
+
+
+def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+    name = answer["run"]
+    if following:
+        end_with(follow(session, name))
+    elif session.as_json:
+        session.tell_json(answer)
+    else:
+        session.out.print(name, soft_wrap=True)
+        session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
+
+
+def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
+    reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
+    session.tell(plan, json.dumps(plan["job"], indent=2) + "\n")
+    if not session.as_json:
+        for reason in reasons:
+            session.remark(reason, "yellow" if plan["reasons"] else "green")
+
+
+def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:
+    """The one thing that says what runs. Raises UsageError unless it is exactly one."""
+    given = {"trainer": trainer, "template": template, "job": job}
+    chosen = {name: value for name, value in given.items() if value}
+    if len(chosen) != 1:
+        raise typer.BadParameter(f"Give one of TRAINER, --template and --job; given: {', '.join(chosen) or 'none'}.")
+    return {"job": _job(user_path(job))} if job else chosen
+
+
+def _job(file: Path) -> dict[str, Any]:
+    """The job in a YAML or JSON file. Raises CliError, with the line, if it can't be read."""
+    read = json.loads if file.suffix == ".json" else yaml.safe_load  # YAML takes JSON, but not its surrogate pairs
+    try:
+        told = read(file.read_text("utf-8"))
+    except OSError as exc:
+        raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
+    except (yaml.YAMLError, ValueError) as exc:
+        raise CliError(f"{file} is no job file: {exc}") from exc
+    if not isinstance(told, dict):
+        raise CliError(f"{file} holds no job: a mapping with `command`, `environment` and so on.")
+    return told
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """`epochs=5` as ("epochs", 5): a value that is a JSON literal is that, all others are text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE.")
+    try:
+        literal = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, literal if isinstance(literal, int | float | bool) else value
+
+
+def seconds(text: str) -> int:
+    """`90`, `90s`, `15m`, `2h` or `1d` as seconds. Raises BadParameter for anything else."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    if not number.isascii() or not number.isdigit():
+        raise typer.BadParameter(f"{text!r} is no time: seconds, or 90m, 2h, 1d.")
+    return int(number) * UNITS[unit]
+
+
+def _moment(text: str) -> str:
+    """A time ago, or a moment, as ISO 8601 with its zone."""
+    if text[-1:] in UNITS and text[:-1].isdigit():
+        return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="seconds")
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no moment: 90m, 2h, 7d, or 2026-01-31T12:00.") from None

@@ -1,0 +1,91 @@
+"""login, logout, doctor, open."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from urllib.parse import urlsplit
+
+import typer
+from rich.text import Text
+
+from .. import doctor as examining
+from ..client import Api
+from ..errors import CliError
+from ..profiles import LOCAL, FileSecrets, Profile
+from ..session import Session, command
+from . import options
+
+
+@command
+def login(
+    session: Session,
+    address: options.Address,
+    name: options.NewName = "",
+    key: options.FunctionKey = "",
+    token: options.Token = "",
+    scope: options.Scope = "",
+    account_url: options.AccountUrl = "",
+) -> None:
+    """Store a deployment and its key, and use it from now on.
+
+    The key lies in the system's keyring where there is one (and the extra `keyring` is installed), else in a file that
+    only you can read.
+
+    Example: trainyard login https://trainyard-abc.azurewebsites.net/api --name prod
+    """
+    url = address.rstrip("/")
+    name = name or (urlsplit(url).hostname or "").partition(".")[0] or url
+    if name == LOCAL:
+        raise typer.BadParameter("`local` is the local cloud; choose another --name.")
+    key = key or os.environ.get("TRAINYARD_KEY", "")
+    if not (key or token or scope) and sys.stdin.isatty():
+        key = typer.prompt("Function key (empty for none)", default="", hide_input=True, show_default=False)
+    profile = Profile(name, url, "" if scope else "token" if token else "key" if key else "", scope, account_url)
+    session.profiles.add(profile, token or key)
+    with Api(url, session.profiles.authenticate(profile)) as api:
+        api.get("runs", limit=1)  # health needs no key; this does
+    secrets = session.profiles.secrets
+    if (key or token) and isinstance(secrets, FileSecrets):
+        session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")
+    session.tell({"profile": name, "url": url, "secret": profile.secret}, f"Logged in to {url} as {name!r}.")
+
+
+@command
+def logout(session: Session, name: options.OldName = "") -> None:
+    """Forget a deployment and its key.
+
+    Example: trainyard logout prod
+    """
+    name = name or session.profiles.current
+    if not name:
+        raise CliError("Nobody is logged in.")
+    session.profiles.remove(name)
+    session.tell({"profile": name}, f"Forgot {name!r}.")
+
+
+@command
+def doctor(session: Session) -> None:
+    """Say what is wrong with this set-up, and how to mend it.
+
+    Example: trainyard doctor
+    """
+    findings = list(examining.examine(session, os.environ))
+    session.tell([finding.__dict__ for finding in findings], examining.picture(findings))
+    if any(finding.verdict == examining.BROKEN for finding in findings):
+        raise typer.Exit(1)
+
+
+@command
+def _open(session: Session, run: options.OpenWhat = "", show_only: options.PrintOnly = False) -> None:
+    """Open a run, or the status, in the browser.
+
+    Example: trainyard open mnist-0123456789abcdef
+    """
+    if run:
+        session.api.get("runs", run)
+    address = f"{session.profile.url}/runs/{run}" if run else f"{session.profile.url}/status"
+    if not show_only and not session.as_json and not webbrowser.open(address):
+        session.remark("No browser could be opened here. The address:", "yellow")
+    session.tell({"url": address}, Text(address))

@@ -1,0 +1,51 @@
+"""What ends a command early, and the exit status that it then has.
+
+    CliError         1  the API refused, or something is wrong here; the message says what to do
+    |-- NotFound     3  no such run, drop, cluster or file
+    `-- Unreachable  6  the API did not answer; the same command may work later
+
+A run that ended badly is no error of the command, but scripts want to know: see `status_of`.
+"""
+
+from __future__ import annotations
+
+OK, ERROR, USAGE, NOT_FOUND, RUN_FAILED, RUN_CANCELED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+
+EXIT_CODES = {
+    OK: "Done.",
+    ERROR: "The API refused, or something is wrong on this machine. The message says what to do.",
+    USAGE: "The command line makes no sense.",
+    NOT_FOUND: "There is no such run, drop, cluster or file.",
+    RUN_FAILED: "The run that was followed or fetched has failed.",
+    RUN_CANCELED: "The run that was followed or fetched was canceled.",
+    UNREACHABLE: "The API did not answer. The same command may work later.",
+    INTERRUPTED: "Ctrl-C. A run that was followed goes on, unless you chose to cancel it.",
+}
+
+
+class CliError(Exception):
+    """Ends the command. The message is for people and says what to do; `code` is the API's own, where it gave one."""
+
+    status = ERROR
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class NotFound(CliError):
+    status = NOT_FOUND
+
+
+class Unreachable(CliError):
+    status = UNREACHABLE
+
+
+def extra(name: str) -> str:
+    """How to install what one of the extras of pyproject.toml brings."""
+    return f"in a clone of Trainyard, pip install '.[{name}]'"
+
+
+def status_of(run_state: str) -> int:
+    """The exit status that tells how a run ended."""
+    return {"failed": RUN_FAILED, "canceled": RUN_CANCELED}.get(run_state, OK)

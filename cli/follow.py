@@ -1,0 +1,106 @@
+"""Follow a run to its archive, and a log to its end."""
+
+from __future__ import annotations
+
+import codecs
+import time
+from functools import partial
+from typing import Any, Protocol
+
+from . import phases
+from .client import Api, patiently
+from .errors import CliError, NotFound, Unreachable
+
+POLL_SECONDS = 0.5
+LOG_WAIT_SECONDS = 2.0  # of a long poll between two looks at the run's state
+PATIENCE_SECONDS = 600.0  # without an answer of the API
+EARLIER_RUNS = 50
+
+
+class LogReader:
+    """Reads one rank's log piece by piece. Nothing is lost or doubled, however often the connection is cut.
+
+    The offset moves only when an answer has arrived whole, so a failed read is simply made again.
+    """
+
+    def __init__(self, api: Api, run: str, rank: int = 0, offset: int = 0) -> None:
+        self._api, self._run, self._rank = api, run, rank
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.offset, self.complete = offset, False
+        self.told = offset  # what its user has shown so far; Ctrl-C may come between a read and that
+        self.ranks: tuple[int, ...] = ()
+
+    def read(self, wait: float = 0.0) -> str:
+        """The next piece of text, '' if nothing came within `wait` seconds, or the beginning of a character only."""
+        chunk = self._api.log(self._run, self._rank, self.offset, wait)
+        self.offset, self.complete, self.ranks = chunk.next_offset, chunk.complete, chunk.ranks
+        return self._decoder.decode(chunk.data, final=chunk.complete)
+
+
+class Watcher(Protocol):
+    """Who is told of what a follow sees."""
+
+    def run(self, run: dict[str, Any]) -> None:
+        """The run as it is now; called about once a second."""
+
+    def log(self, text: str) -> None:
+        """The next piece of the log, cut anywhere between two characters."""
+
+    def trouble(self, exc: Unreachable) -> None:
+        """The API did not answer; the follow goes on."""
+
+
+def follow_run(api: Api, name: str, reader: LogReader, watcher: Watcher) -> dict[str, Any]:
+    """Tell the watcher all that happens until the run is archived and its log told to the end. Returns the run."""
+    while True:
+        began, before = time.monotonic(), reader.offset
+        run: dict[str, Any] = patiently(lambda: api.get("runs", name), PATIENCE_SECONDS, watcher.trouble)
+        watcher.run(run)
+        text = patiently(partial(_log, reader, run), PATIENCE_SECONDS, watcher.trouble)
+        watcher.log(text)
+        came = reader.offset > before
+        if run.get("archived_at") and (reader.complete or not came):
+            return run
+        if not came:
+            time.sleep(max(0.0, POLL_SECONDS - (time.monotonic() - began)))
+
+
+def _log(reader: LogReader, run: dict[str, Any]) -> str:
+    if reader.complete:
+        return ""
+    try:
+        return reader.read(LOG_WAIT_SECONDS if run["state"] == "running" else 0.0)
+    except NotFound:  # a run that never reached a node has no log
+        return ""
+
+
+def wait_for_drop(api: Api, route: str, name: str, generation: int, watcher: Watcher) -> str:
+    """Wait until the drop closes, and return its run's name. Raises CliError with the reason if it is rejected.
+
+    `generation` is the drop's before the upload; a drop that closes without new content gives the run it had.
+    """
+    while True:
+        drop = patiently(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.trouble)
+        if drop.get("state") == "rejected":
+            raise CliError(f"Drop {route}/{name} was rejected. {drop['why']}", drop.get("code", ""))
+        if drop.get("state") == "sealed" and (drop["generation"] > generation or drop.get("code") == "unchanged"):
+            return str(drop["run"])
+        time.sleep(POLL_SECONDS)
+
+
+def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
+    """The drop, or {} while no upload to it was seen."""
+    try:
+        drop: dict[str, Any] = api.get("drops", route, name)
+    except NotFound:
+        return {}
+    return drop
+
+
+def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
+    """What is usual for each phase of such a run, from the newest completed runs of its experiment."""
+    try:
+        listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS)
+    except CliError:
+        return dict(phases.DEFAULTS)  # a nicety; the follow itself will say what is wrong
+    return phases.usual(run, listed["runs"])

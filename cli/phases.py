@@ -1,0 +1,90 @@
+"""What a run is doing, for how long, and how long that usually takes: from histories, without a clock or I/O.
+
+A phase's time is the sum of the time that the run was in its states, so a preempted run, which goes back to the queue,
+adds to `allocating nodes` and does not begin it anew.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+SUBMIT, ALLOCATE, TRAIN, ARCHIVE = "submitting", "allocating nodes", "training", "archiving"
+PHASES = (SUBMIT, ALLOCATE, TRAIN, ARCHIVE)
+PHASE_OF = {"received": SUBMIT, "submitted": ALLOCATE, "queued": ALLOCATE, "running": TRAIN}
+FINAL = ("completed", "failed", "canceled")
+# Where no earlier run tells. Azure ML allocates a node from zero in 3 to 5 minutes; the others are our own doing.
+DEFAULTS = {SUBMIT: "usually a few seconds", ALLOCATE: "usually 3 to 5 min in Azure", ARCHIVE: "usually a few seconds"}
+
+
+def phase(run: dict[str, Any]) -> str | None:
+    """The phase that the run is in, or None once it is archived."""
+    if run.get("archived_at"):
+        return None
+    return PHASE_OF.get(run["state"], ARCHIVE)
+
+
+def spent(run: dict[str, Any], now: datetime) -> dict[str, float]:
+    """Seconds in each phase that the run has entered, up to `now` in the one that it is in."""
+    archived = run.get("archived_at")
+    moments = [(m["state"], datetime.fromisoformat(m["at"])) for m in run.get("history") or []]
+    if not moments or moments[0][0] != "received":
+        moments.insert(0, ("received", datetime.fromisoformat(run["created_at"])))
+    end = datetime.fromisoformat(archived) if archived else now
+    seconds: dict[str, float] = {}
+    for (state, begin), (_, until) in pairwise([*moments, ("", max(end, moments[-1][1]))]):
+        key = PHASE_OF.get(state, ARCHIVE)
+        seconds[key] = seconds.get(key, 0.0) + (until - begin).total_seconds()
+    return seconds
+
+
+def usual(run: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """What is usual for each phase, in words, from completed runs of the same experiment, cluster and nodes.
+
+    With four or more of them the middle half of their times ("usually 3 to 5 min"), else the median ("usually 42 s"),
+    and a stated default where there is none. Training has no default.
+    """
+    alike = [other for other in earlier if _alike(run, other)]
+    words = dict(DEFAULTS)
+    for key in PHASES:
+        times = [times[key] for other in alike if key in (times := spent(other, datetime.max))]
+        if times:
+            words[key] = f"usually {_range(times)}"
+    return words
+
+
+def _alike(run: dict[str, Any], other: dict[str, Any]) -> bool:
+    same = all(other.get(key) == run.get(key) for key in ("experiment", "cluster", "nodes"))
+    return same and other["run"] != run["run"] and other["state"] == "completed" and bool(other.get("archived_at"))
+
+
+def _range(times: list[float]) -> str:
+    if len(times) < 4:
+        return duration(statistics.median(times))
+    low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+    low_words, high_words = duration(low), duration(high)
+    if low_words == high_words:
+        return low_words
+    number, unit = low_words.split(" ", 1)
+    return f"{number if high_words.endswith(f' {unit}') else low_words} to {high_words}"
+
+
+def duration(seconds: float) -> str:
+    """Rounded as one would say it: '0.4 s', '42 s', '3 min', '2.5 h'."""
+    if seconds < 0.95:
+        return f"{seconds:.1f} s"
+    if seconds < 89.5:
+        return f"{seconds:.0f} s"
+    if seconds < 89.5 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h".replace(".0 h", " h")
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a clock shows them: '0:42', '1:02:03'."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

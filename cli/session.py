@@ -1,0 +1,126 @@
+"""What every command has: --url, --profile and --json, and with them a session."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, ParamSpec
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from .client import Api
+from .profiles import Profile, Profiles, choose, config_folder
+
+P = ParamSpec("P")
+PIPE_WIDTH = 120  # characters of a line where no terminal says how many
+
+Url = Annotated[
+    str, typer.Option("--url", metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")
+]
+ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="A profile of `login`, or `local`.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+COMMON = {"url": Url, "profile": ProfileName, "as_json": Json}
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.callback()
+def trainyard() -> None:
+    """Trainyard: drop data into blob storage, get a trained model back.
+
+    Commands speak to the local cloud if it is up, else to the deployment that you last logged in to.
+    """
+
+
+@dataclass
+class Session:
+    """One command's way to the API, and to say things: results on standard output, the rest on standard error."""
+
+    url: str
+    profile_name: str
+    as_json: bool
+    out: Console = field(default_factory=lambda: _console(stderr=False))
+    err: Console = field(default_factory=lambda: _console(stderr=True))
+
+    @property
+    def program(self) -> str:
+        """How the user calls this program, for hints."""
+        return program()
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        return Profiles(config_folder(os.environ))
+
+    @cached_property
+    def profile(self) -> Profile:
+        return choose(self.url, self.profile_name, os.environ, self.profiles)
+
+    @cached_property
+    def api(self) -> Api:
+        return Api(self.profile.url, self.profiles.authenticate(self.profile))
+
+    def tell(self, value: object, picture: RenderableType) -> None:
+        """The command's result: the value as JSON if that was asked for, else the picture."""
+        if self.as_json:
+            self.tell_json(value)
+        else:
+            self.out.print(picture, soft_wrap=isinstance(picture, str | Text))
+
+    def tell_json(self, value: object) -> None:
+        sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+    def tell_line(self, value: object) -> None:
+        """One of several JSON objects, on a line of its own."""
+        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.flush()
+
+    def remark(self, text: str, style: str = "") -> None:
+        """Words beside the result."""
+        self.err.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
+    """Register a command of the function's name. Its first parameter comes from the options that every command has."""
+
+    @functools.wraps(function)
+    def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
+        function(Session(url, profile, as_json), *args, **kwargs)
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if name == "as_json" else "", annotation=kind
+        )
+        for name, kind in COMMON.items()
+    ]
+    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\nExample:", "\n\b\nExample:")  # \b: never wrapped
+    run.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
+    app.command(function.__name__.strip("_"))(run)
+    return function
+
+
+def program() -> str:
+    """How the user calls this program: trainyard.py says where the user is, the installed command does not."""
+    return "python3 trainyard.py" if "TRAINYARD_CWD" in os.environ else "trainyard"
+
+
+def user_path(path: Path) -> Path:
+    """The path as the user means it: trainyard.py starts commands in the repository, and says where the user is."""
+    return Path(os.environ.get("TRAINYARD_CWD", ".")) / path.expanduser()
+
+
+def _console(stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console

@@ -1,0 +1,179 @@
+"""What the API tells, as tables for a terminal. Pure: values in, something to print out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from . import phases, plot
+
+STYLES = {
+    "open": "yellow",
+    "sealed": "green",
+    "rejected": "red",
+    "running": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "canceled": "magenta",
+}
+
+LONG = ("drop", "why", "decision")  # these columns wrap; the others are for copying
+
+
+def status(answer: dict[str, Any]) -> RenderableType:
+    """The whole of /api/status. A part without rows is one quiet line, so that nothing is hidden."""
+    return Group(
+        runs(answer["runs"], "newest first"),
+        _table("Drops", "open or rejected", answer["drops"], _drop_row, ["drop", "state", "blobs", "why"]),
+        clusters(answer["clusters"]),
+        _table("Queues", "", sorted(answer["queues"].items()), _queue_row, ["queue", "waiting", "poison"]),
+        _poison(answer["poison"]),
+    )
+
+
+def runs(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
+    return _table("Runs", note, rows, _run_row, ["run", "state", "drop", "cluster", "nodes", "began", "why"])
+
+
+def clusters(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Clusters", "", rows, _cluster_row, ["cluster", "nodes", "busy", "range", "decision"])
+
+
+def run(told: dict[str, Any]) -> RenderableType:
+    """One run: what it is, how it went, and what became of it."""
+    times = phases.spent(told, datetime.now(UTC))
+    facts = {
+        "state": _state(told),
+        "drop": Text(told.get("drop") or "none"),
+        "experiment": Text(told["experiment"]),
+        "cluster": Text(f"{told['cluster']}, {told['nodes']} nodes"),
+        "attempts": Text(str(told.get("attempts", ""))),
+        "code": Text(told.get("code") or "its own"),
+        "environment": Text(told.get("environment") or "not resolved yet"),
+        "output": Text(told.get("output") or "none yet"),
+        "metrics": metrics(told),
+        "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
+    }
+    parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), Text(), _history(told)]
+    return Group(*parts, *_reason(told))
+
+
+def result(told: dict[str, Any], program: str) -> RenderableType:
+    """How a run that was followed ended, where things are, and what to do next."""
+    name, good = told["run"], told["state"] == "completed"
+    heading = Text.assemble((f"{name} ", "bold"), _state(told))
+    facts = {"metrics": metrics(told), "output": Text(told.get("output") or "none")}
+    fetch = Text(f"{program} fetch {name}" if good else f"{program} fetch {name} --only logs")
+    facts |= {"fetch it": fetch, "see it": Text(f"{program} metrics {name}" if good else f"{program} show {name}")}
+    return Group(Text(), heading, *_reason(told), _facts(facts))
+
+
+def drop(told: dict[str, Any]) -> RenderableType:
+    """One drop, with why nothing started."""
+    facts = {
+        "state": _state(told),
+        "why": Text(told.get("why") or ""),
+        "run": Text(told.get("run") or "none"),
+        "generation": Text(str(told["generation"])),
+        "blobs": Text(f"{told['blobs']:,}, {told['bytes']:,} bytes"),
+        "opened": Text(clock(told["opened_at"])),
+        "sealed": Text(clock(told["sealed_at"])),
+    }
+    return Group(Text(told["drop"], "bold"), _facts(facts))
+
+
+def metrics(told: dict[str, Any]) -> Text:
+    """The last value of each telling metric, those of the test data first."""
+    last = (told.get("metrics") or {}).get("last") or {}
+    names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
+    names.sort(key=lambda name: name.startswith("train_"))
+    words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
+    return Text(", ".join(words) or "none", "green" if words else "dim")
+
+
+def _facts(rows: dict[str, Text]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(f"  {name}", value)
+    return table
+
+
+def _history(told: dict[str, Any]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for moment in told.get("history") or []:
+        why = (moment.get("why") or "").partition("\n")[0]
+        table.add_row(Text(f"  {clock(moment['at'])}", "dim"), _state(moment), Text(why, "dim"))
+    return Group(Text("History", "bold"), table)
+
+
+def _reason(told: dict[str, Any]) -> list[RenderableType]:
+    """Why it ended badly, with the log's last lines as they are."""
+    return [Text(), Text(told["reason"].rstrip(), "red"), Text()] if told.get("reason") else []
+
+
+def _table(
+    title: str, note: str, rows: Iterable[Any], cells: Callable[[Any], list[Text]], columns: list[str]
+) -> RenderableType:
+    rows = list(rows)
+    heading = Text.assemble((title, "bold"), (f"  {note}" if note else "", "dim"))
+    if not rows:
+        return Group(heading, Text("  none", "dim"), Text())
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=column not in LONG, overflow="fold")
+    for row in rows:
+        table.add_row(*cells(row))
+    return Group(heading, table, Text())
+
+
+def _run_row(run: dict[str, Any]) -> list[Text]:
+    archived = run.get("archived_at")
+    why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
+    names = Text(run["run"]), _state(run), Text(run.get("drop") or ""), Text(run["cluster"]), Text(str(run["nodes"]))
+    return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
+
+
+def _drop_row(drop: dict[str, Any]) -> list[Text]:
+    return [Text(drop["drop"]), _state(drop), Text(str(drop.get("blobs", ""))), Text(drop.get("why") or "")]
+
+
+def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
+    decision = cluster.get("decision") or {}
+    words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
+    return [
+        Text(cluster["name"]),
+        Text(str(cluster["nodes"])),
+        Text(str(cluster["busy_nodes"])),
+        Text(extent),
+        Text(words),
+    ]
+
+
+def _queue_row(item: tuple[str, dict[str, int]]) -> list[Text]:
+    name, counts = item
+    return [Text(name), Text(str(counts["messages"])), Text(str(counts["poison"]), "red" if counts["poison"] else "")]
+
+
+def _poison(messages: dict[str, list[str]]) -> RenderableType:
+    lines = [Text(f"  {queue}: {text[:500]}", "red") for queue, texts in messages.items() for text in texts]
+    return Group(Text("Poison messages", "bold"), *(lines or [Text("  none", "dim")]))
+
+
+def _state(record: dict[str, Any]) -> Text:
+    return Text(record["state"], STYLES.get(record["state"], ""))
+
+
+def clock(moment: str | None) -> str:
+    """A moment as the clock on the wall shows it, with the day if that is not today."""
+    if not moment:
+        return ""
+    at, today = datetime.fromisoformat(moment).astimezone(), datetime.now().astimezone().date()
+    return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M}"

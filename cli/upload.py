@@ -1,0 +1,185 @@
+"""Upload a folder as a drop: in parallel, only what is not there yet, and the marker last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import CliError, Unreachable, extra
+from .profiles import Profile
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+CONTAINER = "drops"
+WORKERS = 8
+SUCCESS = "_SUCCESS"
+JOB_FILES = ("job.yaml", "job.yml", "job.json")
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+Progress = Callable[[int], None]  # told how many more bytes are there
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file to upload, and the name of its blob."""
+
+    path: Path
+    blob: str
+    size: int
+
+
+@dataclass(frozen=True)
+class There:
+    """A blob that is there already. `md5` is hex, and empty where the storage knows none."""
+
+    size: int
+    md5: str
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """What an upload did. `marked`: the drop was closed by it, so this content is new."""
+
+    files: int
+    bytes: int
+    kept: int
+    marked: bool
+
+
+def items(source: Path, route: str, name: str) -> list[Item]:
+    """What a drop of this folder consists of, but for its marker; of an archive, the one file.
+
+    Raises CliError if there is nothing to upload.
+    """
+    if source.is_file():
+        if not source.name.lower().endswith(ARCHIVES):
+            raise CliError(f"{source} is neither a folder nor an archive ({', '.join(ARCHIVES)}).")
+        return [Item(source, f"{route}/{name}", source.stat().st_size)]
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    found = [Item(path, f"{route}/{name}/{path.relative_to(source).as_posix()}", path.stat().st_size) for path in files]
+    marker = f"{route}/{name}/{SUCCESS}"
+    data = [item for item in found if item.blob != marker]
+    if not data:
+        raise CliError(f"{source} holds no files." if source.is_dir() else f"There is no folder {source}.")
+    return data
+
+
+def upload(container: ContainerClient, drop: str, wanted: list[Item], progress: Progress) -> Uploaded:
+    """Upload what is not there with the same size and MD5, then the marker. Interrupted, the same call goes on.
+
+    Nothing at all is written if everything is there and the marker is newer than all of it.
+    """
+    with _translated():
+        there = _listing(container, drop)
+        missing = [item for item in wanted if not _keep(item, there.get(item.blob), progress)]
+        job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
+        _send_all(container, [item for item in missing if item.blob not in job_files], progress)
+        _send_all(container, [item for item in missing if item.blob in job_files], progress)
+        single = wanted[0].blob == drop  # an archive is complete as soon as it is there
+        marked = not single and (bool(missing) or _is_stale(there, drop, wanted))
+        if marked:
+            container.upload_blob(f"{drop}/{SUCCESS}", b"", overwrite=True)
+    return Uploaded(len(missing), sum(i.size for i in missing), len(wanted) - len(missing), marked or bool(missing))
+
+
+def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
+    """Blobs of the drop. Its name is also that of a single archive, so the listing begins with the bare name."""
+    found = {}
+    for blob in container.list_blobs(name_starts_with=drop):
+        if blob.name == drop or blob.name.startswith(f"{drop}/"):
+            md5 = blob.content_settings.content_md5
+            found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified)
+    return found
+
+
+def _keep(item: Item, there: There | None, progress: Progress) -> bool:
+    """Whether the blob holds this very file. The file is read only if the sizes are equal."""
+    if there is None or there.size != item.size or there.md5 != _md5(item.path).hex():
+        return False
+    progress(item.size)
+    return True
+
+
+def _is_stale(there: dict[str, There], drop: str, wanted: list[Item]) -> bool:
+    """Whether the marker is missing, or older than a file: an upload was interrupted before its end."""
+    marker = there.get(f"{drop}/{SUCCESS}")
+    return marker is None or any(there[item.blob].modified > marker.modified for item in wanted)
+
+
+def _send_all(container: ContainerClient, missing: list[Item], progress: Progress) -> None:
+    with ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [pool.submit(_send, container, item, progress) for item in missing]
+        try:
+            done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+            for job in done:
+                job.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _send(container: ContainerClient, item: Item, progress: Progress) -> None:
+    """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
+    from azure.storage.blob import ContentSettings
+
+    told = 0
+
+    def hook(current: int, _total: int | None) -> None:
+        nonlocal told
+        progress(current - told)
+        told = current
+
+    settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
+    with item.path.open("rb") as content:
+        container.upload_blob(
+            item.blob, content, length=item.size, overwrite=True, content_settings=settings, progress_hook=hook
+        )
+    progress(item.size - told)
+
+
+def _md5(path: Path) -> bytes:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).digest()
+
+
+@contextmanager
+def opened(profile: Profile, account_url: str) -> Iterator[ContainerClient]:
+    """The drops container: by the local cloud's connection string, else at `account_url` as whoever is signed in here.
+
+    Raises CliError if the packages for it are not installed or no account is known.
+    """
+    try:
+        from azure.identity import DefaultAzureCredential
+        from azure.storage.blob import ContainerClient
+    except ImportError as exc:
+        raise CliError(f"Uploading needs two more packages: {extra('drop')}.") from exc
+    address = account_url or profile.account_url
+    if profile.connection_string and not account_url:
+        client = ContainerClient.from_connection_string(profile.connection_string, CONTAINER)
+    elif address:
+        client = ContainerClient(address, CONTAINER, DefaultAzureCredential())
+    else:
+        raise CliError("Say which storage account: --account-url https://<account>.blob.core.windows.net")
+    with client:
+        yield client
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError, ServiceRequestError
+
+    try:
+        yield
+    except ClientAuthenticationError as exc:
+        raise CliError(f"The storage account does not let you in: sign in with `az login`. {exc.message}") from exc
+    except HttpResponseError as exc:
+        raise CliError(f"The storage account refused: {exc.reason or exc.message}") from exc
+    except (ServiceRequestError, AzureError) as exc:
+        raise Unreachable(f"The storage account does not answer: {exc.message}") from exc

@@ -1,0 +1,99 @@
+"""What a person sees of a run that is followed: a running clock on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from . import phases
+from .errors import Unreachable
+
+TROUBLE_EVERY_SECONDS = 5.0
+
+
+class Screen:
+    """Prints each phase when it is over, the log as it comes, and below them a line that runs with the clock."""
+
+    def __init__(self, console: Console, usual: dict[str, str], clock: Callable[[], datetime] | None = None) -> None:
+        self._console, self._usual = console, usual
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._run: dict[str, Any] = {}
+        self._told: set[str] = set()
+        self._rest = ""
+        self._trouble_at = 0.0
+        self._trouble = ""
+        self._spinner = Spinner("dots", style="yellow")
+
+    @contextmanager
+    def shown(self) -> Iterator[Screen]:
+        """Show it until the end of the block. Standard output stays clean of anything but finished lines."""
+        if not self._console.is_terminal:
+            yield self
+            return
+        with Live(console=self._console, get_renderable=self._line, refresh_per_second=8, transient=True):
+            yield self
+
+    def run(self, run: dict[str, Any]) -> None:
+        self._run, self._trouble = run, ""
+        current, times = phases.phase(run), phases.spent(run, self._clock())
+        for key in phases.PHASES:
+            if key in times and key != current and key not in self._told:
+                self._told.add(key)
+                if key == phases.ARCHIVE:
+                    self._flush()
+                self._print(self._done(key, times[key]))
+
+    def log(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
+            self._print(Text(line.rstrip("\r").rpartition("\r")[2]))
+
+    def trouble(self, exc: Unreachable) -> None:
+        self._trouble = str(exc)
+        if not self._console.is_terminal and time.monotonic() - self._trouble_at > TROUBLE_EVERY_SECONDS:
+            self._trouble_at = time.monotonic()
+            self._print(Text(f"{exc} Trying again.", "yellow"))
+
+    def _flush(self) -> None:
+        """The log's last line may have no end."""
+        if self._rest:
+            self.log("\n")
+
+    def _done(self, key: str, seconds: float) -> Text:
+        failed = self._run["state"] in ("failed", "canceled") and key == self._last_before_end()
+        mark = ("✗ ", "red") if failed else ("✓ ", "green")
+        return Text.assemble(mark, f"{key:18}", f"{phases.clock(seconds):>8}", ("  " + self._note(key), "dim"))
+
+    def _last_before_end(self) -> str:
+        """The phase in which the run ended."""
+        states = [moment["state"] for moment in self._run.get("history") or []]
+        return next((phases.PHASE_OF[s] for s in reversed(states) if s in phases.PHASE_OF), phases.SUBMIT)
+
+    def _note(self, key: str) -> str:
+        run = self._run
+        words = {phases.ALLOCATE: f"{run['nodes']} of {run['cluster']}", phases.ARCHIVE: run.get("output") or ""}
+        return words.get(key, "")
+
+    def _line(self) -> RenderableType:
+        current = phases.phase(self._run) if self._run else phases.SUBMIT
+        if self._trouble:
+            return Text(f"{self._trouble} Trying again; Ctrl-C to stop.", "yellow", no_wrap=True, overflow="ellipsis")
+        if current is None:
+            return Text()
+        seconds = phases.spent(self._run, self._clock()).get(current, 0.0) if self._run else 0.0
+        words = ", ".join(filter(None, [f"{current}, {phases.clock(seconds)}", self._usual.get(current, "")]))
+        again = f"  (attempt {self._run['attempts']})" if self._run.get("attempts", 0) > 1 else ""
+        self._spinner.update(text=Text.assemble((words, "bold"), (f"{again}  Ctrl-C: detach or cancel", "dim")))
+        return self._spinner
+
+    def _print(self, line: Text) -> None:
+        self._console.print(line, soft_wrap=True, highlight=False)

@@ -1,0 +1,236 @@
+"""Submit, follow and fetch over HTTP: the real host, Azurite and Azure ML's stand-in, with real processes as jobs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import random
+import socket
+import socketserver
+import ssl
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from azure.storage.blob import ContainerClient
+
+from local import digits
+from local.cloud import Cloud, Options
+from local.process import wait_for
+
+PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
+
+# Writes every byte by itself, so that the log is seen with half a character at its end.
+SPEAKER = """
+import sys, time
+for i in range(60):
+    for byte in f"Zeile {i}: größer 数 🚂\\n".encode():
+        sys.stdout.buffer.write(bytes([byte])); sys.stdout.buffer.flush()
+    time.sleep(0.05)
+sys.stdout.buffer.write("das Ende 数".encode())
+"""
+SLEEPER = "import time; print('here', flush=True); time.sleep(600)"
+ROUTES = """
+routes:
+  mnist: {trainer: mnist, cluster: cpu-cluster, nodes: 2}
+  speak: {template: speak.yaml, cluster: cpu-cluster}
+  sleep: {template: sleep.yaml, cluster: cpu-cluster, nodes: 4}
+"""
+
+
+def job(program: str) -> str:
+    """A job that runs this Python program."""
+    text = base64.b64encode(program.encode()).decode()
+    command = f"python -c \"import base64; exec(base64.b64decode('{text}'))\""
+    return f"environment: azureml:trainyard@latest\ncommand: {json.dumps(command)}\n"
+
+
+class Lab:
+    """A cloud, and a client of its API."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        limits = httpx.Limits(max_connections=200)
+        self.http = httpx.Client(base_url=cloud.api, timeout=PATIENCE, limits=limits)
+
+    def submit(self, body: dict[str, Any], key: str | None = None) -> str:
+        answer = self.http.post("runs", json=body, headers={"Idempotency-Key": key} if key else {})
+        assert answer.status_code == 202, answer.text
+        run: str = answer.json()["run"]
+        assert answer.headers["location"] == f"/api/runs/{run}"
+        return run
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.http.get(path, params=query).raise_for_status().json()
+
+    def archived(self, run: str) -> Any:
+        def look() -> Any:
+            found = self.get(f"runs/{run}")
+            return found if found["archived_at"] else None
+
+        return wait_for(look, PATIENCE, f"run {run} to be archived")
+
+    def artifact(self, run: str, name: str) -> bytes:
+        answer = self.http.get(f"runs/{run}/artifacts/{name}")
+        assert answer.status_code == 302
+        return httpx.get(answer.headers["location"]).raise_for_status().content
+
+    def jobs_put(self) -> Counter[str]:
+        """How often each job was put to Azure ML."""
+        context = ssl.create_default_context(cafile=str(self.cloud.certs))
+        with urllib.request.urlopen(f"{self.cloud.azureml}/control/requests", context=context) as response:
+            paths = [r["path"].partition("?")[0] for r in json.load(response) if r["method"] == "PUT"]
+        return Counter(path.rpartition("/")[2] for path in paths if "/jobs/" in path)
+
+
+def follow(url: str, run: str, rank: int = 0) -> Iterator[bytes]:
+    """Each answer's bytes, to the end of the log. A connection that breaks is made again, where the last one ended."""
+    offset = 0
+    for _ in range(2000):
+        try:
+            query = {"rank": rank, "offset": offset, "wait": 5}
+            answer = httpx.get(f"{url}/runs/{run}/logs", params=query, timeout=PATIENCE).raise_for_status()
+        except httpx.TransportError:
+            continue
+        yield answer.content
+        offset = int(answer.headers["x-next-offset"])
+        if answer.headers["x-log-complete"] == "true":
+            return
+    raise AssertionError("the log does not end")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("api")
+    for name, text in (("routes", ROUTES), ("speak", job(SPEAKER)), ("sleep", job(SLEEPER))):
+        (home / f"{name}.yaml").write_text(text)
+    digits.write(home / "digits")
+    options = Options(routes=home / "routes.yaml", node_start_seconds=0.2, preemption_grace_seconds=1.0)
+    with Cloud.start(home / "cloud", options) as cloud:
+        with ContainerClient.from_connection_string(cloud.connection_string, "drops") as drops:
+            for file in (home / "digits").iterdir():
+                drops.upload_blob(f"shelf/digits/{file.name}", file.read_bytes())
+        lab = Lab(cloud)
+        with lab.http:
+            yield lab
+
+
+def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
+    """From a POST to the model on this side: the whole log, the curves, and every file as the manifest says."""
+    body = {"trainer": "mnist", "data": "drops/shelf/digits", "parameters": {"epochs": 2}, "experiment": "over-http"}
+    run = lab.submit(body, "one")
+    told = b"".join(follow(lab.cloud.api, run))
+    assert b"test accuracy" in told.splitlines()[-1]
+
+    row = lab.archived(run)
+    assert (row["state"], row["output"], row["nodes"]) == ("completed", f"output/over-http/{run}", 2)
+    curve = lab.get(f"runs/{run}/metrics", name="test_accuracy")["series"]["test_accuracy"]
+    assert [round(curve[-1][1], 6), len(curve)] == [round(row["metrics"]["last"]["test_accuracy"], 6), 2]
+
+    artifacts = lab.get(f"runs/{run}/artifacts")
+    manifest = json.loads(lab.artifact(run, "manifest.json"))
+    assert artifacts == {"complete": True, "files": manifest["files"]}
+    assert manifest["run"]["name"] == run
+    for file in artifacts["files"]:
+        content = lab.artifact(run, file["name"])
+        assert len(content) == file["size"]
+        assert file["md5"] in ("", hashlib.md5(content).hexdigest())
+        assert file["name"] != "logs/std_log_process_0.txt" or content == told
+    assert {"models/model.pt", "logs/std_log_process_1.txt"} <= {file["name"] for file in artifacts["files"]}
+    assert lab.submit(body, "one") == run
+
+
+class Cutting(socketserver.BaseRequestHandler):
+    """Passes one GET on, and drops the connection somewhere inside two of three answers."""
+
+    upstream: tuple[str, int]
+    dice = random.Random(1)
+    cuts = 0
+
+    def handle(self) -> None:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += self.request.recv(65536)
+        with socket.create_connection(self.upstream) as host:
+            host.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+            answer = b"".join(iter(lambda: host.recv(65536), b""))
+        if self.dice.random() < 2 / 3:
+            type(self).cuts += 1
+            answer = answer[: self.dice.randrange(len(answer))]
+        self.request.sendall(answer)
+
+
+@contextmanager
+def bad_line(api: str) -> Iterator[str]:
+    """The API's address by way of a connection that breaks."""
+    url = httpx.URL(api)
+    Cutting.upstream = (url.host, url.port or 80)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Cutting) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{proxy.server_address[1]}/api"
+        proxy.shutdown()
+
+
+def test_a_follow_that_is_cut_loses_nothing(lab: Lab) -> None:
+    """Over a connection that breaks again and again, inside characters too, a follower gets every byte once."""
+    run = lab.submit({"template": "speak"})
+    with bad_line(lab.cloud.api) as url:
+        pieces = [piece for piece in follow(url, run) if piece]
+    expected = "".join(f"Zeile {i}: größer 数 🚂\n" for i in range(60)) + "das Ende 数"
+    assert "".join(piece.decode() for piece in pieces) == expected
+    assert len(pieces) > 3
+    assert Cutting.cuts > 3
+    lab.archived(run)
+    assert lab.artifact(run, "logs/std_log.txt").decode() == expected
+    ranged = lab.http.get(f"runs/{run}/logs", headers={"Range": "bytes=-4"})
+    assert (ranged.status_code, ranged.content) == (206, " 数".encode())
+
+
+def test_a_running_job_is_canceled(lab: Lab) -> None:
+    """A cancel ends a job that runs, its log is kept, and a retry of it is another run."""
+    run = lab.submit({"template": "sleep", "nodes": 1})
+    wait_for(lambda: b"here" in lab.http.get(f"runs/{run}/logs", params={"wait": 5}).content, PATIENCE, "its log")
+    assert lab.http.delete(f"runs/{run}").status_code == 202
+    assert lab.http.post(f"runs/{run}/retry").json()["code"] == "not_final"
+    row = lab.archived(run)
+    assert (row["state"], row["reason"]) == ("canceled", "Canceled as asked.")
+    assert lab.artifact(run, "logs/std_log.txt") == b"here\n"
+    again = lab.http.post(f"runs/{run}/retry").json()["run"]
+    assert lab.http.post(f"runs/{run}/retry").json()["run"] == again != run
+    assert lab.http.post(f"runs/{again}/cancel").status_code == 202
+    assert lab.archived(again)["state"] == "canceled"
+
+
+def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
+    """150 requests with 50 keys and 50 without make 100 runs, and each run is one job, put to Azure ML once."""
+    before = {row["run"] for row in lab.get("runs", limit=1000)["runs"]}
+    keys = [f"key-{i // 3}" for i in range(150)] + [None] * 50
+    random.Random(2).shuffle(keys)
+    with ThreadPoolExecutor(200) as pool:
+        runs = list(pool.map(lambda key: lab.submit({"template": "sleep"}, key), keys))
+    by_key = {key: {run for k, run in zip(keys, runs, strict=True) if k == key} for key in keys}
+    assert len(by_key.pop(None)) == 50
+    assert [len(made) for made in by_key.values()] == [1] * 50
+    made = set(runs)
+    assert len(made) == 100
+
+    def listed() -> set[str]:
+        page, found = lab.get("runs", limit=40), set[str]()
+        for _ in itertools.count():
+            found |= {row["run"] for row in page["runs"]}
+            if not page["continue"]:
+                return found - before
+            page = lab.get("runs", limit=40, **{"continue": page["continue"]})
+        raise AssertionError
+
+    assert listed() == made
+    wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
+    assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
