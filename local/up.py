@@ -38,6 +38,10 @@ Drop a folder into it, with {python}:
 `mnist` is a route of routes.yaml: it names the trainer and its defaults. Then watch it with
 
     python3 trainyard.py status
+
+Or all of it in one command, that stays until the model is there:
+
+    python3 trainyard.py drop my-folder mnist/my-drop --follow
 """
 
 

@@ -128,6 +128,9 @@ class Blobs(Protocol):
     def list(self, place: Place) -> Iterator[Blob]:
         """Every blob under the place, by name, page by page, with its metadata. Empty if the container isn't there."""
 
+    def first(self, place: Place) -> Blob | None:
+        """The first blob under the place by name, or None. One request, however many there are."""
+
     def folders(self, place: Place) -> Iterator[str]:
         """The names of the folders and single blobs right under the place, without listing what is in the folders."""
 

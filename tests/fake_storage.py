@@ -102,6 +102,9 @@ class FakeBlobs:
             if content.blob.name.startswith(place.prefix):
                 yield content.blob
 
+    def first(self, place: Place) -> Blob | None:
+        return next(self.list(place), None)
+
     def folders(self, place: Place) -> Iterator[str]:
         names = (blob.name[len(place.prefix) :] for blob in self.list(place))
         yield from sorted({name.split("/", 1)[0] for name in names})

@@ -44,7 +44,7 @@ def offences(path: Path, place: str) -> list[str]:
 
 @pytest.mark.parametrize("place", TABLE)
 def test_imports_go_one_way(place: str) -> None:
-    """function_app -> functions -> shared; cli, local and trainers import nothing of ours; shared sees Azure in adapters only."""
+    """function_app -> functions -> shared; the others import nothing of ours; Azure is in shared/adapters only."""
     files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
     assert [line for path in files for line in offences(path, place)] == []
 

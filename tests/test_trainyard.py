@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import trainyard
+from cli.__main__ import app as cli_app
 
 ROOT = Path(trainyard.__file__).parent
 
@@ -89,7 +91,16 @@ def test_it_is_stdlib_only() -> None:
     """It runs in an isolated Python that sees no installed package, and its help names every command."""
     done = subprocess.run([sys.executable, "-I", "-S", ROOT / "trainyard.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert all(f"trainyard.py {command} " in done.stdout for command in [*trainyard.COMMANDS, "status"])
+    assert all(f"trainyard.py {command} " in done.stdout for command in trainyard.COMMANDS)
+    assert all(re.search(rf"\b{command}\b", done.stdout) for command in trainyard.CLI)
+
+
+def test_it_knows_the_commands_of_the_command_line() -> None:
+    """CLI names exactly the commands that cli/ has, so that a typo is told before anything is installed."""
+    assert set(trainyard.CLI) == {c.name or c.callback.__name__ for c in cli_app.registered_commands if c.callback}
+    done = subprocess.run([sys.executable, ROOT / "trainyard.py", "dmeo"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "There is no command 'dmeo'. Choose from: demo, up" in done.stderr
 
 
 def test_an_old_python_is_told_so() -> None:

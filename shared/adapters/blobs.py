@@ -29,14 +29,22 @@ class StorageBlobs:
         self._signer = Signer(service)
 
     def list(self, place: Place) -> Iterator[Blob]:
+        return self._listed(place)
+
+    def _listed(self, place: Place, page: int | None = None) -> Iterator[Blob]:
         container = self._service.get_container_client(place.container)
         with translated(f"could not list {place.container}/{place.prefix}"):
             try:
-                for found in container.list_blobs(name_starts_with=place.prefix, include=["metadata"]):
+                for found in container.list_blobs(
+                    name_starts_with=place.prefix, include=["metadata"], results_per_page=page
+                ):
                     yield blob_of(found)
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
+
+    def first(self, place: Place) -> Blob | None:
+        return next(self._listed(place, page=1), None)
 
     def folders(self, place: Place) -> Iterator[str]:
         """A name that is a folder and a blob too comes once."""

@@ -146,9 +146,9 @@ def _single_file(system: System, data: Data) -> bool | None:
     if not data.below_drops:
         return None
     name = data.below_drops.rstrip("/")
-    if next(system.blobs.list(Place(DROPS_CONTAINER, f"{name}/")), None):
+    if system.blobs.first(Place(DROPS_CONTAINER, f"{name}/")):
         return False
-    exact = next(system.blobs.list(Place(DROPS_CONTAINER, name)), None)
+    exact = system.blobs.first(Place(DROPS_CONTAINER, name))
     return True if exact and exact.name == name else None
 
 

@@ -145,6 +145,10 @@ def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> Non
     folder, file = snapshot(tmp_path), environment(tmp_path)
     ids = [side.jobs.register_code(str(folder), digest * 32) for digest in ("a1", "a1", "a2")]
     ids += [side.jobs.register_environment(str(file), digest * 32) for digest in ("a1", "a1", "a2")]
+    assert [side.jobs.code_id(str(folder), "a1" * 32), side.jobs.environment_id(str(file), "a1" * 32)] == [
+        ids[0],
+        ids[3],
+    ]
     assert (ids[0], ids[3]) == (ids[1], ids[4])
     assert len(set(ids)) == 4
     assert all(asset.startswith("azureml:") for asset in ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
@@ -54,6 +55,23 @@ def test_a_listing_is_by_name_and_below_its_prefix(blobs: Blobs, unique: Names) 
     put(blobs, container, "x/b", "x/a/1", "x/a", "x", "xy/1", "x/é")
     assert [blob.name for blob in blobs.list(Place(container, "x/"))] == ["x/a", "x/a/1", "x/b", "x/é"]
     assert [blob.name for blob in blobs.list(Place(container, "nothing/"))] == []
+
+
+def test_the_first_blob_is_the_listings_first(blobs: Blobs, unique: Names) -> None:
+    """`first` gives what a listing begins with, or None where there is nothing."""
+    container = unique()
+    put(blobs, container, "x/b", "x/a/1", "xa")
+    assert blobs.first(Place(container, "x")) == next(blobs.list(Place(container, "x")))
+    assert blobs.first(Place(container, "x/c")) is None
+    assert blobs.first(Place(unique(), "")) is None
+
+
+def test_an_address_names_the_very_blob(blobs: Blobs, unique: Names) -> None:
+    """`read_url` leads to the blob of this name, escaped as an address must be, whether or not it is there."""
+    container, name = unique(), "run-0/a b/ü#?%41.pt"
+    path, _, query = blobs.read_url(container, name, 60).partition("?")
+    assert unquote(path).endswith(f"/{container}/{name}")
+    assert parse_qs(query)["sp"] == ["r"]
 
 
 def test_a_container_that_is_not_there_is_empty(blobs: Blobs, unique: Names) -> None:
