@@ -74,6 +74,17 @@ def test_copies_go_on_where_an_earlier_attempt_died(account: Azurite, clients: S
         assert len([r for r in transport.requests if r.startswith("PUT")]) == 30 - done
 
 
+def test_attempts_at_the_same_time_make_one_copy(clients: StorageClients, unique: Names) -> None:
+    """Four attempts at once tell the same etag of each copy, and it is the one that the copy then has."""
+    blobs, container = StorageBlobs(clients.blob), unique()
+    copies = sources(blobs, container, 20)
+    blobs.write(f"{container}-to", "other", b"", "text/plain")  # the container is there
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda _: {blob.name: blob.etag for blob in blobs.copy(copies)}, range(4)))
+    now = {blob.name: blob.etag for blob in blobs.list(Place(f"{container}-to", "e/"))}
+    assert told == [now] * 4
+
+
 def test_copies_are_held_in_batches(clients: StorageClients, unique: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a long iterator no more than one batch is drawn ahead of what was given."""
     monkeypatch.setattr(copying, "BATCH", 10)
