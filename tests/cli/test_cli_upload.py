@@ -13,6 +13,7 @@ from azure.storage.blob import ContainerClient
 from cli.errors import CliError, Unreachable
 from cli.upload import Uploaded, items, upload
 from local import azurite
+from local.process import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +52,13 @@ def there(drops: ContainerClient, name: str) -> dict[str, str]:
 def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: azurite.Azurite) -> None:
     """All files are there with their MD5s; the job file was written after the data, and the marker after all."""
     done = send(drops, folder, "order")
-    written = re.findall(r'"PUT /devstoreaccount1/drops/mnist/order/(\S+?)[ ?]', account.access_log.read_text())
 
+    def written() -> list[str]:
+        return re.findall(r'"PUT /devstoreaccount1/drops/mnist/order/(\S+?)[ ?]', account.access_log.read_text())
+
+    wait_for(lambda: "_SUCCESS" in written(), 10, "the access log to tell of the marker")
     assert (done.files, done.kept, done.marked) == (5, 0, True)
-    assert written[-2:] == ["job.yaml", "_SUCCESS"]
+    assert written()[-2:] == ["job.yaml", "_SUCCESS"]
     kept = there(drops, "order")
     assert kept.pop("_SUCCESS") is not None
     assert kept == {name: hashlib.md5(name.encode()).hexdigest() for name in kept}
