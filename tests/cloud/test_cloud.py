@@ -60,8 +60,8 @@ def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: P
     (tmp_path / "my-folder").mkdir()
     (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
     shown = up.banner(running.record, running.home, 1.0)
-    lines = "\n".join(line for line in shown.splitlines() if line.startswith("    "))
-    program = textwrap.dedent(lines).replace("python3 trainyard.py status", "")
+    lines = [line for line in shown.splitlines() if line.startswith("    ") and "trainyard.py" not in line]
+    program = textwrap.dedent("\n".join(lines))
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     with ContainerClient.from_connection_string(running.connection_string, "drops") as drops:
         names = list(drops.list_blob_names(name_starts_with="mnist/my-drop/"))
