@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -35,6 +38,19 @@ class LogReader:
         chunk = self._api.log(self._run, self._rank, self.offset, wait)
         self.offset, self.complete, self.ranks = chunk.next_offset, chunk.complete, chunk.ranks
         return self._decoder.decode(chunk.data, final=chunk.complete)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back to the end of the block: what was shown, and what is remembered of it, stay one."""
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 class Watcher(Protocol):

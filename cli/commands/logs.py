@@ -13,7 +13,7 @@ from rich.text import Text
 from .. import plot, png
 from ..client import patiently
 from ..errors import INTERRUPTED
-from ..follow import PATIENCE_SECONDS, LogReader
+from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..session import Session, command, user_path
 from . import options
 from .following import end_with
@@ -60,14 +60,15 @@ def _print_all(session: Session, reader: LogReader, following: bool) -> None:
             patience,
             lambda exc: session.remark(f"{exc} Trying again.", "yellow"),
         )
-        if session.as_json and (text or reader.complete):
-            session.tell_line(
-                {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
-            )
-        elif text:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        reader.told = reader.offset
+        with uninterrupted():
+            if session.as_json and (text or reader.complete):
+                session.tell_line(
+                    {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
+                )
+            elif text:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            reader.told = reader.offset
         if reader.offset == before and not following:
             return
 

@@ -7,11 +7,12 @@ import datetime as dt
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from azure.core.exceptions import AzureError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobSasPermissions, ContainerSasPermissions, generate_blob_sas, generate_container_sas
 from azure.storage.blob.aio import BlobServiceClient, ContainerClient, ExponentialRetry
 
@@ -137,7 +138,9 @@ class Blobs:
             client = self._service.get_blob_client(place.container, place.path)
             try:
                 await client.append_block(data, appendpos_condition=position)
-            except ResourceModifiedError:
+            except HttpResponseError as exc:
+                if exc.status_code != HTTPStatus.PRECONDITION_FAILED:
+                    raise
                 return int((await client.get_blob_properties()).size)
             return position + len(data)
 
