@@ -91,11 +91,13 @@ class Lab:
         with ContainerClient.from_connection_string(self.cloud.connection_string, container) as output:
             return {b.name.removeprefix(f"{prefix}/"): b.size for b in output.list_blobs(f"{prefix}/")}
 
-    def control(self, url: str, body: dict[str, Any]) -> None:
-        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    def control(self, url: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask a part of the cloud, or tell it something."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
         context = ssl.create_default_context(cafile=str(self.cloud.certs))
         with urllib.request.urlopen(request, timeout=30, context=context) as response:
-            assert response.status < 300
+            return json.loads(response.read() or b"null")
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +172,9 @@ def test_a_preempted_node_costs_an_attempt(lab: Lab) -> None:
     lab.upload("patient/a", {"1.bin": b"x", "_SUCCESS": b""})
     name = lab.drop_that_is("patient/a", "sealed")["run"]
     wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
-    lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": 0})
+    cluster = f"{lab.cloud.azureml}/control/clusters/cpu-cluster"
+    node = next(node["id"] for node in lab.control(cluster)["nodes"] if node["job"] == name)  # others may be idle
+    lab.control(f"{cluster}/preempt", {"node": node})
     run = lab.archived("patient/a")
 
     assert (run["state"], run["attempts"]) == ("completed", 2), run["reason"]
