@@ -10,6 +10,8 @@ import pytest
 import torch
 from files import DataError
 
+from tests.trainers import launch
+
 ALONE = dist.Place(rank=0, world_size=1, url="env://", backend="gloo")
 
 
@@ -83,3 +85,16 @@ def test_an_exchange_that_fails_after_sigterm_is_a_stop(alone: None, capsys: pyt
 
     assert dist.run(train, ALONE) == 143
     assert capsys.readouterr().err == "rank 0: stopped: got SIGTERM\n"
+
+
+def test_a_process_leaves_with_its_last_words_and_its_code_and_never_takes_the_interpreter_down() -> None:
+    """What was written arrives, the code is the one given, and nothing of Python's own end runs.
+
+    A thread of gloo that outlives the group aborts the process when it meets an interpreter that is going down.
+    """
+    script = (
+        "import atexit, sys, dist; atexit.register(print, 'going down'); "
+        "sys.stdout.write('last words'); sys.stderr.write('why'); dist.leave(143)"
+    )
+    result = launch.finish(launch.start(["-c", script], launch.environment()))
+    assert result == launch.Result(143, ["last words"], ["why"])
