@@ -40,6 +40,43 @@ class LogReader:
         return self._decoder.decode(chunk.data, final=chunk.complete)
 
 
+class MembersReader:
+    """Reads the logs of all jobs of an elastic run as one: line by line, each behind its job's short name.
+
+    A job is `m<member>-<attempt>`; its log's number is the member's, plus the number of members for each attempt
+    before it. `offset` counts the bytes of all of them.
+    """
+
+    def __init__(self, api: Api, run: str, members: int) -> None:
+        self._api, self._run, self._members = api, run, members
+        self._readers = {0: LogReader(api, run)}
+        self._rest: dict[int, str] = {}
+        self.offset, self.complete = 0, False
+
+    def read(self, wait: float = 0.0) -> str:  # noqa: ARG002  # as LogReader; many logs can't be waited for at once
+        """The lines that came since the last call, in the order of the jobs."""
+        text = "".join(self._lines(number, reader) for number, reader in list(self._readers.items()))
+        known = {number for reader in self._readers.values() for number in reader.ranks}
+        for number in sorted(known - self._readers.keys()):
+            self._readers[number] = LogReader(self._api, self._run, number)
+        self.offset = sum(reader.offset for reader in self._readers.values())
+        self.complete = known <= self._readers.keys() and all(reader.complete for reader in self._readers.values())
+        return text
+
+    def _lines(self, number: int, reader: LogReader) -> str:
+        if reader.complete:
+            return ""
+        *lines, rest = (self._rest.get(number, "") + reader.read()).split("\n")
+        if reader.complete and rest:
+            lines, rest = [*lines, rest], ""
+        self._rest[number] = rest
+        attempt, member = divmod(number, self._members)
+        return "".join(f"m{member}-{attempt + 1} | {line}\n" for line in lines)
+
+
+Reader = LogReader | MembersReader
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back to the end of the block: what was shown, and what is remembered of it, stay one."""
@@ -66,7 +103,7 @@ class Watcher(Protocol):
         """The API did not answer; the follow goes on."""
 
 
-def follow_run(api: Api, name: str, reader: LogReader, watcher: Watcher) -> dict[str, Any]:
+def follow_run(api: Api, name: str, reader: Reader, watcher: Watcher) -> dict[str, Any]:
     """Tell the watcher all that happens until the run is archived and its log told to the end. Returns the run."""
     while True:
         began, before = time.monotonic(), reader.offset
@@ -81,7 +118,7 @@ def follow_run(api: Api, name: str, reader: LogReader, watcher: Watcher) -> dict
             time.sleep(max(0.0, POLL_SECONDS - (time.monotonic() - began)))
 
 
-def _log(reader: LogReader, run: dict[str, Any]) -> str:
+def _log(reader: Reader, run: dict[str, Any]) -> str:
     if reader.complete:
         return ""
     try:

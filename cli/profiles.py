@@ -24,6 +24,7 @@ from .errors import CliError, extra
 LOCAL = "local"
 SERVICE = "trainyard"  # the name that the keyring shows
 ANSWER_SECONDS = 0.5
+_LOCAL_ONLY = ("connection_string", "azureml", "certs")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Profile:
 
     `secret` says what is sent with each request: "key" (a function key), "token" (a bearer token), or "" (nothing).
     With `scope`, a token for it is asked of azure-identity instead. `account_url` and `connection_string` are what
-    `drop` uploads to; the second is the local cloud's alone.
+    `drop` uploads to; the second is the local cloud's alone, and so are `azureml` and `certs`, where its nodes are.
     """
 
     name: str
@@ -41,6 +42,8 @@ class Profile:
     scope: str = ""
     account_url: str = ""
     connection_string: str = field(default="", repr=False)
+    azureml: str = ""
+    certs: str = ""
 
 
 class Secrets(Protocol):
@@ -184,7 +187,8 @@ def find_local(env: Mapping[str, str]) -> Profile | None:
         told = _read(file)
         url = str(told.get("api", ""))
         if url and _listens(url):
-            return Profile(LOCAL, url, connection_string=str(told.get("connection_string", "")))
+            own = {key: str(told.get(key, "")) for key in _LOCAL_ONLY}
+            return Profile(LOCAL, url, **own)
     return None
 
 
@@ -236,7 +240,7 @@ def _entra(scope: str) -> Authenticate:
 
 def _row(profile: Profile) -> dict[str, str]:
     told: dict[str, str] = asdict(profile)
-    return {key: value for key, value in told.items() if value and key not in ("name", "connection_string")}
+    return {key: value for key, value in told.items() if value and key not in ("name", *_LOCAL_ONLY)}
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "state": _state(told),
         "drop": Text(told.get("drop") or "none"),
         "experiment": Text(told["experiment"]),
-        "cluster": Text(f"{told['cluster']}, {told['nodes']} nodes"),
+        "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(told.get("code") or "its own"),
         "environment": Text(told.get("environment") or "not resolved yet"),
@@ -60,7 +60,28 @@ def run(told: dict[str, Any]) -> RenderableType:
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
     parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), Text(), _history(told)]
+    if told.get("elastic"):
+        parts += [Text(), members(told["elastic"])]
     return Group(*parts, *_reason(told))
+
+
+def nodes(told: dict[str, Any]) -> str:
+    """How many nodes the run has; of an elastic one, how many at least and at most."""
+    elastic = told.get("elastic")
+    return f"{elastic['min_nodes']} to {told['nodes']}" if elastic else str(told["nodes"])
+
+
+def members(elastic: dict[str, Any]) -> RenderableType:
+    """The members of an elastic run, what is left of its budget, and its size over time."""
+    used, deadline = f"{elastic['resubmitted']} of {elastic['resubmissions']}", clock(elastic["deadline"])
+    table = Table.grid(padding=(0, 2))
+    for member in elastic["members"]:
+        job = f"m{member['member']}-{member['attempt']}"
+        table.add_row(Text(f"  {clock(member['at'])}", "dim"), Text(job), _state(member), Text(member["why"], "dim"))
+    heading = Text.assemble(("Members", "bold"), (f"  {used} resubmissions used, deadline {deadline}", "dim"))
+    steps = [f"{clock(size['at'])} {size['nodes']}" for size in elastic["sizes"]]
+    line = Text("  nodes over time: " + (", ".join(steps) or "none yet"), "dim")
+    return Group(heading, table, line)
 
 
 def result(told: dict[str, Any], program: str) -> RenderableType:
@@ -136,7 +157,7 @@ def _table(
 def _run_row(run: dict[str, Any]) -> list[Text]:
     archived = run.get("archived_at")
     why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
-    names = Text(run["run"]), _state(run), Text(run.get("drop") or ""), Text(run["cluster"]), Text(str(run["nodes"]))
+    names = Text(run["run"]), _state(run), Text(run.get("drop") or ""), Text(run["cluster"]), Text(nodes(run))
     return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from . import phases
 from .errors import Unreachable
+from .show import nodes
 
 TROUBLE_EVERY_SECONDS = 5.0
 
@@ -80,7 +81,7 @@ class Screen:
 
     def _note(self, key: str) -> str:
         run = self._run
-        words = {phases.ALLOCATE: f"{run['nodes']} of {run['cluster']}", phases.ARCHIVE: run.get("output") or ""}
+        words = {phases.ALLOCATE: f"{nodes(run)} of {run['cluster']}", phases.ARCHIVE: run.get("output") or ""}
         return words.get(key, "")
 
     def _line(self) -> RenderableType:

@@ -8,7 +8,7 @@ from shared import requests
 from shared.bootstrap import system as the_system
 from shared.model import FINAL, Run
 from shared.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
-from shared.service import artifacts, intake, logs, metrics, views
+from shared.service import artifacts, intake, logs, members, metrics, views
 
 blueprint = func.Blueprint()
 
@@ -56,6 +56,14 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
     return _accepted(intake.retry_run(the_system(), req.route_params["run"]))
+
+
+@blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
+@handled
+def evict_member(req: func.HttpRequest) -> func.HttpResponse:
+    """End the job of an elastic run's member, to see the run go on without it."""
+    run, member = req.route_params["run"], requests.read_member(req.route_params["member"])
+    return answer({"run": run, "job": members.evict(the_system(), run, member)}, 202)
 
 
 @blueprint.route("runs/{run}/logs", methods=["GET"])

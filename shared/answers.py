@@ -60,6 +60,29 @@ class Metrics(Struct):
     best: dict[str, float]
 
 
+class Member(Struct):
+    member: int
+    job: str
+    attempt: int
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Size(Struct):
+    at: datetime
+    nodes: int
+
+
+class Elastic(Struct):
+    min_nodes: int
+    resubmitted: int
+    resubmissions: int
+    deadline: datetime
+    members: list[Member]
+    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
+
+
 class Run(Struct):
     run: str
     state: RunState
@@ -78,6 +101,7 @@ class Run(Struct):
     archived_at: datetime | None
     cancel_asked_at: datetime | None
     retry_of: str
+    elastic: Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
     output: str
     metrics: Metrics
     history: list[Moment]
@@ -141,6 +165,11 @@ class Cluster(Struct):
     tier: str
     vm_size: str
     decision: Decision | None
+
+
+class Evicted(Struct):
+    run: str
+    job: str
 
 
 class Scaled(Struct):

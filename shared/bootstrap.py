@@ -51,4 +51,5 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=lambda: datetime.now(UTC),
         new_token=lambda: secrets.token_hex(8),
+        rendezvous=clients.table.url,
     )

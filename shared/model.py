@@ -20,8 +20,9 @@ The three states on the right are final: nothing leaves them.
 Archiving is no state: a final run has `archived_at` once its manifest is written.
 
 Who writes which field of a run (one writer each): intake writes what the run is, `submit` writes job, code and
-environment, `follow` writes state, history, attempts and reason, `archive` writes output, metrics and archived_at,
-`cancel` writes cancel_asked_at. The first two also write their own step into state and history, under the row's etag.
+environment, `follow` writes state, history, attempts, reason and elastic, `archive` writes output, metrics and
+archived_at, `cancel` writes cancel_asked_at. The first two also write their own step into state and history, under the
+row's etag.
 """
 
 from __future__ import annotations
@@ -221,6 +222,61 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Member:
+    """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
+
+    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
+    """
+
+    index: int
+    attempt: int
+    state: RunState
+    at: datetime
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Size:
+    """From `at` on so many members of an elastic run were running."""
+
+    at: datetime
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
+
+    At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
+    others; none does so after `deadline`.
+    """
+
+    min_nodes: int
+    resubmissions: int
+    deadline: datetime
+    members: tuple[Member, ...]
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def resubmitted(self) -> int:
+        return sum(member.attempt - 1 for member in self.members)
+
+
+_MEMBER_JOB = re.compile(r"(.+)-m\d{1,4}-\d{1,4}")  # a plain run's name ends with 16 digits, so it is none
+
+
+def member_job(run: str, index: int, attempt: int) -> str:
+    """The name of the Azure ML job of a member of an elastic run."""
+    return f"{run}-m{index}-{attempt}"
+
+
+def run_of_job(job: str) -> str:
+    """The name of the run that a job of this name belongs to."""
+    match = _MEMBER_JOB.fullmatch(job)
+    return match[1] if match else job
+
+
+@dataclass(frozen=True)
 class Run:
     """One training, from submission to archive. `request` is the job as asked for, before code and environment ids.
 
@@ -250,6 +306,7 @@ class Run:
     asked: str = ""
     retry_of: str = ""  # the run whose job this one repeats
     cancel_asked_at: datetime | None = None
+    elastic: Elastic | None = None  # None for a run that is one job
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 # Text of the path's {parameters}. A drop's name may be anything that a blob's may, so the check is the service's.
 PATH_PARAMETERS: dict[str, Json] = {
     "run": {"type": "string", "pattern": f"^{RUN_NAME.pattern}$"},
+    "member": {"type": "string", "pattern": "^[0-9]{1,4}$"},
     "cluster": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
@@ -101,6 +102,13 @@ OPERATIONS = [
         problems=(404,),
     ),
     Operation("post", "runs/{run}/retry", "A new run with this one's job", {202: _A.Accepted}, problems=(404, 409)),
+    Operation(
+        "post",
+        "runs/{run}/members/{member}/evict",
+        "End a member's job, as losing its node does",
+        {202: _A.Evicted},
+        problems=(404, 409, 422),
+    ),
     Operation(
         "get",
         "runs/{run}/logs",

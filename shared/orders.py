@@ -13,9 +13,12 @@ from typing import Any
 from shared import jobspec
 from shared.errors import Impossible
 from shared.jobspec import mapping
+from shared.members import problem
 from shared.model import DropKey, Problem, path_problem
-from shared.requests import RunRequest, read_name
-from shared.routes import NAME, Route
+from shared.requests import NodeRange, RunRequest, read_name
+from shared.routes import NAME, NUMBERS, Route
+
+RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 
 # Azure ML puts a literal input into the command as it is, and a shell reads that: these need no quotes anywhere.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*")
@@ -87,8 +90,8 @@ def build(order: Order) -> dict[str, Any]:
     job |= {"$schema": jobspec.SCHEMA, "type": "command", "name": order.run}
     job["experiment_name"] = request.experiment or (route and route.experiment) or _experiment(basis)
     job["compute"] = f"azureml:{_cluster(order)}"
-    if nodes := request.nodes or (route and route.nodes):
-        job["resources"] = {**mapping(basis.get("resources")), "instance_count": int(nodes)}
+    if nodes := _most_nodes(request) or (route and route.nodes):
+        job["resources"] = {**mapping(basis.get("resources")), "instance_count": nodes}
     if timeout := request.timeout_seconds or (route and route.timeout_seconds):
         job["limits"] = {**mapping(basis.get("limits")), "timeout": int(timeout)}
     if inputs := _inputs(order):
@@ -98,6 +101,21 @@ def build(order: Order) -> dict[str, Any]:
     job["tags"] = {**mapping(basis.get("tags")), **_tags(order)}
     _check(job, order)
     return job
+
+
+def bounds(request: RunRequest, route: Route | None) -> tuple[int, int]:
+    """The fewest nodes of an elastic run, 0 where nobody says, and how many jobs may replace lost ones."""
+    if isinstance(request.nodes, NodeRange):
+        fewest = int(request.nodes.min)
+    else:
+        fewest = 0 if route is None or request.nodes else route.min_nodes
+    asked = request.resubmissions
+    return fewest, int(asked) if asked is not None else route.resubmissions if route else RESUBMISSIONS
+
+
+def _most_nodes(request: RunRequest) -> int:
+    nodes = request.nodes
+    return int(nodes.max if isinstance(nodes, NodeRange) else nodes or 0)
 
 
 def again(job: dict[str, Any], old: str, new: str) -> dict[str, Any]:
@@ -164,6 +182,8 @@ def _check(job: dict[str, Any], order: Order) -> None:
     """Whether a job with these values may go to the nodes."""
     read_name("experiment", job["experiment_name"])
     read_name("cluster", jobspec.cluster(job))
+    if fault := problem(job, bounds(order.request, order.route)[0]):
+        raise Impossible(fault, "bad_nodes")
     if order.request.job is None:
         return
     problems = list(jobspec.unfit(job, order.basis))

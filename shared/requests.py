@@ -31,6 +31,17 @@ Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T0
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
 
 
+class NodeRange(Struct, forbid_unknown_fields=True):
+    """How many nodes an elastic run may have at any time."""
+
+    min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+    max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+
+    def __post_init__(self) -> None:
+        if self.min > self.max:
+            raise ValueError(f"nodes.min, {self.min:g}, is more than nodes.max, {self.max:g}")
+
+
 class RunRequest(Struct, forbid_unknown_fields=True):
     """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
 
@@ -47,7 +58,11 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
         Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
     ] = None
-    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | None = None
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
+    resubmissions: Annotated[
+        Annotated[float, Meta(ge=0, le=1000, multiple_of=1)] | None,
+        Meta(description="How many jobs may replace lost ones in an elastic run."),
+    ] = None
     cluster: Name | None = None
     experiment: Name | None = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
@@ -121,6 +136,13 @@ def read_name(what: str, text: str) -> str:
     if not NAME.fullmatch(text):
         raise Impossible(f"{what} is {text[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
     return text
+
+
+def read_member(text: str) -> int:
+    """The number of a member of an elastic run."""
+    if not re.fullmatch(r"[0-9]{1,4}", text):
+        raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
+    return int(text)
 
 
 def digest(request: RunRequest) -> str:

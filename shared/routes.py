@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import yaml
 from shared.errors import BadSetting
 
 DAY = 86_400
+LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
 NUMBERS = {  # key: (default, least, most)
-    "nodes": (1, 1, 1000),
+    "resubmissions": (10, 0, 1000),
     "max_nodes": (1, 1, 1000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
@@ -22,7 +24,7 @@ NUMBERS = {  # key: (default, least, most)
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
-KEYS = {"trainer", "template", "cluster", "experiment", "job_file", *NUMBERS}
+KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", *NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,10 @@ class JobFileRule:
 
 @dataclass(frozen=True)
 class Route:
-    """One entry of the routes file. Times are in seconds. `template` is an Azure ML command job."""
+    """One entry of the routes file. Times are in seconds. `template` is an Azure ML command job.
+
+    `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
+    """
 
     name: str
     template: dict[str, Any]
@@ -49,6 +54,8 @@ class Route:
     settle_seconds: float
     max_wait_seconds: float
     job_file: JobFileRule
+    min_nodes: int = 0
+    resubmissions: int = 10
 
 
 Routes = dict[str, Route]
@@ -79,18 +86,37 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     numbers = {
         key: _number(entry.get(key, default), key, low, high, where) for key, (default, low, high) in NUMBERS.items()
     }
-    nodes = int(numbers.pop("nodes"))
+    fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    template = _template(entry, where, file, trainers)
+    if fewest and not is_elastic(template):
+        raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
     return Route(
         name=name,
-        template=_template(entry, where, file, trainers),
+        template=template,
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
         nodes=nodes,
+        min_nodes=fewest,
         max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
+        resubmissions=int(numbers.pop("resubmissions")),
         experiment=str(entry.get("experiment", name)),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
         **numbers,
     )
+
+
+def is_elastic(job: Mapping[str, Any]) -> bool:
+    return LAUNCHER in str(job.get("command", ""))
+
+
+def _nodes(value: Any, where: str) -> tuple[int, int]:
+    """The fewest nodes (0 for a plain number) and the most."""
+    if not isinstance(value, dict):
+        return 0, int(_number(value, "nodes", 1, 1000, where))
+    if set(value) != {"min", "max"}:
+        raise BadSetting(f"{where}: nodes is {value!r}; give a number, or {{min: ..., max: ...}}.")
+    most = _number(value["max"], "nodes.max", 1, 100, where)
+    return int(_number(value["min"], "nodes.min", 1, most, where)), int(most)
 
 
 def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> dict[str, Any]:

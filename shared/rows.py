@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shared.model import Cluster, Decision, Drop, Run
+from shared.model import Cluster, Decision, Drop, Elastic, Run, member_job
 
 Json = dict[str, Any]
 
@@ -45,9 +45,32 @@ def run(run: Run) -> Json:
         "archived_at": _time(run.archived_at),
         "cancel_asked_at": _time(run.cancel_asked_at),
         "retry_of": run.retry_of,
+        "elastic": run.elastic and _elastic(run, run.elastic),
         "output": run.output,
         "metrics": {"last": run.last_metrics, "best": run.best_metrics},
         "history": [{"state": m.state, "at": _time(m.at), "why": m.why} for m in run.history],
+    }
+
+
+def _elastic(run: Run, elastic: Elastic) -> Json:
+    members = [
+        {
+            "member": m.index,
+            "job": member_job(run.name, m.index, m.attempt),
+            "attempt": m.attempt,
+            "state": m.state,
+            "at": _time(m.at),
+            "why": m.why,
+        }
+        for m in elastic.members
+    ]
+    return {
+        "min_nodes": elastic.min_nodes,
+        "resubmitted": elastic.resubmitted,
+        "resubmissions": elastic.resubmissions,
+        "deadline": _time(elastic.deadline),
+        "members": members,
+        "sizes": [{"at": _time(size.at), "nodes": size.nodes} for size in elastic.sizes],
     }
 
 

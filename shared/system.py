@@ -38,3 +38,4 @@ class System:
     trainers: Path
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
+    rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

@@ -142,7 +142,7 @@ def test_other_data_are_refused(text: str) -> None:
         (b"{}", "exactly one of trainer, template and job"),
         (b'{"trainer": "a", "job": {}}', "exactly one of"),
         (b'{"trainer": "a b"}', "matching regex"),
-        (b'{"trainer": "a", "nodes": "2"}', r"Expected `float \| null`, got `str` - at `\$.nodes`"),
+        (b'{"trainer": "a", "nodes": "2"}', r"Expected `float \| object \| null`, got `str` - at `\$.nodes`"),
         (b'{"trainer": "a", "nodes": 0}', ">= 1"),
         (b'{"trainer": "a", "nodes": 1.5}', "multiple of 1"),
         (b'{"trainer": "a", "node": 1}', "unknown field `node`"),

@@ -16,7 +16,7 @@ from typing import Any
 
 from shared import messages, system
 from shared.errors import TrainyardError
-from shared.model import Cluster, DropKey, Run
+from shared.model import Cluster, DropKey, Run, run_of_job
 from shared.ports import Place
 from shared.routes import JobFileRule, Route
 from shared.service import announce, archive, drops, reconcile, runs
@@ -44,6 +44,7 @@ TEMPLATE: dict[str, Any] = {
     "outputs": {"models": {"type": "uri_folder"}, "metrics": {"type": "uri_folder"}},
     "distribution": {"type": "pytorch", "process_count_per_instance": 1},
 }
+ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
 ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
 
 
@@ -107,9 +108,10 @@ class World:
         prefix = f"ExperimentRun/dcid.{name}/user_logs/"
         self.blobs.put("azureml", f"{prefix}std_log_process_0.txt", f"{raw}\n".encode())
         if raw in ("Completed", "Failed"):
-            self.blobs.put("azureml-blobstore", f"trainyard/{name}/models/model.pt", name.encode())
+            folder = f"trainyard/{run_of_job(name)}"
+            self.blobs.put("azureml-blobstore", f"{folder}/models/model.pt", name.encode())
             metrics = b'{"step": 1, "test_accuracy": 0.9}\n{"step": 2, "test_accuracy": 0.8}\n'
-            self.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", metrics)
+            self.blobs.put("azureml-blobstore", f"{folder}/metrics/metrics.jsonl", metrics)
         kind = "Microsoft.MachineLearningServices.RunStatusChanged"
         at, data = self.clock().isoformat(), {"RunId": name, "runStatus": raw}
         self.in_flight.append({"id": name, "eventType": kind, "subject": "s", "eventTime": at, "data": data})

@@ -10,7 +10,7 @@ from rich.console import Console
 from .. import show
 from ..client import patiently
 from ..errors import INTERRUPTED, CliError, status_of
-from ..follow import PATIENCE_SECONDS, LogReader, follow_run, usual_times
+from ..follow import PATIENCE_SECONDS, LogReader, MembersReader, Reader, follow_run, usual_times
 from ..session import Session
 from ..watch import Screen
 
@@ -23,8 +23,8 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     """
     console: Console = session.err if session.as_json else session.out
     run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, lambda exc: session.remark(str(exc)))
-    screen, reader = Screen(console, usual_times(session.api, run)), LogReader(session.api, name)
-    session.remark(f"{name} on {run['cluster']}, {run['nodes']} nodes", "bold")
+    screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
+    session.remark(f"{name} on {run['cluster']}, {show.nodes(run)} nodes", "bold")
     while True:
         try:
             with screen.shown():
@@ -37,6 +37,12 @@ def follow(session: Session, name: str) -> dict[str, Any]:
         else:
             console.print(show.result(run, session.program))
         return run
+
+
+def _reader(session: Session, run: dict[str, Any]) -> Reader:
+    if run.get("elastic"):
+        return MembersReader(session.api, run["run"], run["nodes"])
+    return LogReader(session.api, run["run"])
 
 
 def end_with(run: dict[str, Any]) -> None:

@@ -29,7 +29,14 @@ Parameters = Annotated[
     list[str] | None,
     Option("--parameter", "-p", metavar="NAME=VALUE", help="An input of the job. Repeat it for more."),
 ]
-Nodes = Annotated[int | None, Option(min=1, metavar="N", help="How many nodes.")]
+Nodes = Annotated[
+    str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
+]
+Resubmissions = Annotated[
+    int | None, Option(min=0, metavar="N", help="How many jobs may replace lost ones in an elastic run.")
+]
+Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
+Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
@@ -57,7 +64,7 @@ RunOrDrop = Annotated[str, Argument(metavar="RUN|DROP", help="A run, or a drop a
 
 # logs, metrics
 FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is told.")]
-Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is.")]
+Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is; of an elastic run, the job.")]
 Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
 Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,7 +31,8 @@ def submit(
     job: options.JobFile = None,
     data: options.Data = "",
     parameter: options.Parameters = None,
-    nodes: options.Nodes = None,
+    nodes: options.Nodes = "",
+    resubmissions: options.Resubmissions = None,
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
@@ -48,7 +50,8 @@ def submit(
         **_work(trainer, template, job),
         "parameters": dict(_parameter(text) for text in parameter or []),
         "data": data,
-        "nodes": nodes,
+        "nodes": _nodes(nodes),
+        "resubmissions": resubmissions,
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
@@ -144,6 +147,15 @@ def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
     if not session.as_json:
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
+
+
+def _nodes(text: str) -> int | dict[str, int] | None:
+    """`4`, or `1:4` for a range. Raises UsageError for anything else."""
+    if not (match := re.fullmatch(r"(\d{1,4})(?::(\d{1,4}))?", text)) and text:
+        raise typer.BadParameter(f"--nodes is {text!r}; write a number, or a range such as 1:4.")
+    if match is None:
+        return None
+    return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
 
 
 def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:

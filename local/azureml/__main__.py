@@ -30,6 +30,7 @@ from local.azureml.events import Publisher
 from local.azureml.guard import Guard
 from local.azureml.job_routes import JobRoutes
 from local.azureml.models import TERMINAL
+from local.azureml.mounts import Mounts
 from local.azureml.operations import Operations
 from local.azureml.scheduler import Scheduler
 from local.azureml.server import Parts, Recorder, application
@@ -166,13 +167,15 @@ def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base
     def code_place(code: tuple[str, str]) -> Place:
         return blobs.place_of(workspace.asset("codes", *code).properties["codeUri"])
 
+    work = _work_folder(config.state, workspace)
     return Site(
         config=config,
         blobs=blobs,
         guard=guard,
         interpreter=interpreter.on_path(Path(config.python).absolute(), config.state / "bin"),
         service_url=base,
-        work=_work_folder(config.state, workspace),
+        work=work,
+        mounts=Mounts(work / ".mounts"),  # no job's name begins with a dot
         place=place,
         code_place=code_place,
     )

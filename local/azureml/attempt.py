@@ -20,6 +20,7 @@ from local.azureml.errors import DataError
 from local.azureml.guard import Guard
 from local.azureml.logs import LogCopy
 from local.azureml.models import Job, Status
+from local.azureml.mounts import Mounts
 from local.azureml.processes import Launch, RankProcess
 from local.azureml.spec import JobSpec, resolve
 
@@ -56,6 +57,7 @@ class Site:
     interpreter: Path
     service_url: str
     work: Path
+    mounts: Mounts
     place: Resolver
     code_place: Callable[[tuple[str, str]], Place]
 
@@ -83,6 +85,7 @@ class Attempt:
         self._ranks: list[RankProcess] = []
         self._logs: list[LogCopy] = []
         self._watched: list[Watched] = []
+        self._mounted: list[Watched] = []
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
         """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
@@ -104,6 +107,8 @@ class Attempt:
             return Outcome(self._stop, message=str(error))
         finally:
             await asyncio.gather(*(rank.stop(0) for rank in self._ranks))
+            for watched in self._mounted:
+                self._site.mounts.release(watched)
             shutil.rmtree(self._folders.run, ignore_errors=True)
 
     async def _unless_interrupted(self, work: Awaitable[Gang]) -> Gang | None:
@@ -119,7 +124,7 @@ class Attempt:
     async def _prepare(self) -> Gang:
         spec, site = self._spec, self._site
         shutil.rmtree(self._folders.run, ignore_errors=True)
-        mover = Mover(site.blobs, site.place, self._folders)
+        mover = Mover(site.blobs, site.place, self._folders, self._mount)
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
         inputs = await mover.bring_inputs(spec)
         outputs, self._watched = await mover.prepare_outputs(spec)
@@ -130,6 +135,11 @@ class Attempt:
             watch.remember()  # files of the code snapshot are no outputs
             self._watched.append(watch)
         return Gang(self._node_ids, _free_port(), {**inputs, **outputs}, site.interpreter, site.service_url)
+
+    async def _mount(self, place: Place) -> Watched:
+        watched = await self._site.mounts.take(self._site.blobs, place)
+        self._mounted.append(watched)
+        return watched
 
     async def _launch(self, gang: Gang, progress: Progress) -> None:
         spec, names = self._spec, log_names(self._spec)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Watched:
     place: Place
     mirror: bool
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def remember(self) -> None:
         """Take what lies in the folder now as what storage has."""
@@ -35,6 +37,10 @@ class Watched:
 
     async def push(self, blobs: Blobs) -> None:
         """Upload what changed since the last push. A file that changes meanwhile goes again with the next one."""
+        async with self._pushing:
+            await self._push(blobs)
+
+    async def _push(self, blobs: Blobs) -> None:
         present = self._files()
         for name, path, stamp in present:
             if self.seen.get(name) != stamp and path.exists():
@@ -59,6 +65,9 @@ class Watched:
             except FileNotFoundError:  # renamed or deleted since it was listed
                 continue
         return found
+
+
+Mount = Callable[[Place], Awaitable[Watched]]  # mounts a place in storage
 
 
 @dataclass(frozen=True)
@@ -92,8 +101,9 @@ class Folders:
 class Mover:
     """Brings a job's data to its nodes and its results back."""
 
-    def __init__(self, blobs: Blobs, place: Resolver, folders: Folders) -> None:
+    def __init__(self, blobs: Blobs, place: Resolver, folders: Folders, mount: Mount) -> None:
         self._blobs = blobs
+        self._mount = mount
         self._place = place
         self._folders = folders
 
@@ -140,13 +150,14 @@ class Mover:
         values, watched = {}, []
         for output in spec.outputs:
             place = self._place(output.location)
-            folder = self._folders.outputs / output.name
-            folder.mkdir(parents=True)
-            target, place = _file_output(output, folder, place)
-            watch = Watched(folder, place, mirror=output.mounted)
             if output.mounted and output.kind != "uri_file":
-                await self._blobs.download_folder(place, folder)
-                watch.remember()
+                watch = await self._mount(place)
+                target = watch.folder
+            else:
+                folder = self._folders.outputs / output.name
+                folder.mkdir(parents=True)
+                target, place = _file_output(output, folder, place)
+                watch = Watched(folder, place, mirror=output.mounted)
             values[f"outputs.{output.name}"] = target.as_posix()
             watched.append(watch)
         return values, watched

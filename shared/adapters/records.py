@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.errors import BadInput
-from shared.model import Decision, Drop, DropKey, DropState, Moment, Run, RunState
+from shared.model import Decision, Drop, DropKey, DropState, Elastic, Member, Moment, Run, RunState, Size
 
 Row = dict[str, Any]
 
@@ -23,6 +23,7 @@ _REQUEST_LIMIT = 10 * _LIMIT  # a row may take 1 MiB, a transaction of two copie
 _TEXT_LIMIT = 8_000  # characters of a sentence for people; what is longer is cut
 _HISTORY_LIMIT = 30_000  # characters, all of them ASCII
 _WHY_LIMIT = 1_000
+_MEMBER_WHY_LIMIT = 160  # of a hundred members: half a column
 RUN_COLUMNS = [f.name for f in fields(Run) if f.name != "request"]  # what a list of runs is made of
 
 
@@ -88,6 +89,7 @@ def row_run(row: Mapping[str, Any]) -> Run:
         asked=row.get("asked", ""),
         retry_of=row.get("retry_of", ""),
         cancel_asked_at=_time_or_none(row.get("cancel_asked_at", "")),
+        elastic=_elastic(row.get("elastic", "")),
     )
 
 
@@ -129,6 +131,8 @@ def _column(name: str, value: Any) -> Any:
         return _json(name, value)
     if isinstance(value, tuple):
         return _history(value)
+    if isinstance(value, Elastic):
+        return _json(name, _elastic_object(value))
     text = str(value)
     return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]} (cut)"
 
@@ -167,6 +171,25 @@ def _history(moments: tuple[Moment, ...]) -> str:
 
 def _moment(state: str, at: str, why: str) -> Moment:
     return Moment(RunState(state), _time(at), why)
+
+
+def _elastic_object(elastic: Elastic) -> dict[str, Any]:
+    return {
+        "min_nodes": elastic.min_nodes,
+        "resubmissions": elastic.resubmissions,
+        "deadline": _iso(elastic.deadline),
+        "members": [[m.index, m.attempt, m.state, _iso(m.at), m.why[:_MEMBER_WHY_LIMIT]] for m in elastic.members],
+        "sizes": [[_iso(size.at), size.nodes] for size in elastic.sizes],
+    }
+
+
+def _elastic(text: str) -> Elastic | None:
+    if not text:
+        return None
+    row = json.loads(text)
+    members = tuple(Member(i, a, RunState(state), _time(at), why) for i, a, state, at, why in row["members"])
+    sizes = tuple(Size(_time(at), nodes) for at, nodes in row["sizes"])
+    return Elastic(row["min_nodes"], row["resubmissions"], _time(row["deadline"]), members, sizes)
 
 
 def _iso(at: datetime) -> str:

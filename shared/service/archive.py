@@ -3,7 +3,7 @@
 output/<experiment>/<run>/models/...     the job's output `models` (or `model`)
                           metrics/...    its output `metrics`
                           outputs/...    its other outputs, and what it wrote to ./outputs
-                          logs/...       every rank's log
+                          logs/...       every rank's log; of an elastic run in a folder for each of its jobs
                           manifest.json  names, sizes and checksums of all these; its being there means complete
 """
 
@@ -19,6 +19,7 @@ from shared import policy
 from shared.errors import BadInput, Changed
 from shared.model import Blob, Run, Stored
 from shared.ports import Blobs, Copy, Place
+from shared.service import members
 from shared.service.announce import announce
 from shared.system import OUTPUT_CONTAINER, System
 
@@ -50,6 +51,11 @@ def archive_folder(run: Run) -> str:
     return f"{run.experiment}/{run.name}"
 
 
+def log_folder(run: Run, job: str) -> str:
+    """Where in its archive the run keeps the logs of this job of its own."""
+    return f"logs/{job.removeprefix(run.name).lstrip('-')}/" if run.elastic else "logs/"
+
+
 def _copy_all(system: System, run: Run, folder: str) -> Iterator[Blob]:
     yield from system.blobs.copy(_copies(system, run, folder))
 
@@ -62,9 +68,10 @@ def _copies(system: System, run: Run, folder: str) -> Iterator[Copy]:
 
 
 def _sources(system: System, run: Run) -> Iterator[tuple[Place, str]]:
-    logs = system.jobs.logs(run.name)  # the job has the run's name; one that was never submitted has no logs
-    yield Place(logs.container, f"{logs.prefix}user_logs/"), "logs/"
-    yield Place(logs.container, f"{logs.prefix}outputs/"), "outputs/"
+    for job in members.jobs_of(run).values():  # one that was never submitted has no logs
+        logs = system.jobs.logs(job)
+        yield Place(logs.container, f"{logs.prefix}user_logs/"), log_folder(run, job)
+        yield Place(logs.container, f"{logs.prefix}outputs/"), "outputs/"
     for name, output in (run.request.get("outputs") or {}).items():
         try:
             place = system.jobs.place(str(output.get("path", "")))

@@ -11,6 +11,7 @@ from typing import Any
 
 from shared import jobspec, policy
 from shared.errors import BadInput, Changed
+from shared.members import begin
 from shared.model import JOB_FILES, Blob, Drop, DropKey, DropState, Problem, Run, RunState, Stored, run_name
 from shared.policy import DropVerdict, OnUpload, Survey, Verdict
 from shared.ports import Place
@@ -218,7 +219,9 @@ def _finish_sealing(system: System, stored: Stored[Drop]) -> None:
         created_at=drop.sealed_at or system.clock(),
         request=job,
     )
-    run = replace(run, history=policy.first_moment(run))
+    route = system.routes.get(drop.key.route)
+    bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
+    run = replace(run, history=policy.first_moment(run), elastic=begin(job, bounds, run.created_at))
     if system.runs.insert(run) or system.runs.get(run.name).value.state is RunState.RECEIVED:
         system.queues.send(SUBMISSIONS, {"run": run.name})
     announce(system, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})

@@ -9,13 +9,14 @@ from typing import Any
 
 from shared import jobspec, orders, requests
 from shared.errors import Changed, Conflict, Impossible, NotFound, Unavailable
+from shared.members import begin, member_request
 from shared.model import DropKey, DropState, Moment, Run, RunState, asked_run_name
 from shared.orders import Data, Order
 from shared.policy import is_over
 from shared.ports import Place
 from shared.requests import RunRequest
 from shared.routes import Route, trainer_names, trainer_template
-from shared.service.runs import assets
+from shared.service.assets import assets
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)
@@ -44,15 +45,23 @@ def create_run(system: System, request: RunRequest, key: str | None = None) -> R
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
     """The job that would be sent, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
 
+    Of an elastic run it is the first member's.
+
     Makes nothing. Without a key the job has another name at every call, as a real one would.
     """
     order = _order(system, request, _run_name(system, key))
-    asked = orders.build(order)
+    run = _received(system, order, "")
+    asked, needed = run.request, run.nodes
+    if run.elastic:
+        asked, needed = (
+            member_request(run, run.elastic.members[0], system.rendezvous, run.created_at),
+            run.elastic.min_nodes,
+        )
     reasons = _data_reasons(system, order)
     try:
         asked = jobspec.resolve(asked, **assets(system, asked, register=False))
         reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(asked)]
-        reasons += _cluster_reasons(system, asked)
+        reasons += _cluster_reasons(system, jobspec.cluster(asked), needed)
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
     return {"job": asked, "reasons": reasons}
@@ -70,6 +79,7 @@ def retry_run(system: System, name: str) -> Run:
     run = replace(
         Run(new, old.drop, old.route, old.fingerprint, old.experiment, old.cluster, old.nodes, now),
         request=orders.again(old.request, name, new),
+        elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
         retry_of=name,
     )
@@ -167,6 +177,7 @@ def _received(system: System, order: Order, asked: str) -> Run:
         request=job,
         history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
         asked=asked,
+        elastic=begin(job, orders.bounds(order.request, order.route), now),
     )
 
 
@@ -188,8 +199,7 @@ def _data_reasons(system: System, order: Order) -> list[Reason]:
     return []
 
 
-def _cluster_reasons(system: System, job: dict[str, Any]) -> list[Reason]:
-    name, nodes = jobspec.cluster(job), jobspec.nodes(job)
+def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
     clusters = {cluster.name: cluster for cluster in system.clusters.list()}
     cluster = clusters.get(name)
     if cluster is None:

@@ -1,4 +1,4 @@
-"""The logs of a run's ranks, while they grow and from its archive.
+"""The logs of a run's ranks, while they grow and from its archive. A job of an elastic run's member counts as a rank.
 
 Whoever follows a log asks again with the offset that the last answer gave. That loses nothing: an offset is a place in
 the log, wherever it lies; the archive holds the same bytes. And it is complete only when the run is archived, which
@@ -17,7 +17,8 @@ from shared.errors import NotFound
 from shared.model import Blob, Run
 from shared.ports import Place
 from shared.requests import LogQuery
-from shared.service.archive import archive_folder
+from shared.service import members
+from shared.service.archive import archive_folder, log_folder
 from shared.system import OUTPUT_CONTAINER, System
 
 CHUNK = 1 << 20  # bytes in one answer
@@ -42,12 +43,13 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class _Logs:
-    """The logs that a run has now, by rank. `whole`: they won't grow any more."""
+class _Log:
+    """A rank's log as it is now, and the ranks that have one. `whole`: it won't grow any more."""
 
     container: str
     whole: bool
-    files: dict[int, Blob] = field(default_factory=dict)
+    blob: Blob | None = None
+    ranks: list[int] = field(default_factory=list)
 
 
 async def follow(system: System, name: str, query: LogQuery) -> Chunk:
@@ -70,15 +72,15 @@ def read(system: System, name: str, rank: int, offset: int, limit: int = CHUNK, 
 
     Never ends inside a character, if `cut`, unless the log itself does.
     """
-    logs = _logs(system, system.runs.get(name).value)
-    blob, ranks = logs.files.get(rank), sorted(logs.files)
+    log = _log(system, system.runs.get(name).value, rank)
+    blob = log.blob
     if blob is None or offset >= blob.size:
-        return Chunk(b"", offset, blob.size if blob else 0, logs.whole, ranks)
-    data = system.blobs.read_from(logs.container, blob.name, offset, min(limit, blob.size - offset))
-    ends = logs.whole and offset + len(data) >= blob.size
+        return Chunk(b"", offset, blob.size if blob else 0, log.whole, log.ranks)
+    data = system.blobs.read_from(log.container, blob.name, offset, min(limit, blob.size - offset))
+    ends = log.whole and offset + len(data) >= blob.size
     if cut and not ends:
         data = whole_characters(data)
-    return Chunk(data, offset, blob.size, ends, ranks)
+    return Chunk(data, offset, blob.size, ends, log.ranks)
 
 
 async def ranged(system: System, name: str, rank: int, wanted: tuple[int | None, int | None]) -> Chunk:
@@ -103,16 +105,23 @@ def whole_characters(data: bytes) -> bytes:
     return data[: len(data) - pending]
 
 
-def _logs(system: System, run: Run) -> _Logs:
-    if run.archived_at is not None:
-        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/logs/")
+def _log(system: System, run: Run, rank: int) -> _Log:
+    jobs, archived = members.jobs_of(run), run.archived_at is not None
+    job = jobs.get(rank) if run.elastic else run.name
+    if job is None:
+        return _Log("", archived, None, sorted(jobs))
+    if archived:
+        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{log_folder(run, job)}")
     else:
         try:
-            live = system.jobs.logs(run.name)
+            live = system.jobs.logs(job)
         except NotFound:  # a workspace without the datastore that holds them
-            return _Logs("", whole=False)
+            return _Log("", whole=False)
         place = Place(live.container, f"{live.prefix}user_logs/")
-    return _Logs(place.container, run.archived_at is not None, _by_rank(system, place))
+    files = _by_rank(system, place)
+    if run.elastic:
+        return _Log(place.container, archived, files.get(0), sorted(jobs))
+    return _Log(place.container, archived, files.get(rank), sorted(files))
 
 
 def _by_rank(system: System, place: Place) -> dict[int, Blob]:

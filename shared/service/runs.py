@@ -9,9 +9,11 @@ from typing import Any
 
 from shared import jobspec, policy
 from shared.errors import BadInput, Changed, NotFound
-from shared.model import JobStatus, Run, RunState, Stored
+from shared.model import JobStatus, Run, RunState, Stored, run_of_job
 from shared.ports import Place
+from shared.service import members
 from shared.service.announce import announce
+from shared.service.assets import assets
 from shared.system import ARCHIVES, System
 
 log = logging.getLogger(__name__)
@@ -25,7 +27,7 @@ MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspa
 
 
 def submit_run(system: System, name: str) -> None:
-    """Put the run's job to Azure ML under the run's name, or cancel it if that was asked for.
+    """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
 
     A run past `received` is left alone otherwise.
     """
@@ -36,10 +38,9 @@ def submit_run(system: System, name: str) -> None:
     if run.value.state is not RunState.RECEIVED:
         return
     try:
-        ids = assets(system, run.value.request)
-        system.jobs.submit(jobspec.resolve(run.value.request, **ids))
+        ids = members.submit_members(system, run.value) if run.value.elastic else _submit_job(system, run.value)
     except BadInput as exc:
-        _apply(system, name, RunState.FAILED, f"The job could not be submitted. {exc}")
+        _give_up(system, run.value, f"The job could not be submitted. {exc}")
         return
     facts = {"job": name, "code": ids["code_digest"], "environment": ids["environment"] or ""}
     facts["environment"] = facts["environment"] or str(run.value.request.get("environment", ""))
@@ -49,6 +50,19 @@ def submit_run(system: System, name: str) -> None:
     announce(system, "RunSubmitted", name, {"run": name, "drop": run.value.drop, "cluster": run.value.cluster})
 
 
+def _give_up(system: System, run: Run, why: str) -> None:
+    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way."""
+    if run.elastic:
+        members.cancel_members(system, run)
+    _apply(system, run.name, RunState.FAILED, why)
+
+
+def _submit_job(system: System, run: Run) -> dict[str, Any]:
+    ids = assets(system, run.request)
+    system.jobs.submit(jobspec.resolve(run.request, **ids))
+    return ids
+
+
 def _cancel(system: System, run: Run) -> None:
     """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
 
@@ -56,32 +70,19 @@ def _cancel(system: System, run: Run) -> None:
     """
     if run.state is RunState.RECEIVED:
         _apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
-    system.jobs.cancel(run.name)
-
-
-def assets(system: System, job: dict[str, Any], register: bool = True) -> dict[str, Any]:
-    """The ids of the code and environment that this job needs, and the code's digest.
-
-    They are registered if they are new, unless only their ids are asked for.
-    """
-    ids: dict[str, Any] = {"code": None, "environment": None, "code_digest": ""}
-    if jobspec.uses_own_code(job):
-        ids["code_digest"] = jobspec.digest_files(system.trainers)
-        code = system.jobs.register_code if register else system.jobs.code_id
-        ids["code"] = code(str(system.trainers), ids["code_digest"])
-    if jobspec.uses_own_environment(job):
-        environment = system.jobs.register_environment if register else system.jobs.environment_id
-        file = str(system.trainers / "environment.yaml")
-        ids["environment"] = environment(file, jobspec.digest_environment(system.trainers))
-    return ids
+    if run.elastic is None:
+        system.jobs.cancel(run.name)
+    else:
+        members.cancel_members(system, run)
 
 
 def follow_run(system: System, name: str) -> None:
-    """Make the run's row say what its job says now. Names of other people's jobs do nothing.
+    """Make the run's row say what its job says now, or its members' jobs, of which any may be named.
 
-    An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
-    once the later one wins.
+    Names of other people's jobs do nothing. An event only tells when to look: the status is asked for, after the row's
+    etag was read, so that of two looks at once the later one wins.
     """
+    name = run_of_job(name)
     for _ in range(WRITE_ATTEMPTS):
         try:
             run = system.runs.get(name)
@@ -90,19 +91,38 @@ def follow_run(system: System, name: str) -> None:
         if policy.is_over(run.value):
             _send_to_archive(system, run.value)
             return
-        status = system.jobs.status(name)
-        if status is None and run.value.state is RunState.RECEIVED:
-            return
-        if status is None and system.clock() - run.value.history[-1].at < MISSING_FOR:
-            log.warning("run %s: Azure ML has no such job; is the workspace the one it was sent to?", name)
-            return
-        status = status or JobStatus(name, RunState.FAILED, "", f"Azure ML has no job {name} any more.")
         try:
-            if _step(system, run, status.state, _reason(system, run.value, status)):
-                return
+            (_follow_members if run.value.elastic else _follow_job)(system, run)
         except Changed:
             continue
+        return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
+
+
+def _follow_job(system: System, run: Stored[Run]) -> None:
+    name = run.value.name
+    status = system.jobs.status(name)
+    if status is None and run.value.state is RunState.RECEIVED:
+        return
+    if status is None and system.clock() - run.value.history[-1].at < MISSING_FOR:
+        log.warning("run %s: Azure ML has no such job; is the workspace the one it was sent to?", name)
+        return
+    status = status or JobStatus(name, RunState.FAILED, "", f"Azure ML has no job {name} any more.")
+    _step(system, run, status.state, _reason(system, run.value, status))
+
+
+def _follow_members(system: System, run: Stored[Run]) -> None:
+    """Write down what the members are, then do what that asks for: a step that is lost in between comes again."""
+    plan = members.look(system, run.value)
+    why = plan.why
+    if plan.state is RunState.FAILED and plan.failed_job:
+        why = _with_log(system, plan.failed_job, why, why)
+    facts = {"elastic": plan.elastic} if plan.elastic != run.value.elastic else {}
+    after = _step(system, run, plan.state, why, facts)
+    try:
+        members.act(system, after, plan)
+    except BadInput as exc:
+        _give_up(system, after.value, f"A member's job could not be submitted. {exc}")
 
 
 def _apply(system: System, name: str, state: RunState, why: str, facts: dict[str, Any] | None = None) -> Stored[Run]:
@@ -135,8 +155,11 @@ def _reason(system: System, run: Run, status: JobStatus) -> str:
     """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
     if status.state is not RunState.FAILED:
         return status.error or policy.why_step(run, status)
-    words = policy.first_line(status.error) or "The job failed."
-    file, tail = _failing_log(system, run.name, status.error)
+    return _with_log(system, run.name, policy.first_line(status.error) or "The job failed.", status.error)
+
+
+def _with_log(system: System, job: str, words: str, error: str) -> str:
+    file, tail = _failing_log(system, job, error)
     return f"{words}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else words
 
 

@@ -15,7 +15,7 @@ from shared.adapters.storage import StorageClients
 from shared.adapters.table import Table
 from shared.adapters.tables import TableRuns
 from shared.errors import Changed, Impossible, NotFound
-from shared.model import Moment, Run, RunState
+from shared.model import Elastic, Member, Moment, Run, RunState, Size
 from shared.ports import RunFilter, RunPage, Runs
 from tests.contract.wire import Dying, Recording
 from tests.fakes import Crash, FakeRuns
@@ -54,6 +54,13 @@ def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
         asked="d" * 64,
         retry_of="mnist-9",
         cancel_asked_at=NOW,
+        elastic=Elastic(
+            1,
+            10,
+            NOW + timedelta(hours=1),
+            (Member(0, 2, RunState.RUNNING, NOW, "The node was preempted."), Member(1, 1, RunState.QUEUED, NOW)),
+            (Size(NOW, 1), Size(NOW + timedelta(seconds=1), 2)),
+        ),
     )
     assert runs.insert(full)
     assert runs.get("mnist-0").value == full

@@ -74,6 +74,23 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
     assert cloud.log("file") == "1,2,31,2,3"
 
 
+def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """A file that one job writes into a mounted output is there for another that runs; both leave it in storage."""
+    place = "azureml://datastores/workspaceblobstore/paths/trainyard/shared/"
+    mounted = {"out": {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": place}}
+    there, seen = "${{outputs.out}}/there", "${{outputs.out}}/seen"
+    waits = f"until [ -e {there} ]; do sleep 0.1; done; cat {there}; touch {seen}"
+    cloud.submit("reader", "cpu-cluster", waits, outputs=mounted)
+    cloud.wait("reader", "Running")
+    cloud.submit("writer", "cpu-cluster", "printf word > ${{outputs.out}}/there", outputs=mounted)
+    assert cloud.wait("writer")["status"] == "Completed"
+    assert cloud.wait("reader")["status"] == "Completed"
+    assert cloud.log("reader") == "word"
+    container = next(c.name for c in storage.list_containers() if c.name.startswith("azureml-blobstore"))
+    names = {blob.name for blob in storage.get_container_client(container).list_blobs("trainyard/shared/")}
+    assert names == {"trainyard/shared/there", "trainyard/shared/seen"}
+
+
 def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:
     """Literal inputs are put into the command as they are; a section whose input is missing disappears."""
     given = {"lr": {"jobInputType": "literal", "value": "0.1"}}

@@ -1,0 +1,90 @@
+"""evict: take nodes away, as low-priority nodes are taken, and see what becomes of the training."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import httpx
+
+from ..errors import CliError
+from ..phases import FINAL
+from ..profiles import Profile
+from ..session import Session, command
+from . import options
+from .runs import seconds
+
+LOOK_SECONDS = 1.0
+ANSWER_SECONDS = 30.0
+
+
+@command
+def evict(session: Session, run: options.Run, node: options.Node = None, every: options.Every = "") -> None:
+    """Take a node away from a running run, as a preemption does.
+
+    On the local cloud its processes get SIGTERM and then SIGKILL, and Azure ML puts the job back into the queue. In a
+    deployment the job of an elastic run's member is canceled, and the run submits another.
+
+    Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
+    """
+    pause = seconds(every) if every else 0.0
+    while True:
+        told = session.api.get("runs", run)
+        if told["state"] in FINAL:
+            break
+        _tell(session, told, node, patient=bool(pause))
+        if not pause or not _still_runs(session, run, pause):
+            return
+    if not pause:
+        raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
+
+
+def _tell(session: Session, run: dict[str, Any], node: int | None, patient: bool) -> None:
+    try:
+        evicted = _evict(session, run, node)
+    except CliError as exc:
+        if not patient:
+            raise
+        session.remark(str(exc), "yellow")
+        return
+    if session.as_json:
+        session.tell_line(evicted)
+    else:
+        session.out.print(f"{evicted['job']}: node {evicted['node']} is taken away.", soft_wrap=True)
+
+
+def _still_runs(session: Session, run: str, pause: float) -> bool:
+    """Wait for so long; False once the run is over."""
+    until = time.monotonic() + pause
+    while time.monotonic() < until:
+        if session.api.get("runs", run)["state"] in FINAL:
+            return False
+        time.sleep(min(LOOK_SECONDS, pause))
+    return True
+
+
+def _evict(session: Session, run: dict[str, Any], node: int | None) -> dict[str, Any]:
+    elastic = run.get("elastic")
+    running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
+    if elastic and not running:
+        raise CliError(f"No member of run {run['run']} is running.", "not_running")
+    chosen = random.choice(running) if elastic and node is None else node or 0  # noqa: S311  # no secret
+    if session.profile.azureml:
+        return _preempt(session.profile, run, chosen)
+    answer = session.api.post("runs", run["run"], "members", str(chosen), "evict")
+    return {"run": run["run"], "job": answer["job"], "node": chosen}
+
+
+def _preempt(profile: Profile, run: dict[str, Any], node: int) -> dict[str, Any]:
+    """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
+    members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
+    job = members.get(node, run["run"])
+    with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
+        cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
+        nodes = [found["index"] for found in cluster["nodes"] if found["job"] == job]
+        place = 0 if members else node
+        if (members and node not in members) or place >= len(nodes):
+            raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
+        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json={"node": nodes[place]}).raise_for_status()
+    return {"run": run["run"], "job": job, "node": node}

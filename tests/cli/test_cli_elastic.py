@@ -1,0 +1,79 @@
+"""Elastic runs on the command line: a range of nodes, members, their logs as one, and nodes that are taken away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.client import Api
+from cli.commands.runs import _nodes
+from cli.follow import MembersReader
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+AT = "2026-01-01T00:00:00+00:00"
+
+
+def elastic(*states: str, state: str = "running") -> dict[str, Any]:
+    """A run of 1 to 3 nodes, whose members are in these states."""
+    members = [
+        {"member": n, "job": f"r-m{n}-1", "attempt": 1, "state": s, "at": AT, "why": ""} for n, s in enumerate(states)
+    ]
+    budget = {"min_nodes": 1, "resubmitted": 2, "resubmissions": 10, "deadline": AT}
+    sizes = [{"at": AT, "nodes": 1}, {"at": AT, "nodes": 3}]
+    return {
+        **{"run": "r", "state": state, "drop": "", "experiment": "e", "cluster": "c", "nodes": 3, "created_at": AT},
+        **{"attempts": 1, "history": [], "elastic": {**budget, "members": members, "sizes": sizes}},
+    }
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("", None), ("4", 4), ("1:4", {"min": 1, "max": 4})])
+def test_nodes_are_a_number_or_a_range(text: str, nodes: object) -> None:
+    """`4` is a number, `1:4` a range."""
+    assert _nodes(text) == nodes
+
+
+def test_bad_nodes_are_refused_with_an_example(run: Run, capsys: Capture) -> None:
+    """Anything else ends with status 2 and says how to write it."""
+    assert run("submit", "mnist", "--nodes", "1-4", "--url", "http://127.0.0.1:1/api") == 2
+    assert "1:4" in capsys.readouterr().err
+
+
+def test_show_tells_members_budget_and_size(server: Any, run: Run, capsys: Capture) -> None:
+    """The run's page has each member's job and state, the resubmissions used, the deadline and the nodes over time."""
+    server.says("/api/runs/r", elastic("running", "queued"))
+    assert run("show", "r", "--url", server.url) == 0
+    said = capsys.readouterr().out
+    for part in ("1 to 3 nodes", "m0-1", "m1-1", "queued", "2 of 10 resubmissions used", "deadline", "nodes over time"):
+        assert part in said
+
+
+def test_evict_names_the_job(server: Any, run: Run, capsys: Capture) -> None:
+    """In a deployment the member's job is ended over the API: the one that is named, or the one that runs."""
+    server.says("/api/runs/r", elastic("queued", "running"))
+    server.says("/api/runs/r/members/1/evict", {"run": "r", "job": "r-m1-1"})
+    assert run("evict", "r", "--json", "--url", server.url) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": "r", "job": "r-m1-1", "node": 1}
+    assert server.asked[-1][0] == "/api/runs/r/members/1/evict"
+
+
+def test_evict_from_a_run_that_is_over(server: Any, run: Run, capsys: Capture) -> None:
+    """A run that has ended has no nodes: status 1, and the state is told."""
+    server.says("/api/runs/r", elastic("completed", state="completed"))
+    assert run("evict", "r", "--url", server.url) == 1
+    assert "is completed" in capsys.readouterr().err
+
+
+def test_the_logs_of_all_jobs_are_read_as_one(server: Any) -> None:
+    """Whole lines, each behind its job's name, from jobs that come later too; complete when all of them are."""
+    ranks = {"x_ranks": "0,4"}
+    server.says("/api/runs/r/logs?rank=0&offset=0", b"one\ntw", x_next_offset="6", x_log_complete="false", **ranks)
+    server.says("/api/runs/r/logs?rank=0&offset=6", b"o\n", x_next_offset="8", x_log_complete="true", **ranks)
+    server.says("/api/runs/r/logs?rank=4&offset=0", b"end", x_next_offset="3", x_log_complete="true", **ranks)
+    reader = MembersReader(Api(server.url, None), "r", members=3)
+    assert (reader.read(), reader.complete) == ("m0-1 | one\n", False)
+    assert (reader.read(), reader.complete) == ("m0-1 | two\nm1-2 | end\n", True)
+    assert reader.offset == 11
