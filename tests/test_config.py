@@ -46,6 +46,7 @@ def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
 def load(tmp_path: Path, text: str) -> routes.Routes:
     (tmp_path / "routes.yaml").write_text(text)
     (tmp_path / "job.yaml").write_text("command: python x.py\n")
+    (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")
     (tmp_path / "trainers" / "mnist").mkdir(parents=True)
     (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
     return routes.load(tmp_path / "routes.yaml", tmp_path / "trainers")
@@ -67,6 +68,13 @@ def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
     assert route.job_file.environments == ("e",)
 
 
+def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
+    """`nodes` as a range is for jobs that start elastic.launch; the most counts as the number of nodes."""
+    text = "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 2, max: 4}, resubmissions: 3}}"
+    route = load(tmp_path, text)["e"]
+    assert (route.min_nodes, route.nodes, route.max_nodes, route.resubmissions) == (2, 4, 4, 3)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -82,6 +90,9 @@ def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
         ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
         ("routes: {m: {trainer: mnist, cluster: c, nodes: 0}}", "nodes is 0; it must be a number from 1 to 1000"),
         ("routes: {m: {trainer: mnist, cluster: c, nodes: true}}", "nodes is True"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: {min: 1, max: 2}}}", "does not start elastic.launch"),
+        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
+        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
         ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
         ("routes: [", "is no YAML"),
     ],

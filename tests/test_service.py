@@ -46,7 +46,7 @@ def complete(world: World, *names: str, job_file: str = "") -> None:
 
 
 def test_from_upload_to_archive(world: World) -> None:
-    """Two files and a marker become one job with the drop as its data, and one archive of all that it left."""
+    """Two files and a marker become one job with the drop as its data, and one archive of all but its checkpoints."""
     complete(world, "1.bin", "2.bin")
     run = world.only_run()
     job = world.jobs.jobs[run.name].spec

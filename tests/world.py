@@ -41,7 +41,7 @@ TEMPLATE: dict[str, Any] = {
     "code": "..",
     "environment": "azureml:trainyard@latest",
     "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/example/"}, "epochs": 2},
-    "outputs": {"models": {"type": "uri_folder"}, "metrics": {"type": "uri_folder"}},
+    "outputs": {name: {"type": "uri_folder"} for name in ("models", "metrics", "checkpoints")},
     "distribution": {"type": "pytorch", "process_count_per_instance": 1},
 }
 ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
@@ -112,6 +112,7 @@ class World:
             self.blobs.put("azureml-blobstore", f"{folder}/models/model.pt", name.encode())
             metrics = b'{"step": 1, "test_accuracy": 0.9}\n{"step": 2, "test_accuracy": 0.8}\n'
             self.blobs.put("azureml-blobstore", f"{folder}/metrics/metrics.jsonl", metrics)
+            self.blobs.put("azureml-blobstore", f"{folder}/checkpoints/1/state", b"state")
         kind = "Microsoft.MachineLearningServices.RunStatusChanged"
         at, data = self.clock().isoformat(), {"RunId": name, "runStatus": raw}
         self.in_flight.append({"id": name, "eventType": kind, "subject": "s", "eventTime": at, "data": data})

@@ -3,6 +3,7 @@
 output/<experiment>/<run>/models/...     the job's output `models` (or `model`)
                           metrics/...    its output `metrics`
                           outputs/...    its other outputs, and what it wrote to ./outputs
+                                         (not `checkpoints`: they are large, and of use to this run only)
                           logs/...       every rank's log; of an elastic run in a folder for each of its jobs
                           manifest.json  names, sizes and checksums of all these; its being there means complete
 """
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 64 << 20  # bytes
+LEFT = "checkpoints"  # the output that stays where the job wrote it
 FOLDERS = {"models": "models", "model": "models", "metrics": "metrics"}  # job output: folder of the archive
 
 
@@ -73,6 +75,8 @@ def _sources(system: System, run: Run) -> Iterator[tuple[Place, str]]:
         yield Place(logs.container, f"{logs.prefix}user_logs/"), log_folder(run, job)
         yield Place(logs.container, f"{logs.prefix}outputs/"), "outputs/"
     for name, output in (run.request.get("outputs") or {}).items():
+        if name == LEFT:
+            continue
         try:
             place = system.jobs.place(str(output.get("path", "")))
         except BadInput:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import ssl
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from azure.storage.blob import ContainerClient
@@ -17,6 +12,7 @@ from azure.storage.queue import QueueClient
 from local import digits
 from local.cloud import Cloud, Options
 from local.process import wait_for
+from tests.e2e.lab import PATIENCE, Lab
 
 ROUTES = """
 routes:
@@ -43,61 +39,6 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
 outputs: {models: {type: uri_folder}}
 """
-PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
-
-
-class Lab:
-    """A cloud with the practitioner's hands: upload, ask, wait."""
-
-    def __init__(self, cloud: Cloud, data: Path) -> None:
-        self.cloud, self.data = cloud, data
-
-    def upload(self, drop: str, files: dict[str, bytes]) -> None:
-        with ContainerClient.from_connection_string(self.cloud.connection_string, "drops") as drops:
-            for name, content in files.items():
-                drops.upload_blob(f"{drop}/{name}", content, overwrite=True)
-
-    def digits(self) -> dict[str, bytes]:
-        return {file.name: file.read_bytes() for file in self.data.iterdir()}
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.cloud.api}/{urllib.parse.quote(path)}", timeout=30) as response:
-            return json.load(response)
-
-    def drop(self, name: str) -> Any:
-        """The drop, or one without a state while no event of it has arrived."""
-        found = (drop for drop in self.get("drops") if drop["drop"] == name)
-        return next(found, {"state": "", "run": ""})
-
-    def drop_that_is(self, name: str, state: str) -> Any:
-        def look() -> Any:
-            drop = self.drop(name)
-            return drop if drop["state"] == state else None
-
-        return wait_for(look, PATIENCE, f"drop {name} to be {state}")
-
-    def archived(self, name: str) -> Any:
-        """The drop's run, once it is archived."""
-        run = self.drop_that_is(name, "sealed")["run"]
-
-        def look() -> Any:
-            found = self.get(f"runs/{run}")
-            return found if found["archived_at"] else None
-
-        return wait_for(look, PATIENCE, f"run {run} to be archived")
-
-    def output(self, run: dict[str, Any]) -> dict[str, int]:
-        container, _, prefix = run["output"].partition("/")
-        with ContainerClient.from_connection_string(self.cloud.connection_string, container) as output:
-            return {b.name.removeprefix(f"{prefix}/"): b.size for b in output.list_blobs(f"{prefix}/")}
-
-    def control(self, url: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask a part of the cloud, or tell it something."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-        context = ssl.create_default_context(cafile=str(self.cloud.certs))
-        with urllib.request.urlopen(request, timeout=30, context=context) as response:
-            return json.loads(response.read() or b"null")
 
 
 @pytest.fixture(scope="module")
