@@ -7,11 +7,14 @@ CPUs and over NCCL on GPUs, so that there is no second path to test.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,7 +30,8 @@ from files import DataError
 DONE, FAILED, BAD_DATA, INTERRUPTED, STOPPED = 0, 1, 2, 130, 143
 
 # How long a process waits for the others, to meet and in every exchange after that. Nodes of a cluster start
-# minutes apart; a peer that is silent for longer than this is taken for dead.
+# minutes apart; a peer that is silent for longer than this is taken for dead. A process that is killed closes its
+# connections, which its peers see at once; only a node that loses its power or its network is silent.
 PATIENCE = timedelta(minutes=30)
 
 
@@ -43,15 +47,23 @@ class Place:
     world_size: int
     url: str
     backend: str
+    patience: timedelta = PATIENCE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --world-size, --rank, --dist-url and --dist-backend. torchrun and Azure ML make all four unnecessary."""
+    """Add --world-size, --rank, --dist-url, --dist-backend and --dist-timeout. torchrun and Azure ML need none."""
     group = parser.add_argument_group("distributed", "by default from the environment that torchrun and Azure ML set")
     group.add_argument("--world-size", type=int, help="number of processes (default: WORLD_SIZE, else 1)")
     group.add_argument("--rank", type=int, help="number of this process, from 0 (default: RANK, else 0)")
     group.add_argument("--dist-url", default="env://", help="env://, tcp://HOST:PORT of rank 0, or file://PATH")
     group.add_argument("--dist-backend", choices=["gloo", "nccl"], help="default: nccl where there is a GPU")
+    group.add_argument(
+        "--dist-timeout",
+        type=float,
+        default=PATIENCE.total_seconds(),
+        metavar="SECONDS",
+        help="how long a silent process is waited for (default: %(default).0f)",
+    )
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
@@ -68,9 +80,10 @@ def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
         raise ValueError(f"{missing[0]} is not set; start with torchrun, or give --dist-url tcp://HOST:PORT of rank 0")
     if args.dist_backend == "nccl" and not torch.cuda.is_available():
         raise ValueError("--dist-backend nccl needs a GPU, and there is none here; use gloo")
-    return Place(
-        rank, world_size, args.dist_url, args.dist_backend or ("nccl" if torch.cuda.is_available() else "gloo")
-    )
+    if not args.dist_timeout > 0:
+        raise ValueError(f"--dist-timeout must be more than 0 seconds, not {args.dist_timeout:g}")
+    backend = args.dist_backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    return Place(rank, world_size, args.dist_url, backend, timedelta(seconds=args.dist_timeout))
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:
@@ -82,18 +95,58 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _join(place: Place) -> torch.device:
-    """Join the others and give the device of this process. Raises DistError if they stay away for PATIENCE."""
+    """Join the others and give the device of this process. Raises DistError if they stay away for `place.patience`."""
+    _end_with_the_launcher(os.environ)
     if _meeting_host(place) in ("127.0.0.1", "localhost"):
         _stay_on_loopback()
     # NCCL cannot move CPU tensors: the stop flag and the host names travel over gloo, and never wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if place.backend == "nccl" else place.backend
-    if place.world_size == 1:
+    rank, world_size, patience = place.rank, place.world_size, place.patience
+    if world_size == 1:
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    elif place.url.startswith("env://") and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        store = _store_of_torchrun(place, os.environ)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=patience)
     else:
-        dist.init_process_group(
-            backend, init_method=place.url, rank=place.rank, world_size=place.world_size, timeout=PATIENCE
-        )
+        dist.init_process_group(backend, init_method=place.url, rank=rank, world_size=world_size, timeout=patience)
     return _device(place)
+
+
+def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
+    """The store of torchrun's agent, under a prefix that these processes alone have agreed on.
+
+    torchrun 2.13 keeps one store over all restarts and adds no prefix of its own, so workers that were started again
+    would find the addresses of those that died, and wait for them until `patience` ends. No variable that torchrun
+    sets tells one start from the next in all agents alike: a change of members doesn't count as a restart.
+    """
+    host, port = environ["MASTER_ADDR"], int(environ["MASTER_PORT"])
+    store = dist.TCPStore(host, port, is_master=False, timeout=place.patience)
+    mine = uuid.uuid4().hex
+    if place.rank:
+        store.set(f"hello/{place.rank}", mine)
+        prefix = store.get(f"prefix-for/{mine}").decode()
+        store.set(f"{prefix}/has/{place.rank}", "")
+        return dist.PrefixStore(prefix, store)
+    missing, deadline = set(range(1, place.world_size)), time.monotonic() + place.patience.total_seconds()
+    while missing:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"ranks {sorted(missing)} did not come within {place.patience.total_seconds():.0f} s")
+        for rank in [rank for rank in missing if store.check([f"hello/{rank}"])]:
+            store.set(f"prefix-for/{store.get(f'hello/{rank}').decode()}", mine)  # may still answer one that died
+        missing -= {rank for rank in missing if store.check([f"{mine}/has/{rank}"])}
+        time.sleep(0.01)
+    return dist.PrefixStore(mine, store)
+
+
+def _end_with_the_launcher(environ: Mapping[str, str]) -> None:
+    """On Linux, let the kernel kill this process when torchrun, which started it, is gone.
+
+    Otherwise the workers of a launcher that was killed go on as members of a group that others form anew.
+    """
+    if sys.platform != "linux" or "TORCHELASTIC_RUN_ID" not in environ:
+        return
+    pr_set_pdeathsig = 1  # linux/prctl.h
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGKILL))
 
 
 def _meeting_host(place: Place) -> str | None:

@@ -1,45 +1,176 @@
-"""What a trainer measures, and metrics.jsonl, where it leaves that: one JSON object a line."""
+"""What a trainer measures, and where it leaves that: metrics.jsonl, MLflow, TensorBoard."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import math
+import os
+import queue
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Any
 
+import dist
 import torch
+from files import replacing
+
+# How long the end of a training waits for rows on their way to MLflow. After a failure or a stop others wait for it to
+# be gone.
+LAST_ROWS_SECONDS, LAST_ROWS_SECONDS_AFTER_ERROR = 20.0, 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --metrics-dir and --tensorboard-dir."""
+    group = parser.add_argument_group("metrics", "rows also go to MLflow where MLFLOW_TRACKING_URI is set")
+    group.add_argument("--metrics-dir", type=Path, help="where metrics.jsonl goes (default: nowhere)")
+    group.add_argument("--tensorboard-dir", type=Path, help="where TensorBoard's events go (default: nowhere)")
 
 
 class Metrics:
-    """Writes `metrics.jsonl` into a folder. Made in every process; only rank 0 writes, so the others may call it too.
+    """Rows of numbers. Made in every process; only rank 0 writes, so the others may call it too.
 
-    A line is `{"time": unix seconds, "step": int, "epoch": int, <name>: number, ...}` and reaches the file at once.
-    An older file in the folder is replaced. Without a folder nothing is written.
+    A line of `metrics.jsonl` is `{"time": unix seconds, "step": int, "epoch": int, <name>: number, ...}` and reaches
+    the file at once. Without a folder none is written. An older file is replaced, unless this object was restored
+    from a checkpoint: then the rows that the checkpoint knew stay, and those after it, which will come again, go.
+
+    It belongs into a checkpoint's state: state_dict also makes the rows so far safe on a mounted folder.
     """
 
-    def __init__(self, folder: Path | None, rank: int) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        rank: int,
+        tensorboard: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        writes = rank == 0
+        self._path = folder / "metrics.jsonl" if folder and writes else None
         self._file: IO[str] | None = None
-        if folder and rank == 0:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+        self._tensorboard_dir = tensorboard if writes else None
+        self._tensorboard: Any = None
+        self._mlflow = MLflow(environ) if writes and environ.get("MLFLOW_TRACKING_URI") else None
+        self._rows = self._step = 0
 
     def write(self, step: int, epoch: int, **values: float) -> None:
-        """Add one line. Raises ValueError, in every process, for a value that is no number: nan or inf."""
+        """Add one row. Raises ValueError, in every process, for a value that is no number: nan or inf."""
         if unfit := [name for name, value in values.items() if not math.isfinite(value)]:
             raise ValueError(f"{unfit[0]} is {values[unfit[0]]} at step {step}")
+        if self._path:
+            file = self._open()
+            file.write(json.dumps({"time": round(time.time(), 3), "step": step, "epoch": epoch, **values}) + "\n")
+            file.flush()
+        if self._tensorboard_dir and (board := self._board()):
+            for name, value in values.items():
+                board.add_scalar(name, value, step)
+        if self._mlflow:
+            self._mlflow.log({"epoch": epoch, **values}, step)
+        self._rows += 1
+        self._step = step
+
+    def _open(self) -> IO[str]:
+        if not self._file:
+            assert self._path
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("a" if self._rows else "w", encoding="utf-8")
+        return self._file
+
+    def _board(self) -> Any:
+        """TensorBoard's writer, which hides older events of steps that come again; None where it isn't installed."""
+        if not self._tensorboard:
+            try:
+                tensorboard = importlib.import_module("torch.utils.tensorboard")
+            except ImportError:
+                _note("--tensorboard-dir: tensorboard is not installed, so nothing is written there")
+                self._tensorboard_dir = None
+                return None
+            again = self._step + 1 if self._rows else None
+            self._tensorboard = tensorboard.SummaryWriter(str(self._tensorboard_dir), purge_step=again)
+        return self._tensorboard
+
+    def state_dict(self) -> dict[str, int]:
+        """How many rows there are, and the last one's step."""
+        self._close_file()  # a mounted container gets a file when it is closed
+        return {"rows": self._rows, "step": self._step}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on after so many rows."""
+        self._rows, self._step = state["rows"], state["step"]
+        if not self._path:
+            return
+        self._close_file()
+        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
+        if len(lines) < self._rows:
+            _note(f"{self._path}: {self._rows} rows were expected before the checkpoint, {len(lines)} are there")
+        with replacing(self._path) as path:
+            path.write_text("".join(lines[: self._rows]), encoding="utf-8")
+
+    def _close_file(self) -> None:
         if self._file:
-            self._file.write(json.dumps({"time": round(time.time(), 3), "step": step, "epoch": epoch, **values}) + "\n")
-            self._file.flush()
+            self._file.close()
+            self._file = None
 
     def __enter__(self) -> Metrics:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._file:
-            self._file.close()
+        self._close_file()
+        if self._tensorboard:
+            self._tensorboard.close()
+        if self._mlflow:
+            if error:
+                self._mlflow.close("FAILED", LAST_ROWS_SECONDS_AFTER_ERROR)
+            else:
+                self._mlflow.close("FINISHED", LAST_ROWS_SECONDS)
+
+
+class MLflow:
+    """Rows for MLflow, sent by a thread: a slow or absent server costs rows, never the training.
+
+    The run is the one that MLFLOW_RUN_ID names, as on Azure ML, or a new one. MLflow forgets nothing: after a resume, a
+    step that comes again has two values there.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._given = "MLFLOW_RUN_ID" in environ  # then whoever made the run also ends it
+        self._rows: queue.Queue[tuple[dict[str, float], int] | str] = queue.Queue()
+        self._thread = threading.Thread(target=self._send, name="mlflow", daemon=True)
+        self._thread.start()
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Hand over one row."""
+        self._rows.put((values, step))
+
+    def close(self, status: str, seconds: float) -> None:
+        """End the run with this status of MLflow's, and wait for what is on its way, so many seconds at most."""
+        self._rows.put(status)
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            _note(f"MLflow: gave up after {seconds:.0f} s with {self._rows.qsize()} rows not sent")
+
+    def _send(self) -> None:
+        try:
+            mlflow = importlib.import_module("mlflow")
+        except ImportError:
+            _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there")
+            return
+        try:
+            mlflow.start_run()
+            while not isinstance(row := self._rows.get(), str):
+                mlflow.log_metrics(*row)
+            if not self._given:
+                mlflow.end_run(row)
+        except Exception as error:  # noqa: BLE001 (tracking is a convenience: whatever it was, the training goes on)
+            _note(f"MLflow: {type(error).__name__}: {error}; metrics do not go there any more")
+
+
+def _note(text: str) -> None:
+    dist.write_line(" ".join(text.split()), sys.stdout)
 
 
 class Mean:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,29 @@ def finish(process: subprocess.Popen[str]) -> Result:
     return Result(process.returncode, out.splitlines(), err.splitlines())
 
 
-def start_ranks(args: list[str], count: int) -> list[subprocess.Popen[str]]:
-    """Start `count` processes of mnist/train.py with the environment that Azure ML gives them."""
+def start_ranks(args: list[str], count: int, script: str = "mnist/train.py") -> list[subprocess.Popen[str]]:
+    """Start `count` processes of a trainer with the environment that Azure ML gives them."""
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    return [start(["mnist/train.py", *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
+    return [start([script, *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
 
 
-def torchrun(args: list[str], processes: int) -> Result:
-    """Run mnist/train.py under torchrun, as a README reader would."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    return finish(start([*launcher, "mnist/train.py", *args], environment()))
+def start_torchrun(
+    args: list[str], processes: int, script: str = "mnist/train.py", options: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start a trainer under torchrun, as a README reader would. `options` are torchrun's own."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), *options]
+    return start([*launcher, script, *args], environment())
+
+
+def torchrun(args: list[str], processes: int, script: str = "mnist/train.py", options: Sequence[str] = ()) -> Result:
+    """Run a trainer under torchrun to its end."""
+    return finish(start_torchrun(args, processes, script, options))
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one started and that still run, oldest first. Linux only."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return sorted(int(child) for path in found for child in path.read_text().split())
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

@@ -38,6 +38,7 @@ def test_azure_ml_accepts_the_job(job: Command) -> None:
     assert {name: (out.type, out.mode) for name, out in job.outputs.items()} == {
         "models": ("uri_folder", "rw_mount"),
         "metrics": ("uri_folder", "rw_mount"),
+        "checkpoints": ("uri_folder", "rw_mount"),
     }
 
 
@@ -57,10 +58,11 @@ def test_the_trainer_takes_what_the_job_passes() -> None:
     defaults = train.arguments().parse_args(["--data", "x"])
     assert not given  # none is left unused
     assert (args.epochs, args.batch_size, args.lr) == (defaults.epochs, defaults.batch_size, defaults.lr)
-    assert [path.as_posix() for path in (args.data, args.model_dir, args.metrics_dir)] == [
+    assert [path.as_posix() for path in (args.data, args.model_dir, args.metrics_dir, args.checkpoint_dir)] == [
         "/in/data",
         "/out/models",
         "/out/metrics",
+        "/out/checkpoints",
     ]
 
 

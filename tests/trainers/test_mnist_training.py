@@ -163,6 +163,40 @@ def test_how_tests_are_batched_changes_nothing(alone: None, digits_folder: Path,
     assert accuracies[0] * 360 == pytest.approx(round(accuracies[0] * 360))
 
 
+def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
+    alone: None, digits_folder: Path, two: Training, tmp_path: Path
+) -> None:
+    """One process that two epochs in is told to stop, and another that goes on, give the rows of an undisturbed one."""
+    args = ["--data", digits_folder, "--metrics-dir", tmp_path / "m", "--checkpoint-dir", tmp_path / "c"]
+    evaluate, tests = train.evaluate, []
+
+    def stop_at_the_second(t: train.Training, images: idx.Images) -> tuple[float, float, float]:
+        tests.append(t.at.step)
+        if len(tests) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return evaluate(t, images)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "evaluate", stop_at_the_second)
+        assert here(*args) == 143
+    assert here(*args) == 0
+    resumed = Training([], tmp_path / "m")
+    assert [(row["step"], sorted(row)) for row in resumed.rows] == [(row["step"], sorted(row)) for row in two.rows]
+    assert resumed.tests("learning_rate") == pytest.approx(two.tests("learning_rate"))
+    assert resumed.tests("test_accuracy")[-1] == pytest.approx(two.tests("test_accuracy")[-1], abs=0.0112)
+
+
+def test_speed_is_switched_by_flags(alone: None, digits_folder: Path, tmp_path: Path) -> None:
+    """The order of images in memory changes the losses by float32's rounding alone, --amp by that of bfloat16."""
+    losses = {}
+    for name, flags in (("plain", ["--no-channels-last"]), ("channels_last", []), ("amp", ["--amp"])):
+        assert here("--data", digits_folder, "--epochs", 1, "--metrics-dir", tmp_path / name, *flags) == 0
+        losses[name] = Training([], tmp_path / name).tests("train_loss")
+    assert losses["channels_last"] == pytest.approx(losses["plain"], rel=1e-3)
+    assert losses["amp"] != pytest.approx(losses["plain"], rel=1e-5)
+    assert losses["amp"][0] == pytest.approx(losses["plain"][0], rel=0.05)  # rounding grows from step to step
+
+
 @pytest.fixture
 def endless(digits_folder: Path, tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """Two processes in the middle of a training that never ends."""

@@ -33,7 +33,7 @@ def test_no_number_is_no_metric(tmp_path: Path, value: float) -> None:
     """nan and inf raise, naming metric and step, and leave no row that JSON cannot hold."""
     with Metrics(tmp_path, rank=0) as metrics, pytest.raises(ValueError, match=f"train_loss is {value} at step 7"):
         metrics.write(7, 1, train_loss=value)
-    assert (tmp_path / "metrics.jsonl").read_text() == ""
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_mean_weighs_its_values() -> None:

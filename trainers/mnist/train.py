@@ -17,6 +17,9 @@ All of them run the same lines. The batch size is that of all processes together
 order from the seed and takes its share of each batch, and the gradient is the mean over the whole batch. So the
 number of processes changes the speed and nothing else.
 
+With --checkpoint-dir a training that was stopped or killed goes on where its newest checkpoint was made, with as many
+processes as there are then; no image of an epoch is left out or seen twice.
+
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
 process says which, and why.
 """
@@ -43,10 +46,14 @@ from torch.utils.data import DataLoader
 # The snapshot that goes to the nodes is the folder above; `python mnist/train.py` puts only mnist/ on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import checkpoint
 import dist
 import files
+import metrics
+import speed
 from metrics import Mean, Metrics, peak_memory_mib
 from mnist import idx
+from speed import Speed
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,10 @@ class Settings:
     data: Path
     model_dir: Path | None
     metrics_dir: Path | None
+    tensorboard_dir: Path | None
+    checkpoint_dir: Path | None
+    checkpoint_every: int
+    speed: Speed
     batch_size: int
     test_batch_size: int
     epochs: int
@@ -72,7 +83,6 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with the four IDX files (.gz or not), or an archive of them")
     add("--model-dir", type=Path, help="where model.pt and model.json go (default: the model is not saved)")
-    add("--metrics-dir", type=Path, help="where metrics.jsonl goes (default: nowhere)")
     add("--batch-size", type=_positive, default=64, help="images per step, all processes together (default: 64)")
     add("--test-batch-size", type=_positive, default=1000, help="test images at once, per process (default: 1000)")
     add("--epochs", type=_positive, default=10, help="passes over the training set (default: 10)")
@@ -82,6 +92,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, help="fixes weights, order and shifts (default: 1)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    metrics.add_arguments(parser)
+    checkpoint.add_arguments(parser)
+    speed.add_arguments(parser)
     dist.add_arguments(parser)
     return parser
 
@@ -120,11 +133,8 @@ class Net(nn.Sequential):
 
 
 def normalise(pixels: Tensor, mean: float, std: float) -> Tensor:
-    """uint8 (N, 1, 28, 28) to float32 of mean 0 and deviation 1, given mean and deviation of pixels in 0..255.
-
-    channels_last: a step takes 1.5 to 1.9 times less CPU time in it.
-    """
-    return ((pixels.float() - mean) / std).contiguous(memory_format=torch.channels_last)
+    """uint8 (N, 1, 28, 28) to float32 of mean 0 and deviation 1, given mean and deviation of pixels in 0..255."""
+    return (pixels.float() - mean) / std
 
 
 def statistics(pixels: Tensor) -> tuple[float, float]:
@@ -138,19 +148,29 @@ def statistics(pixels: Tensor) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Training:
-    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+    """What one training consists of. All of it but `place` and `device` is the same in every process.
+
+    `model` is what a step calls, around `net` and DDP. `at` is how far it is, and `state` all that a checkpoint holds.
+    """
 
     settings: Settings
     place: dist.Place
     stop: dist.StopRequest
     metrics: Metrics
     device: torch.device
-    model: DistributedDataParallel
+    net: nn.Module
+    model: nn.Module
     optimizer: torch.optim.Optimizer
     schedule: torch.optim.lr_scheduler.LRScheduler
     scale: tuple[float, float]
-    dice: torch.Generator
     epoch_steps: int
+    checkpoints: checkpoint.Checkpoints
+    state: dict[str, Any]
+    at: checkpoint.Position
+
+    def save(self) -> None:
+        """Make a checkpoint of this moment."""
+        self.checkpoints.save(self.state, vars(self.at))
 
     def say(self, text: str) -> None:
         """Write a line to the log, once for all processes."""
@@ -169,32 +189,34 @@ class Batch:
 
 
 def batches(t: Training, images: idx.Images) -> Iterator[Batch]:
-    """One epoch: every image once, in a new order, each batch shifted as a whole by up to one pixel each way."""
-    size = t.settings.batch_size
-    order = torch.randperm(len(images), generator=t.dice)
-    wholes = [order[start : start + size] for start in range(0, len(images), size)]
+    """The rest of an epoch, in an order of its own; each batch is shifted as a whole by up to one pixel each way."""
+    seed, epoch, size = t.settings.seed, t.at.epoch, t.settings.batch_size
+    order = torch.randperm(len(images), generator=checkpoint.dice(seed, epoch))
+    starts = range(t.at.samples, len(images), size)
+    wholes = [order[start : start + size] for start in starts]
     shares = [whole[t.place.rank :: t.place.world_size] for whole in wholes]
     # batch_size=None: one index tensor fetches one batch, so there is no Python work per image.
     loader: DataLoader[Any] = DataLoader(images, None, sampler=shares, num_workers=t.settings.workers)  # type: ignore[arg-type]
     asked = time.perf_counter()
-    for whole, (pixels, labels) in zip(wholes, loader, strict=True):
+    for start, whole, (pixels, labels) in zip(starts, wholes, loader, strict=True):
         # Digits have an empty border, so what rolls out on one side and in on the other is background.
-        shift = torch.randint(-1, 2, (2,), generator=t.dice).tolist()
-        pixels = normalise(pixels.to(t.device).roll(shift, dims=(2, 3)), *t.scale)
+        shift = torch.randint(-1, 2, (2,), generator=checkpoint.dice(seed, epoch, start)).tolist()
+        pixels = t.settings.speed.images(normalise(pixels.to(t.device).roll(shift, dims=(2, 3)), *t.scale))
         labels = labels.to(t.device)
         yield Batch(pixels, labels, len(whole), time.perf_counter() - asked)
         asked = time.perf_counter()
 
 
-def train_epoch(t: Training, epoch: int, images: idx.Images) -> None:
+def train_epoch(t: Training, images: idx.Images) -> None:
     """The training loop. Log lines and metrics are sums over all processes; `value (mean of this epoch so far)`."""
     times, waits, losses, firsts, fives = (Mean() for _ in range(5))
     sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
-    for number, batch in enumerate(batches(t, images), start=1):
-        step = (epoch - 1) * t.epoch_steps + number
-        t.stop.check(step - 1)
+    for batch in batches(t, images):
+        t.stop.check(t.at.step)
 
-        logits = t.model(batch.pixels)
+        with t.settings.speed.autocast(t.device):
+            logits = t.model(batch.pixels)
+        logits = logits.float()
         loss = F.cross_entropy(logits, batch.labels, reduction="sum")
         # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
         # even where the shares differ in size.
@@ -202,36 +224,39 @@ def train_epoch(t: Training, epoch: int, images: idx.Images) -> None:
         t.optimizer.step()
         t.optimizer.zero_grad()
         t.schedule.step()
+        t.at.step += 1
+        t.at.samples += batch.whole
 
+        number = t.at.step - (t.at.epoch - 1) * t.epoch_steps
         sums += tally(logits.detach(), batch.labels, loss.detach())
         waited += batch.waited
         steps_since += 1
-        if number % t.settings.log_interval and number < t.epoch_steps:
-            continue
-
-        count, loss_sum, first, five = dist.all_sum(sums).tolist()
-        seconds = time.perf_counter() - since
-        times.add(seconds / steps_since, steps_since)
-        waits.add(waited / steps_since, steps_since)
-        losses.add(loss_sum / count, count)
-        firsts.add(100 * first / count, count)
-        fives.add(100 * five / count, count)
-        t.metrics.write(
-            step,
-            epoch,
-            train_loss=losses.value,
-            train_accuracy=first / count,
-            learning_rate=t.optimizer.param_groups[0]["lr"],
-            images_per_second=count / seconds,
-            data_wait_share=waited / seconds,
-            peak_memory_mib=peak_memory_mib(t.device),
-            world_size=t.place.world_size,
-        )
-        t.say(
-            f"epoch {epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {times:.4f}  Data {waits:.4f}  "
-            f"Loss {losses:.4f}  Prec@1 {firsts:.2f}  Prec@5 {fives:.2f}"
-        )
-        sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
+        if number % t.settings.log_interval == 0 or number == t.epoch_steps:
+            count, loss_sum, first, five = dist.all_sum(sums).tolist()
+            seconds = time.perf_counter() - since
+            times.add(seconds / steps_since, steps_since)
+            waits.add(waited / steps_since, steps_since)
+            losses.add(loss_sum / count, count)
+            firsts.add(100 * first / count, count)
+            fives.add(100 * five / count, count)
+            t.metrics.write(
+                t.at.step,
+                t.at.epoch,
+                train_loss=losses.value,
+                train_accuracy=first / count,
+                learning_rate=t.optimizer.param_groups[0]["lr"],
+                images_per_second=count / seconds,
+                data_wait_share=waited / seconds,
+                peak_memory_mib=peak_memory_mib(t.device),
+                world_size=t.place.world_size,
+            )
+            t.say(
+                f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {times:.4f}  "
+                f"Data {waits:.4f}  Loss {losses:.4f}  Prec@1 {firsts:.2f}  Prec@5 {fives:.2f}"
+            )
+            sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
+        if t.checkpoints.due(t.at.step) and number < t.epoch_steps:  # after the last step comes the test first
+            t.save()
 
 
 def evaluate(t: Training, images: idx.Images) -> tuple[float, float, float]:
@@ -239,11 +264,11 @@ def evaluate(t: Training, images: idx.Images) -> tuple[float, float, float]:
     sums = torch.zeros(4, device=t.device)
     mine = torch.arange(len(images))[t.place.rank :: t.place.world_size]
     size = t.settings.test_batch_size
-    with torch.inference_mode():
+    with torch.inference_mode(), t.settings.speed.autocast(t.device):
         for start in range(0, len(mine), size):
             pixels, labels = (part.to(t.device) for part in images[mine[start : start + size]])
             # Not through DDP: processes may have different numbers of batches here.
-            logits = t.model.module(normalise(pixels, *t.scale))
+            logits = t.net(t.settings.speed.images(normalise(pixels, *t.scale))).float()
             sums += tally(logits, labels, F.cross_entropy(logits, labels, reduction="sum"))
     count, loss, first, five = dist.all_sum(sums).tolist()
     assert count == len(images), f"{count:.0f} of {len(images)} test images were counted"
@@ -266,6 +291,19 @@ def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
         )
 
 
+def fit(t: Training, train_set: idx.Images, test_set: idx.Images) -> float:
+    """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
+    first = None
+    while t.at.epoch <= t.settings.epochs:
+        train_epoch(t, train_set)
+        loss, first, five = evaluate(t, test_set)
+        t.metrics.write(t.at.step, t.at.epoch, test_loss=loss, test_accuracy=first)
+        t.say(f"epoch {t.at.epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
+        t.at.epoch, t.at.samples = t.at.epoch + 1, 0
+        t.save()
+    return evaluate(t, test_set)[1] if first is None else first  # None: the checkpoint was that of the end
+
+
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Train, test after every epoch, save. Returns what the last line says."""
     began = time.perf_counter()
@@ -273,7 +311,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         train_set, test_set = idx.read(folder)
 
     torch.manual_seed(settings.seed)
-    net = Net().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net = settings.speed.prepare(Net(), device)
     model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     nesterov = settings.momentum > 0
     optimizer = torch.optim.SGD(
@@ -281,23 +319,33 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
     )
     # One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0.
     epoch_steps = math.ceil(len(train_set) / settings.batch_size)
+    steps = max(5, settings.epochs * epoch_steps)  # four steps make PyTorch divide by zero
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.lr, total_steps=settings.epochs * epoch_steps, pct_start=0.25, cycle_momentum=False
+        optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
     )
     scale = statistics(train_set.pixels)
-    dice = torch.Generator().manual_seed(settings.seed)  # throws the same numbers in every process
 
-    with Metrics(settings.metrics_dir, place.rank) as metrics:
-        t = Training(settings, place, stop, metrics, device, model, optimizer, schedule, scale, dice, epoch_steps)
+    with Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir) as rows:
+        names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "seed")
+        fixed = {"training images": len(train_set), **{name: getattr(settings, name) for name in names}}
+        checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
+        state = {"model": model, "optimizer": optimizer, "schedule": schedule, "metrics": rows}
+        at = checkpoint.Position.of(checkpoints.restore(state))
+        t = Training(
+            *(settings, place, stop, rows, device, net, settings.speed.compiled(model)),
+            *(optimizer, schedule, scale, epoch_steps, checkpoints, state, at),
+        )
         t.say(
             f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"training images {len(train_set):,}, test images {len(test_set):,}"
+            f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
         )
-        for epoch in range(1, settings.epochs + 1):
-            train_epoch(t, epoch, train_set)
-            loss, first, five = evaluate(t, test_set)
-            metrics.write(epoch * epoch_steps, epoch, test_loss=loss, test_accuracy=first)
-            t.say(f"epoch {epoch}/{settings.epochs} test  Loss {loss:.4f}  Prec@1 {first:.2%}  Prec@5 {five:.2%}")
+        try:
+            first = fit(t, train_set, test_set)
+        except dist.Stopped:
+            t.save()
+            checkpoints.finish()
+            raise
+        checkpoints.finish()
     if settings.model_dir and place.rank == 0:
         save(net, settings.model_dir, facts(settings, scale, first))
     return f"test accuracy {first:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
@@ -310,7 +358,7 @@ def facts(settings: Settings, scale: tuple[float, float], accuracy: float) -> di
         "input": {"shape": [1, idx.SIDE, idx.SIDE], "pixels": "0 to 255, 0 is background"},
         "normalisation": {"mean": scale[0], "std": scale[1]},
         "test_accuracy": accuracy,
-        "training": {name: value for name, value in vars(settings).items() if not isinstance(value, Path | None)},
+        "training": {name: value for name, value in vars(settings).items() if isinstance(value, int | float)},
     }
 
 
@@ -321,6 +369,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = dist.place(args, os.environ)
     except ValueError as error:
         parser.error(str(error))
+    args.speed = Speed.of(args)
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
     return dist.run(lambda device, stop: train(settings, place, device, stop), place)
 

@@ -1,0 +1,121 @@
+"""Start agents as processes, and see what their workers did."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.process import tail, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = Path(__file__).with_name("worker.py")
+EVERY = 5  # steps between checkpoints
+DEADLINE_SECONDS = 120  # a loaded machine is slow; a hanging test is worse
+
+
+@dataclass
+class Agent:
+    """A running agent; its output goes to `log`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def kill(self) -> None:
+        """kill -9, and nothing before it."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, timeout: float = DEADLINE_SECONDS) -> int:
+        """Wait for the exit code."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self.log} did not end:\n{tail(self.log)}") from None
+
+    def last_line(self) -> str:
+        return self.log.read_text().splitlines()[-1]
+
+
+class Run:
+    """One elastic run over a table: agents, and the folder where their workers leave checkpoint and progress."""
+
+    def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
+        self.folder = folder
+        self.progress_file = folder / "progress.jsonl"
+        self.env = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("PET_", "TORCHELASTIC_"))},
+            "OMP_NUM_THREADS": "1",
+            "PET_NNODES": nodes,
+            "PET_RDZV_ENDPOINT": endpoint,
+            "PET_RDZV_ID": run,
+            "PET_MAX_RESTARTS": "20",
+            **env,
+        }
+        self.agents: list[Agent] = []
+
+    def start(
+        self, count: int = 1, prefix: Sequence[str] = (), launch: Sequence[str] = ("elastic.launch",), **env: str
+    ) -> list[Agent]:
+        """Start agents as the control plane does: in trainers/, everything but the script in the environment."""
+        for _ in range(count):
+            log = self.folder / f"agent{len(self.agents)}.log"
+            argv = [*prefix, sys.executable, "-m", *launch, str(WORKER), str(self.folder), str(EVERY)]
+            with log.open("wb") as out:
+                process = subprocess.Popen(
+                    argv, cwd=ROOT / "trainers", env={**self.env, **env}, stdout=out, stderr=subprocess.STDOUT
+                )
+            self.agents.append(Agent(process, log))
+        return self.agents[-count:]
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for agent in self.agents:
+            agent.kill()
+
+    def progress(self) -> list[Mapping[str, float]]:
+        """The steps so far; a last line that is being written does not count."""
+        if not self.progress_file.exists():
+            return []
+        lines = self.progress_file.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in lines]
+
+    def wait_for_steps(self, world: int, after: int = 0, steps: int = 1) -> list[Mapping[str, float]]:
+        """Wait for `steps` steps of `world` processes, beyond the first `after` lines of progress; return all lines."""
+
+        def there() -> list[Mapping[str, float]] | None:
+            running, lines = self.alive(), self.progress()
+            enough = sum(line["world"] == world for line in lines[after:]) >= steps
+            if not enough and len(running) < world:
+                raise TimeoutError(f"{len(running)} agents are left, too few for {steps} steps of {world} processes")
+            return lines if enough else None
+
+        try:
+            return wait_for(there, DEADLINE_SECONDS, f"{steps} steps of {world} processes")  # type: ignore[no-any-return]
+        except TimeoutError as error:
+            logs = "\n".join(f"--- {agent.log.name}\n{tail(agent.log, 2000)}" for agent in self.agents)
+            raise AssertionError(f"{error}; {self.progress()[-1:]}\n{logs}") from None
+
+    def finish(self) -> list[int]:
+        """Let the workers end, and give the exit codes of the agents that are left."""
+        left = self.alive()
+        (self.folder / "finish").touch()
+        return [agent.end() for agent in left]
+
+    def first(self) -> Agent:
+        """The agent whose worker is rank 0. PyTorch orders nodes by address, which is one here, and process id."""
+        return min(self.alive(), key=lambda agent: agent.pid)
+
+    def alive(self) -> list[Agent]:
+        return [agent for agent in self.agents if agent.process.poll() is None]

@@ -1,0 +1,77 @@
+"""Agents as processes, whose workers train together: what the death of agents, hosts and of the table costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from local import azurite
+from tests.elastic import hosts
+from tests.elastic.agents import EVERY, Run
+
+# Sooner than the defaults, since no network is bad here: a node is dead after 3 s, or 9 while workers are at work.
+CONF = "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
+    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+        yield running
+
+
+def test_two_agents_and_an_outage(account: azurite.Azurite, tmp_path: Path) -> None:
+    """While the table is away training goes on, even an agent may die: once it is back the other works alone."""
+    with Run(tmp_path, account.table_url, "outage", "1:2", PET_RDZV_CONF=CONF) as run:
+        run.start(2)
+        before = run.wait_for_steps(2, steps=EVERY)
+        account.stop()
+        at_kill = run.wait_for_steps(2, after=len(before), steps=100)
+        run.first().kill()
+        account.restart_if_dead()
+        lines = run.wait_for_steps(1, after=len(at_kill))
+        _lost_at_most_one_interval([line["step"] for line in lines])
+        (survivor,) = run.alive()
+        assert (run.finish(), survivor.last_line()) == ([0], "member: done: all its workers ended with 0")
+
+
+def test_four_agents_lose_the_first_and_the_last(account: azurite.Azurite, tmp_path: Path) -> None:
+    """Two of four killed, the first too: two go on from the checkpoint, a third joins, and all left end with 0."""
+    with Run(tmp_path, account.table_url, "four", "1:4", PET_RDZV_CONF=CONF) as run:
+        run.start(4)
+        at_kill = run.wait_for_steps(4, steps=EVERY)
+        run.first().kill()
+        run.alive()[-1].kill()
+        run.start(1)
+        lines = run.wait_for_steps(3, after=len(at_kill))
+        _lost_at_most_one_interval([line["step"] for line in lines])
+        assert run.finish() == [0, 0, 0]
+
+
+@pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
+def test_a_host_falls_off_the_network(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A host without a network tells nobody: the other's worker hangs, and its agent meets again without that host."""
+    with hosts.hosts(2) as (first, second), hosts.forwarded(account.ports.table) as port:
+        env = {
+            "AZURE_STORAGE_CONNECTION_STRING": account.connection_string.replace(
+                account.table_url, f"http://{hosts.GATEWAY}:{port}/{azurite.ACCOUNT}"
+            ),
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "PET_RDZV_CONF": CONF,
+        }
+        with Run(tmp_path, "", "hosts", "1:2", **env) as run:
+            run.start(prefix=first.prefix)
+            run.start(prefix=second.prefix)
+            before = run.wait_for_steps(2, steps=EVERY)
+            first.unplug()
+            run.wait_for_steps(1, after=len(before))
+            run.agents[0].kill()
+            assert run.finish() == [0]
+
+
+def _lost_at_most_one_interval(steps: list[float]) -> None:
+    """No step was skipped, and none was repeated that a checkpoint held."""
+    for earlier, later in pairwise(steps):
+        assert earlier - EVERY < later <= earlier + 1, f"step {later} came after step {earlier}"

@@ -1,0 +1,210 @@
+"""How a member ends: exit code and last line. Its workers are shell commands, which start at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rendezvous_handler_registry
+
+from local import azurite
+from local.process import wait_for
+from tests.elastic import agents
+from trainers.elastic import launch
+from trainers.elastic.backend import AzureTableRendezvousBackend
+from trainers.elastic.client import Table, connect
+from trainers.elastic.handler import CHOICES, NAME, SECONDS, create, plugin
+from trainers.elastic.state import _unpickled
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+SH = ("--no-python", "sh", "-c")
+
+
+@pytest.fixture(scope="module")
+def table(account: azurite.Azurite) -> Iterator[Table]:
+    with closing(connect(account.table_url, {})) as made:
+        yield made
+
+
+Member = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def member(
+    table: Table, run: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Member]:
+    """Calls the launcher in this process with these arguments; gives its exit code and its last line."""
+    handlers = [(number, signal.getsignal(number)) for number in SIGNALS]
+    for name in ("TORCH_ELASTIC_WORKER_IDENTICAL", "TORCHELASTIC_SIGNALS_TO_HANDLE", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "1" if name != "TORCHELASTIC_SIGNALS_TO_HANDLE" else "SIGTERM")  # restored afterwards
+
+    def call(
+        *argv: str, endpoint: str = table.url, nnodes: str = "1", conf: str = "join_timeout=60"
+    ) -> tuple[int, str]:
+        rendezvous = [f"--rdzv-endpoint={endpoint}", f"--rdzv-id={run}", f"--rdzv-conf={conf}", f"--nnodes={nnodes}"]
+        code = launch.main([*rendezvous, *argv])
+        return code, capfd.readouterr().err.splitlines()[-1]
+
+    yield call
+    for number, handler in handlers:
+        signal.signal(number, handler)
+    rendezvous_handler_registry._registry.pop(NAME, None)
+
+
+def participants(table: Table, run: str) -> int | None:
+    """How many nodes the run's state has, or None as long as there is none."""
+    found = AzureTableRendezvousBackend(table, run).get_state()
+    return len(_unpickled(found[0]).participants) if found else None
+
+
+def closed(table: Table, run: str) -> bool:
+    found = AzureTableRendezvousBackend(table, run).get_state()
+    assert found is not None
+    return _unpickled(found[0]).closed
+
+
+def test_a_run_ends_once(member: Member) -> None:
+    """0 means that the workers ended with 0; a member that comes after the end gets 75 and the reason."""
+    assert member(*SH, "exit 0") == (0, "member: done: all its workers ended with 0")
+    code, line = member(*SH, "exit 0")
+    assert (code, line.startswith("member: not needed: run ")) == (75, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("exit 2", 2), ("exit 3", 3), ("exit 143", 143), ("kill -9 $$$$", 137), ("exit 1", 1)]
+)
+def test_the_code_of_the_worker_that_failed(member: Member, command: str, code: int) -> None:
+    """The exit code is that of the worker that failed, or 128 and the signal that ended it (torchrun makes $$ a $)."""
+    got, line = member(*SH, command)
+    assert (got, line.startswith("member: worker failed: rank 0 ("), line.endswith(f"ended with {code}")) == (
+        code,
+        True,
+        True,
+    )
+
+
+def test_bad_data_counts_more_than_a_lost_peer(member: Member) -> None:
+    """Of several workers that failed, one that says bad data (2) decides."""
+    code, line = member("--nproc-per-node=3", *SH, "[ $RANK = 1 ] && exit 2 || exit 1")
+    assert (code, "rank 1" in line) == (2, True)
+
+
+def test_too_few_members(member: Member, table: Table, run: str) -> None:
+    """Who waits for others in vain gets 75, and leaves: the run stays open for those who come later."""
+    code, line = member(*SH, "exit 0", nnodes="2", conf="join_timeout=1")
+    assert (code, "too few members" in line) == (75, True)
+    assert (closed(table, run), participants(table, run)) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"endpoint": "https://example.com"}, "expected https://ACCOUNT.table.core.windows.net"),
+        ({"conf": "join_timout=5"}, "--rdzv-conf join_timout is unknown; choose from join_timeout, "),
+        ({"conf": "read_timeout=0"}, "--rdzv-conf read_timeout must be a whole number above 0, not '0'"),
+        ({"conf": "table=a/b"}, "table 'a/b': expected 3 to 63 letters and digits"),
+        ({"nnodes": "3:2"}, "min_nodes must be > 0 and <= max_nodes"),
+    ],
+)
+def test_bad_arguments(member: Member, options: Mapping[str, str], says: str) -> None:
+    """A wrong argument is 2, with a line that says what is expected."""
+    code, line = member(*SH, "exit 0", **options)
+    assert (code, line.startswith("member: bad arguments: "), says in line) == (2, True, True)
+
+
+def test_an_unreachable_table(member: Member) -> None:
+    """A table that stays away for read_timeout is 75: it may be back later."""
+    code, line = member(*SH, "exit 0", endpoint="http://127.0.0.1:9/devstoreaccount1", conf="read_timeout=1")
+    assert (code, line.startswith("member: gave up: the table of run ")) == (75, True)
+
+
+def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) -> None:
+    """SIGTERM is 75 for a member that still waits for others and 143 for one at work; both leave at once."""
+    waiting, working = f"{run}-waiting", f"{run}-working"
+    env = {**os.environ, "PET_RDZV_ENDPOINT": table.url}
+    log = (tmp_path / "log").open("w+")
+    with log:
+        started = {
+            name: subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "elastic.launch",
+                    f"--rdzv-id={name}",
+                    f"--nnodes={nodes}",
+                    *SH,
+                    "exec sleep 600",
+                ],
+                cwd=agents.ROOT / "trainers",
+                env=env,
+                stderr=log,
+            )
+            for name, nodes in ((waiting, "2"), (working, "1"))
+        }
+        for name in started:
+            wait_for(lambda name=name: participants(table, name), 120, f"{name} to join")
+        wait_for(lambda: _children(started[working].pid), 60, "the worker")
+        for process in started.values():
+            process.terminate()
+        assert {name: process.wait(60) for name, process in started.items()} == {waiting: 75, working: 143}
+        assert [participants(table, name) for name in started] == [0, 0]
+        log.seek(0)
+        assert {line for line in log.read().splitlines() if line.startswith("member: ")} == {
+            "member: left: SIGTERM came before this member had work",
+            "member: stopped by SIGTERM; the others go on without this member",
+        }
+
+
+def _children(pid: int) -> str:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+
+def test_every_setting_of_torch_is_known(table: Table, run: str) -> None:
+    """The settings that PyTorch's dynamic rendezvous documents, and its keep-alive, arrive in the handler."""
+    given = {name: "7" for name in CHOICES if name != "table"}
+    settings = create(RendezvousParameters(NAME, table.url, run, 1, 2, timeout=900, **given)).settings
+    waits = (settings.timeout.join, settings.timeout.last_call, settings.timeout.close, settings.timeout.heartbeat)
+    assert {wait.total_seconds() for wait in (*waits, settings.keep_alive_interval)} == {7}
+    assert settings.keep_alive_max_attempt == 7
+
+
+def test_a_run_needs_a_name(table: Table) -> None:
+    """torchrun's default run id is refused: all who forget theirs would be one run."""
+    with pytest.raises(ValueError, match="--rdzv-id is missing"):
+        create(RendezvousParameters(NAME, table.url, "none", 1, 2))
+
+
+def test_the_address_of_a_node(table: Table, run: str) -> None:
+    """--local-addr is the node's name; without it a node on a laptop's Azurite is 127.0.0.1."""
+    given = create(RendezvousParameters(NAME, table.url, run, 1, 2, "10.1.2.3"))
+    found = create(RendezvousParameters(NAME, table.url, run, 1, 2))
+    assert (given._this_node.addr, found._this_node.addr) == ("10.1.2.3", "127.0.0.1")
+
+
+def test_the_entry_point_gives_the_creator() -> None:
+    """torchrun calls what the entry point names, and registers what that returns."""
+    assert plugin() is create
+
+
+def test_expired_runs_are_cleaned_up(member: Member, table: Table, run: str) -> None:
+    """The first round of a run deletes the rows of runs that expired."""
+    rows = table.rows("long ago", "rendezvous")
+    table.lifetime, lifetime = -table.lifetime, table.lifetime
+    rows.insert("state", b"x", time.monotonic() + 30)
+    table.lifetime = lifetime
+    assert member(*SH, "exit 0")[0] == 0
+    wait_for(lambda: rows.get("state", time.monotonic() + 30) is None, 30, "the expired rows to go")
+
+
+def test_every_setting_is_described() -> None:
+    """The README has a row with the default of each setting."""
+    readme = (agents.ROOT / "trainers" / "elastic" / "README.md").read_text()
+    defaults = {**SECONDS, "keep_alive_max_attempt": 2, "table": "`rendezvous`"}
+    assert [name for name in CHOICES if f"| `{name}` | {defaults[name]} |" not in readme] == []

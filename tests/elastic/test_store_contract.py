@@ -1,0 +1,265 @@
+"""The rules of torch.distributed.Store, over PyTorch's own stores and over a table, also behind a PrefixStore.
+
+Where PyTorch's stores differ, the stricter of them is the rule, and the constants below say who keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from torch.distributed import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
+from torch.distributed.elastic.utils import store as store_util
+
+from trainers.elastic.client import Table
+from trainers.elastic.store import AzureTableStore
+from trainers.elastic.values import MAX_VALUE
+
+KINDS = ["hash", "tcp", "file", "azure", "azure, prefixed"]
+# Where the stores of torch 2.13 differ. All others do as the tests say.
+NAMES_MISSING_KEYS = {"tcp", "azure", "azure, prefixed"}  # HashStore's and FileStore's time-outs do not
+RAISES_STORE_ERROR = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore: RuntimeError, which the other is too
+KNOWS_WHAT_IT_DELETED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore says True for what was never there
+REFUSES_TO_ADD_TO_TEXT = {"hash", "file", "azure", "azure, prefixed"}  # TCPStore closes the connection for good
+PREFIX_TAKES_UTF8_ONLY = {"azure, prefixed"}  # C++ hands keys to Python as text
+EXTENDED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore has multi_get and the like, and says it has not
+
+SHORT = timedelta(milliseconds=300)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def store(kind: str, tmp_path: Path, table: Table, run: str) -> Store:
+    made: dict[str, Callable[[], Store]] = {
+        "hash": HashStore,
+        "tcp": lambda: TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False),
+        "file": lambda: FileStore(str(tmp_path / "store"), 1),
+        "azure": lambda: AzureTableStore(table, run),
+        "azure, prefixed": lambda: PrefixStore("outer", PrefixStore("inner", AzureTableStore(table, run))),
+    }
+    return made[kind]()
+
+
+def in_threads(store: Store, count: int, work: Callable[[Store, int], object]) -> list[object]:
+    """Call `work` in threads. Each gets a clone: a TCPStore lets no other thread in while one waits."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, [store.clone() for _ in range(count)], range(count)))
+
+
+def test_values_come_back_as_bytes(store: Store) -> None:
+    """What was set comes back as bytes; text as UTF-8; the last write counts."""
+    store.set("bytes", b"\x00\xff")  # type: ignore[arg-type]
+    store.set("text", "first")
+    store.set("text", "später")
+    assert store.get("bytes") == b"\x00\xff"
+    assert store.get("text") == "später".encode()
+
+
+def test_an_empty_value_is_a_value(store: Store) -> None:
+    """A key with an empty value is there."""
+    store.set("key", "")
+    assert store.check(["key"])
+    assert store.get("key") == b""
+
+
+def test_get_waits(store: Store) -> None:
+    """get returns when another thread has set the key."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(store.clone().get, "late")
+        store.set("late", "here")
+        assert answer.result(30) == b"here"
+
+
+def test_wait_waits_for_all(store: Store) -> None:
+    """wait returns when the last of the keys is there, and at once for no keys."""
+    store.wait([])
+    keys = [f"key{number}" for number in range(6)]
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(store.clone().wait, keys)
+        for key in keys[:-1]:
+            store.set(key, "x")
+        assert not done.done()
+        store.set(keys[-1], "x")
+        done.result(30)
+
+
+def test_waiting_ends(store: Store, kind: str) -> None:
+    """What is still missing after the timeout is an error, which names the missing keys and no others."""
+    store.set("yes", "x")
+
+    def ask(clone: Store, number: int) -> str:
+        clone.set_timeout(SHORT)
+        assert clone.timeout == SHORT
+        calls: list[Callable[[], object]] = [
+            lambda: clone.get("no"),
+            lambda: clone.wait(["yes", "no"]),
+            lambda: clone.multi_get(["yes", "no", *"abc"]),
+        ]
+        with pytest.raises(DistStoreError if kind in RAISES_STORE_ERROR else RuntimeError) as caught:
+            calls[number]()
+        return str(caught.value).partition("keys:")[2]
+
+    named = in_threads(store, 3, ask)
+    if kind in NAMES_MISSING_KEYS:
+        assert all("no" in str(keys) for keys in named)
+        assert kind == "tcp" or not any("yes" in str(keys) for keys in named)  # TCPStore names all that it was asked
+
+
+def test_wait_with_its_own_timeout(store: Store, kind: str) -> None:
+    """A timeout given to wait counts instead of the store's; a millisecond is enough for what is there."""
+    store.set("yes", "x")
+    store.wait(["yes"], timedelta(milliseconds=1) if kind != "tcp" else SHORT)  # TCPStore needs time for its answer
+    with pytest.raises(RuntimeError):
+        store.wait(["no"], timedelta(milliseconds=1))
+
+
+def test_check(store: Store) -> None:
+    """check says whether all keys are there, which is true of none."""
+    store.multi_set([f"key{number}" for number in range(5)], ["x"] * 5)
+    assert store.check([])
+    assert store.check(["key0"])
+    assert store.check([f"key{number}" for number in range(5)])
+    assert not store.check([f"key{number}" for number in range(6)])
+    assert not store.check(["key0", "no"])
+
+
+def test_add(store: Store) -> None:
+    """add begins at 0, returns the sum, keeps it as decimal text, goes on from such text, and wraps at 64 bits."""
+    assert [store.add("n", amount) for amount in (5, -7, 0)] == [5, -2, -2]
+    assert store.get("n") == b"-2"
+    store.set("n", " 40")
+    assert store.add("n", 2) == 42
+    store.set("n", str(2**63 - 1))
+    assert store.add("n", 1) == -(2**63)
+
+
+def test_add_to_what_is_no_number(store: Store, kind: str) -> None:
+    """add refuses a value that is no number, and leaves it."""
+    store.set("n", "text")
+    with pytest.raises(ValueError if kind in REFUSES_TO_ADD_TO_TEXT else RuntimeError):
+        store.add("n", 1)
+    assert kind not in REFUSES_TO_ADD_TO_TEXT or store.get("n") == b"text"
+
+
+def test_compare_set(store: Store) -> None:
+    """compare_set replaces only the expected value and returns what is there then; a missing key counts as empty."""
+    assert store.compare_set("k", "x", "y") == b"x"  # missing, and something was expected: nothing is set
+    assert not store.check(["k"])
+    assert store.compare_set("k", "", "a") == b"a"
+    assert store.compare_set("k", "", "b") == b"a"
+    assert store.compare_set("k", "a", "b") == b"b"
+    assert store.compare_set("k", "a", "c") == b"b"
+    assert store.compare_set("k", "b", "") == b""
+    assert store.check(["k"])
+    assert store.compare_set("k", "", "d") == b"d"
+
+
+def test_append(store: Store) -> None:
+    """append writes behind what is there, also when nothing is."""
+    store.append("k", "a")
+    store.append("k", "b\x00")
+    assert store.get("k") == b"ab\x00"
+
+
+def test_delete_key(store: Store, kind: str) -> None:
+    """A deleted key is gone, and delete_key says whether it was there."""
+    store.set("k", "x")
+    assert store.delete_key("k")
+    assert not store.check(["k"])
+    assert store.delete_key("k") == (kind not in KNOWS_WHAT_IT_DELETED)
+
+
+def test_num_keys(store: Store) -> None:
+    """num_keys grows by one for each new key."""
+    before = store.num_keys()
+    for key in ("a", "b", "a"):
+        store.set(key, "x")
+    assert store.num_keys() == before + 2
+
+
+def test_many_at_once(store: Store, kind: str) -> None:
+    """multi_get returns the values in the order of the keys, repeated ones too."""
+    keys = [f"key{number}" for number in range(12)]
+    store.multi_set(keys, [str(number) for number in range(12)])
+    assert store.multi_get([*reversed(keys), "key0"]) == [*(b"%d" % number for number in reversed(range(12))), b"0"]
+    assert store.multi_get([]) == []
+    assert store.has_extended_api() == (kind in EXTENDED)
+
+
+def test_any_bytes_are_a_key(store: Store, kind: str) -> None:
+    """Keys of any bytes are keys of their own, long ones and those with characters that Azure forbids too."""
+    keys: list[str] = [
+        "",
+        "a/b",
+        "a\\b",
+        "a#b",
+        "a?b",
+        "a%2fb",
+        "a~2fb",
+        "a~b",
+        "A/B",
+        "a b",
+        "a'b",
+        "\t\n\x7f",
+        "ä",
+        "~~",
+    ]
+    keys += ["k" * 600, "k" * 601, "k" * 5000, "/" * 300, "/" * 301]
+    if kind not in PREFIX_TAKES_UTF8_ONLY:
+        keys += [b"\xff\x00", b"\xff", b"\x00"]  # type: ignore[list-item]
+    in_threads(store, 4, lambda s, part: [s.set(key, str(i)) for i, key in enumerate(keys) if i % 4 == part])
+    assert [store.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
+
+
+def test_prefixes_part(store: Store) -> None:
+    """The same key under two prefixes is two keys, and a prefix only lengthens the key."""
+    one, two = PrefixStore("one", store), PrefixStore("two", store)
+    one.set("k", "1")
+    assert not two.check(["k"])
+    assert two.add("k", 2) == 2
+    assert one.compare_set("k", "1", "3") == b"3"
+    assert store.get("one/k") == b"3"
+    assert two.delete_key("k")
+    assert not store.check(["two/k"])
+
+
+def test_the_timeout_reaches_through_a_prefix(store: Store) -> None:
+    """set_timeout on a PrefixStore is the timeout of what is below."""
+    PrefixStore("one", store).set_timeout(SHORT)
+    assert store.timeout == SHORT
+    with pytest.raises(RuntimeError):
+        store.get("no")
+
+
+@pytest.mark.parametrize("size", [0, 2**16 - 1, 2**16, 2**16 + 1, MAX_VALUE])
+def test_big_values(store: Store, size: int) -> None:
+    """A value is the same when it comes back, on both sides of 64 KiB and up to our limit."""
+    value = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    store.set("big", value)  # type: ignore[arg-type]
+    assert store.get("big") == value
+
+
+def test_threads_add_exactly(store: Store) -> None:
+    """Eight threads that add at the same time are told eight times as many different sums."""
+    sums = in_threads(store, 8, lambda s, _: [s.add("n", 1) for _ in range(4)])
+    assert sorted(number for part in sums for number in part) == list(range(1, 33))  # type: ignore[attr-defined]
+
+
+def test_compare_set_is_a_lock(store: Store) -> None:
+    """Of all who compare_set a missing key, the one whose value is returned to all has won."""
+    answers = in_threads(store, 8, lambda s, number: s.compare_set("lock", "", str(number)))
+    assert set(answers) == {store.get("lock")}
+
+
+def test_agents_synchronise(store: Store) -> None:
+    """The exchanges of PyTorch's elastic agents work: synchronize and barrier."""
+    data = in_threads(store, 3, lambda s, rank: store_util.synchronize(s, b"%d" % rank, rank, 3, "data", timeout=30))
+    assert data == [[b"0", b"1", b"2"]] * 3
+    in_threads(store, 3, lambda s, rank: store_util.barrier(s, 3, "exit", barrier_timeout=30, rank=rank))

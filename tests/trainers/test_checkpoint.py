@@ -1,0 +1,398 @@
+"""Checkpoints: whole or not there, found after any crash, and read by any number of processes."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import checkpoint
+import dist
+import pytest
+import torch
+from checkpoint import Checkpoints, Position
+from files import DataError
+from torch import nn
+
+from local.process import wait_for
+from tests.trainers import launch as run
+
+ALONE = dist.Place(rank=0, world_size=1, url="env://", backend="gloo")
+COUNTING = str(Path(__file__).with_name("counting.py"))
+STEPS = 8  # an epoch of counting.py: 30 samples, 4 a step
+
+
+class Learner:
+    """A model with all that belongs to it. Each `step` changes every part."""
+
+    def __init__(self) -> None:
+        self.model = nn.Linear(3, 2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.1, momentum=0.9)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, 0.5)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return {"model": self.model, "optimizer": self.optimizer, "schedule": self.schedule}
+
+    def step(self) -> None:
+        self.model(torch.rand(4, 3)).square().sum().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.schedule.step()
+
+    def numbers(self) -> list[Any]:
+        momentum = [self.optimizer.state[p]["momentum_buffer"].tolist() for p in self.model.parameters()]
+        return [self.model.weight.tolist(), momentum, self.schedule.get_last_lr()]
+
+
+def inside(what: Callable[[], Any]) -> Any:
+    """Call `what` inside the process group of one, and give its result or raise its error."""
+    outcome: list[Any] = []
+
+    def train(_device: torch.device, _stop: dist.StopRequest) -> str:
+        try:
+            outcome.append(what())
+        except Exception as error:  # noqa: BLE001 (raised again outside, where the test looks at it)
+            outcome.append(error)
+        return ""
+
+    dist.run(train, ALONE)
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
+
+
+def saved(folder: Path, count: int = 1, keep: int = 2) -> list[list[Any]]:
+    """Save after each of `count` steps of a new learner; give its numbers after each."""
+
+    def save() -> list[list[Any]]:
+        learner, numbers = Learner(), []
+        checkpoints = Checkpoints(folder, ALONE, keep=keep)
+        for step in range(1, count + 1):
+            learner.step()
+            numbers.append(learner.numbers())
+            checkpoints.save(learner.state, {"epoch": 1, "samples": 4 * step, "step": step, "note": "of the trainer"})
+        checkpoints.finish()
+        return numbers
+
+    return inside(save)  # type: ignore[no-any-return]
+
+
+def restored(folder: Path) -> tuple[dict[str, Any] | None, list[Any] | None]:
+    """Facts and numbers that a new learner gets."""
+
+    def restore() -> tuple[dict[str, Any] | None, list[Any] | None]:
+        learner = Learner()
+        facts = Checkpoints(folder, ALONE).restore(learner.state)
+        return facts, learner.numbers() if facts else None
+
+    return inside(restore)  # type: ignore[no-any-return]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_everything_comes_back(alone: None, tmp_path: Path) -> None:
+    """Weights, momentum, schedule and the trainer's facts are as they were saved, with the world size added."""
+    numbers = saved(tmp_path / "new")
+    facts, again = restored(tmp_path / "new")
+    assert again == numbers[0]
+    assert facts == {"epoch": 1, "samples": 4, "step": 1, "note": "of the trainer", "world_size": 1}
+    assert Position.of(facts) == Position(1, 4, 1)
+
+
+def test_random_numbers_go_on(alone: None, tmp_path: Path) -> None:
+    """After a restore PyTorch's random numbers continue where they were at the save."""
+    saved(tmp_path)
+    expected = torch.rand(3)
+    torch.manual_seed(99)
+
+    def draw() -> torch.Tensor:
+        Checkpoints(tmp_path, ALONE).restore(Learner().state)
+        return torch.rand(3)
+
+    assert torch.equal(inside(draw), expected)
+
+
+def test_a_checkpoint_is_a_copy(alone: None, tmp_path: Path) -> None:
+    """Steps taken while the thread still writes do not get into the checkpoint."""
+
+    def save() -> list[Any]:
+        learner = Learner()
+        checkpoints = Checkpoints(tmp_path, ALONE)
+        learner.step()
+        before = learner.numbers()
+        checkpoints.save(learner.state, {"epoch": 1, "samples": 4, "step": 1})
+        learner.step()
+        checkpoints.finish()
+        return before
+
+    before = inside(save)
+    assert restored(tmp_path)[1] == before
+
+
+def test_old_ones_are_pruned(alone: None, tmp_path: Path) -> None:
+    """The newest `keep` complete ones stay; older ones, and what a crash left before them, are removed."""
+    (tmp_path / "000001-step-99").mkdir(parents=True)
+    (tmp_path / "notes").mkdir()
+    saved(tmp_path, 1)
+    assert names(tmp_path) == ["000001-step-1", "000001-step-99", "notes"]  # not older than the only whole one
+    shutil.rmtree(tmp_path / "000001-step-1")
+
+    def go_on() -> None:
+        learner = Learner()
+        checkpoints = Checkpoints(tmp_path, ALONE, keep=2)
+        assert checkpoints.restore(learner.state) is None
+        for step in range(1, 5):
+            learner.step()
+            checkpoints.save(learner.state, {"epoch": 1, "samples": 4 * step, "step": step})
+        checkpoints.finish()
+
+    inside(go_on)
+    assert names(tmp_path) == ["000004-step-3", "000005-step-4", "notes"]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "complete.json").unlink(),
+        lambda folder: cut(folder / "__0_0.distcp"),
+        lambda folder: (folder / "__0_0.distcp").unlink(),
+        lambda folder: (folder / ".metadata").unlink(),
+        lambda folder: (folder / "complete.json").write_text('{"facts": {"step"'),
+        lambda folder: (folder / "complete.json").write_text("[]"),
+        lambda folder: flip(folder / "__0_0.distcp"),
+        lambda folder: flip(folder / ".metadata"),
+    ],
+)
+def test_a_broken_one_is_passed_over(alone: None, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Where the newest is half written, cut or damaged, the one before is taken; the next save is newer than both."""
+    numbers = saved(tmp_path, 2)
+    damage(tmp_path / "000002-step-2")
+    facts, again = restored(tmp_path)
+    assert facts
+    assert facts["step"] == 1
+    assert again == numbers[0]
+
+    def go_on() -> None:
+        learner = Learner()
+        checkpoints = Checkpoints(tmp_path, ALONE)
+        checkpoints.restore(learner.state)
+        learner.step()
+        checkpoints.save(learner.state, {"epoch": 1, "samples": 8, "step": 2})
+        checkpoints.finish()
+
+    inside(go_on)
+    assert checkpoint.verified(tmp_path / "000003-step-2")
+
+
+def test_none_that_loads_is_an_error(alone: None, tmp_path: Path) -> None:
+    """Complete checkpoints of which none can be read end the training; it never starts over in silence."""
+    saved(tmp_path)
+    flip(tmp_path / "000001-step-1" / "__0_0.distcp")
+    with pytest.raises(checkpoint.CheckpointError, match="no complete checkpoint could be loaded; the newest: 000001-"):
+        restored(tmp_path)
+
+
+def test_another_model_is_an_error(alone: None, tmp_path: Path) -> None:
+    """A checkpoint of a model of another shape is not loaded, and the message has the reason."""
+    saved(tmp_path)
+
+    def restore() -> None:
+        Checkpoints(tmp_path, ALONE).restore({"model": nn.Linear(3, 5)})
+
+    with pytest.raises(checkpoint.CheckpointError, match=r"no complete checkpoint could be loaded.*[Ss]ize"):
+        inside(restore)
+
+
+def test_other_settings_are_refused(alone: None, tmp_path: Path) -> None:
+    """A checkpoint made with another value of a fixed setting is refused; the error names both, and the way out."""
+
+    def save() -> None:
+        checkpoints = Checkpoints(tmp_path, ALONE, fixed={"batch_size": 64, "lr": 0.1})
+        checkpoints.save(Learner().state, {"epoch": 1, "samples": 4, "step": 1})
+        checkpoints.finish()
+
+    def restore() -> None:
+        Checkpoints(tmp_path, ALONE, fixed={"batch_size": 128, "lr": 0.1}).restore(Learner().state)
+
+    inside(save)
+    words = "expected checkpoints with batch_size 128, found batch_size 64 in 000001-step-1; give the settings"
+    with pytest.raises(DataError, match=words):
+        inside(restore)
+
+
+def test_without_a_folder_nothing_happens(alone: None, tmp_path: Path) -> None:
+    """Without --checkpoint-dir each method may be called and does nothing; before the first step nothing is saved."""
+
+    def call(folder: Path | None, step: int) -> dict[str, Any] | None:
+        checkpoints = Checkpoints(folder, ALONE, every=1)
+        assert checkpoints.due(1) is bool(folder)
+        checkpoints.save(Learner().state, {"epoch": 1, "samples": 0, "step": step})
+        checkpoints.finish()
+        return checkpoints.restore(Learner().state)
+
+    assert inside(lambda: call(None, 5)) is None
+    assert inside(lambda: call(tmp_path, 0)) is None
+    assert not names(tmp_path)
+
+
+def test_a_failed_save_is_told_and_a_second_one_ends_it(
+    alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One save that failed is a line in the log; two in a row, or the last one, are an error."""
+    folder = tmp_path / "checkpoints"
+    folder.touch()  # a file where a folder should be
+
+    def save(mend: bool) -> None:
+        learner, checkpoints = Learner(), Checkpoints(folder, ALONE)
+        checkpoints.save(learner.state, {"epoch": 1, "samples": 0, "step": 1})
+        checkpoints._settle(most_failures=1)
+        if mend:
+            folder.unlink()
+        checkpoints.save(learner.state, {"epoch": 1, "samples": 0, "step": 2})
+        checkpoints.save(learner.state, {"epoch": 1, "samples": 0, "step": 3})
+        checkpoints.finish()
+
+    with pytest.raises(checkpoint.CheckpointError, match="a checkpoint could not be written"):
+        inside(lambda: save(mend=False))
+    capsys.readouterr()
+    inside(lambda: save(mend=True))
+    assert capsys.readouterr().out.count(f"a checkpoint could not be written to {folder}: ") == 1
+    assert names(folder) == ["000002-step-2", "000003-step-3"]
+
+
+@pytest.mark.parametrize(("text", "steps"), [("epoch", 0), ("25", 25), ("0", None), ("often", None)])
+def test_the_interval_is_steps_or_epoch(text: str, steps: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """--checkpoint-every takes a number of steps from 1, or `epoch`; anything else is refused by name."""
+    parser = argparse.ArgumentParser()
+    checkpoint.add_arguments(parser)
+    if steps is None:
+        with pytest.raises(SystemExit, match="2"):
+            parser.parse_args(["--checkpoint-every", text])
+        assert f"must be a number of steps, at least 1, or epoch, not '{text}'" in capsys.readouterr().err
+    else:
+        assert parser.parse_args(["--checkpoint-every", text]).checkpoint_every == steps
+
+
+def test_dice_are_fixed_by_their_numbers() -> None:
+    """The same numbers throw the same; one that differs, also in its place, throws something else."""
+    throws = [torch.randperm(1000, generator=checkpoint.dice(*n)).tolist() for n in ((1, 2), (1, 2), (2, 1), (12,))]
+    assert throws[0] == throws[1]
+    assert throws[1] != throws[2] != throws[3] != throws[0]
+
+
+# --- more than one process -------------------------------------------------------------------------------------------
+
+
+def seen(folder: Path) -> list[tuple[int, int, list[int]]]:
+    """(step, epoch, samples) of each row that counting.py wrote."""
+    rows = []
+    for row in run.metrics(folder):
+        digits = str(row["seen"])[1:]
+        rows.append((row["step"], row["epoch"], [int(digits[i : i + 2]) for i in range(0, len(digits), 2)]))
+    return rows
+
+
+def assert_each_sample_once(folder: Path, epochs: int) -> None:
+    """Each step has one row, and each epoch each of the 30 samples once."""
+    rows = seen(folder)
+    assert [step for step, _, _ in rows] == list(range(1, STEPS * epochs + 1))
+    for epoch in range(1, epochs + 1):
+        assert Counter(n for _, e, numbers in rows if e == epoch for n in numbers) == Counter(range(30))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four epochs in one process."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    result = run.finish(run.start([COUNTING, "--epochs", "4", "--checkpoint-dir", str(folder)], run.environment()))
+    assert result.code == 0, result
+    (folder / "last-line").write_text(result.out[-1])
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "counts"), [([], (2, 1)), (["--fsdp2"], (1, 2))], ids=["ddp", "fsdp2"])
+def test_another_number_of_processes_goes_on(
+    tmp_path: Path, undisturbed: Path, kind: list[str], counts: tuple[int, int]
+) -> None:
+    """More or fewer processes that go on from others' checkpoint see the same samples and end with the same weights."""
+    args = [*kind, "--checkpoint-dir", str(tmp_path)]
+    for epochs, count in zip((1, 4), counts, strict=True):
+        processes = run.start_ranks([*args, "--epochs", str(epochs)], count, COUNTING)
+        results = [run.finish(process) for process in processes]
+        assert [result.code for result in results] == [0] * count, results
+    assert_each_sample_once(tmp_path, 4)
+    assert seen(tmp_path) == seen(undisturbed)
+    sums = [
+        [float(n) for n in line.split()[3:]] for line in (results[0].out[-1], (undisturbed / "last-line").read_text())
+    ]
+    assert sums[0] == pytest.approx(sums[1], abs=2e-4)
+
+
+def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed: Path) -> None:
+    """A rank killed in an epoch under torchrun: the others fail at once, all start again from the last checkpoint,
+    and the rows are those of the undisturbed training, each once."""
+    args = ["--epochs", "4", "--checkpoint-dir", str(tmp_path), "--checkpoint-every", "3", "--kill-at", "13"]
+    result = run.torchrun(args, 2, COUNTING, ["--max-restarts", "1"])
+    assert result.code == 0, result
+    assert any(line.startswith("resumed from ") for line in result.out)
+    assert any(line.startswith("rank 0: failed: ") for line in result.err)
+    assert seen(tmp_path) == seen(undisturbed)
+    rates = [[row["learning_rate"] for row in run.metrics(folder)] for folder in (tmp_path, undisturbed)]
+    assert rates[0] == pytest.approx(rates[1])
+
+
+def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
+    """SIGTERM to torchrun reaches each rank; all stop at the same step, and a checkpoint of that step is there."""
+    folder = tmp_path / "checkpoints"
+    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(folder)], 2, COUNTING)
+    try:
+        metrics = folder / "metrics.jsonl"
+        wait_for(lambda: metrics.exists() and metrics.stat().st_size, run.DEADLINE_SECONDS, "the first row")
+        process.terminate()
+        result = run.finish(process)
+    finally:
+        process.kill()
+    assert sum(": stopped: rank " in line for line in result.err) == 2, result
+    found = checkpoint.verified(sorted(folder.glob("0*"))[-1])
+    assert found
+    steps = found["facts"]["step"]
+    assert [step for step, _, _ in seen(folder)][:steps] == list(range(1, steps + 1))
+    assert found["facts"]["epoch"] == (steps // STEPS) + 1
+    assert found["facts"]["samples"] == (steps % STEPS) * 4
+
+
+def test_workers_end_with_their_launcher(tmp_path: Path) -> None:
+    """When torchrun is killed, the kernel ends its workers, so that none stays behind in a group of the past."""
+    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(tmp_path)], 1, COUNTING)
+    try:
+        metrics = tmp_path / "metrics.jsonl"
+        wait_for(lambda: metrics.exists() and metrics.stat().st_size, run.DEADLINE_SECONDS, "the first row")
+        workers = run.children(process.pid)
+        assert len(workers) == 1
+    finally:
+        process.kill()
+        process.communicate()
+    wait_for(lambda: not any(map(running, workers)), run.DEADLINE_SECONDS, "the workers' end")
+
+
+def running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,183 @@
+"""Where rows of metrics go: a file that a resumed training continues, MLflow, TensorBoard."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import sys
+from pathlib import Path
+
+import metrics
+import pytest
+import torch
+from metrics import Metrics
+from speed import Speed
+from speed import add_arguments as add_speed
+
+from tests.trainers import launch as run
+
+
+def steps(folder: Path) -> list[int]:
+    return [row["step"] for row in run.metrics(folder)]
+
+
+def test_rows_after_the_checkpoint_go(tmp_path: Path) -> None:
+    """A restored object keeps the rows that the checkpoint knew, drops those after it, and goes on."""
+    with Metrics(tmp_path, 0) as first:
+        for step in (10, 20, 20):
+            first.write(step, 1, train_loss=1.0)
+        state = first.state_dict()
+        for step in (30, 40):
+            first.write(step, 1, train_loss=1.0)
+    with Metrics(tmp_path, 0) as second:
+        second.load_state_dict(state)
+        assert steps(tmp_path) == [10, 20, 20]
+        second.write(30, 1, train_loss=2.0)
+    assert steps(tmp_path) == [10, 20, 20, 30]
+    assert second.state_dict() == {"rows": 4, "step": 30}
+
+
+def test_without_a_checkpoint_an_older_file_is_replaced(tmp_path: Path) -> None:
+    """A training that starts anew starts a new file."""
+    for step in (10, 20):
+        with Metrics(tmp_path, 0) as started:
+            started.write(step, 1, train_loss=1.0)
+    assert steps(tmp_path) == [20]
+
+
+def test_rows_that_are_lost_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the file has fewer rows than the checkpoint knew, the log says how many, and the training goes on."""
+    with Metrics(tmp_path, 0) as rows:
+        rows.write(10, 1, train_loss=1.0)
+        rows.load_state_dict({"rows": 3, "step": 30})
+        rows.write(40, 1, train_loss=1.0)
+    assert "3 rows were expected before the checkpoint, 1 are there" in capsys.readouterr().out
+    assert steps(tmp_path) == [10, 40]
+
+
+def test_each_process_counts_and_one_writes(tmp_path: Path) -> None:
+    """All ranks have the same state, so that any of them can be rank 0 after a restart."""
+    for rank in (0, 1):
+        with Metrics(tmp_path / str(rank), rank) as rows:
+            rows.write(10, 1, train_loss=1.0)
+            assert rows.state_dict() == {"rows": 1, "step": 10}
+    assert not (tmp_path / "1").exists()
+
+
+@pytest.fixture
+def tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that MLflow logs to. Importing MLflow takes long on a loaded machine."""
+    monkeypatch.setattr(metrics, "LAST_ROWS_SECONDS", run.DEADLINE_SECONDS)
+    folder = tmp_path / "mlruns"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", folder.as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_rows_reach_mlflow(tracking: Path) -> None:
+    """With MLFLOW_TRACKING_URI set, each value of each row is in MLflow under its name and step."""
+    with Metrics(None, 0) as rows:
+        rows.write(10, 1, train_loss=0.5)
+        rows.write(20, 1, train_loss=0.25)
+    [path] = tracking.glob("*/*/metrics/train_loss")
+    assert [line.split()[1:] for line in path.read_text().splitlines()] == [["0.5", "10"], ["0.25", "20"]]
+    assert "end_time: null" not in (path.parents[1] / "meta.yaml").read_text()
+
+
+def test_without_mlflow_a_line_says_so(
+    tracking: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where mlflow is not installed, one line says that metrics do not go there, and all else works."""
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with Metrics(tracking / "rows", 0) as rows:
+        rows.write(10, 1, train_loss=0.5)
+        rows.write(20, 1, train_loss=0.5)
+    assert capsys.readouterr().out == (
+        "MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there\n"
+    )
+    assert steps(tracking / "rows") == [10, 20]
+
+
+def test_a_silent_tracking_server_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server that accepts and never answers costs the rows, a line of log, and a bounded wait at the end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+        monkeypatch.setattr(metrics, "LAST_ROWS_SECONDS", 0.1)
+        with Metrics(tmp_path, 0) as rows:
+            rows.write(10, 1, train_loss=0.5)
+        assert "MLflow: gave up after 0 s with" in capsys.readouterr().out
+        assert steps(tmp_path) == [10]
+        assert rows._mlflow
+        rows._mlflow._thread.join(60)  # the request's own time-out ends it
+    assert "metrics do not go there any more" in capsys.readouterr().out
+
+
+def test_rows_reach_tensorboard(tmp_path: Path) -> None:
+    """TensorBoard's events hold each value under its name and step; those of steps that come again are hidden."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for restored in (None, {"rows": 1, "step": 10}):
+        with Metrics(None, 0, tmp_path) as rows:
+            if restored:
+                rows.load_state_dict(restored)
+            else:
+                rows.write(10, 1, train_loss=0.5)
+            rows.write(20, 1, train_loss=0.25)
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [(event.step, event.value) for event in events.Scalars("train_loss")] == [(10, 0.5), (20, 0.25)]
+
+
+def test_without_tensorboard_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where tensorboard is not installed, one line says that nothing is written there."""
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with Metrics(None, 0, tmp_path / "events") as rows:
+        rows.write(10, 1, train_loss=0.5)
+        rows.write(20, 1, train_loss=0.5)
+    assert capsys.readouterr().out == "--tensorboard-dir: tensorboard is not installed, so nothing is written there\n"
+
+
+# --- speed -----------------------------------------------------------------------------------------------------------
+
+
+def speed(*args: str) -> Speed:
+    parser = argparse.ArgumentParser()
+    add_speed(parser)
+    return Speed.of(parser.parse_args(args))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_gpu_only_the_order_of_memory_is_on() -> None:
+    """bfloat16 and torch.compile are on by default only where there is a GPU; each can be switched either way."""
+    assert speed() == Speed(amp=False, compile=False, channels_last=True)
+    assert speed("--amp", "--compile", "--no-channels-last") == Speed(amp=True, compile=True, channels_last=False)
+    assert str(speed()) == "amp off, compile off, channels_last on"
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_each_switch_does_what_it_says(on: bool) -> None:
+    """bfloat16 inside `autocast`, weights and images in channels_last: on or not at all; compiled only if asked for."""
+    device, fast = torch.device("cpu"), Speed(amp=on, channels_last=on)
+    net = fast.prepare(torch.nn.Conv2d(3, 4, 3), device)
+    images = fast.images(torch.zeros(2, 3, 8, 8))
+    with fast.autocast(device):
+        assert (net(images).dtype == torch.bfloat16) is on
+    for tensor in (net.weight, images):
+        assert tensor.is_contiguous(memory_format=torch.channels_last) is on
+    assert fast.compiled(net) is net
+
+
+def test_a_row_is_json(tmp_path: Path) -> None:
+    """A line of metrics.jsonl has time, step, epoch and the values, in this order."""
+    with Metrics(tmp_path, 0) as rows:
+        rows.write(10, 2, train_loss=0.5)
+    assert list(json.loads((tmp_path / "metrics.jsonl").read_text())) == ["time", "step", "epoch", "train_loss"]

@@ -1,0 +1,425 @@
+"""Train BERT from scratch on a folder of text: it learns to guess masked words.
+
+One process:
+    $ python bert/pythondocs.py DIR
+    $ python bert/train.py --data DIR
+
+Two processes on this machine:
+    $ torchrun --nproc-per-node 2 bert/train.py --data DIR
+
+A model that is too large for one GPU; each process holds a share of it:
+    $ torchrun --nproc-per-node 8 bert/train.py --data DIR --model large --parallel fsdp2
+
+Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
+    $ az ml job create --file bert/job.yaml
+
+All of them run the same lines. The batch size is that of all processes together, order and masks follow from seed,
+epoch and row, and the gradient is the mean over all masked tokens of the whole batch. So the number of processes
+changes the speed and nothing else, as long as there is no dropout.
+
+Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
+process says which, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+# The snapshot that goes to the nodes is the folder above; `python bert/train.py` puts only bert/ on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import checkpoint
+import dist
+import files
+import metrics
+import speed
+from bert import corpus, model, order, text
+from checkpoint import Checkpoints, Position
+from metrics import Metrics, peak_memory_mib
+from transformers import BertConfig  # after bert.model, which keeps it offline
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The command line; `arguments` gives each setting's meaning and default."""
+
+    data: Path
+    tokenizer: Path | None
+    model_dir: Path | None
+    metrics_dir: Path | None
+    tensorboard_dir: Path | None
+    checkpoint_dir: Path | None
+    checkpoint_every: int
+    model: str
+    vocabulary: int
+    length: int
+    dropout: float
+    batch_size: int
+    accumulate: int
+    epochs: int
+    lr: float | None
+    warmup: float
+    weight_decay: float
+    clip: float
+    parallel: str
+    val_share: float
+    val_rows: int
+    val_interval: int
+    seed: int
+    log_interval: int
+
+
+# A checkpoint made with others of these, or of another text, is refused: going on would be another training.
+FIXED = (
+    "model",
+    "length",
+    "dropout",
+    "batch_size",
+    "epochs",
+    "lr",
+    "warmup",
+    "weight_decay",
+    "clip",
+    "val_share",
+    "seed",
+)
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--data", type=Path, required=True, help="folder with text files in UTF-8 (.gz or not), or an archive of them")
+    add("--tokenizer", type=Path, help="a tokenizer.json (default: the one in --data, else one is trained)")
+    add("--vocabulary", type=_positive, default=8192, help="most tokens of a trained tokenizer (default: 8192)")
+    add("--model-dir", type=Path, help="where model, tokenizer and model.json go (default: the model is not saved)")
+    add("--model", choices=model.SIZES, default="tiny", help="published size (default: tiny)")
+    add(
+        "--length", type=_length, default=128, help="tokens in a row, and the longest text for the model (default: 128)"
+    )
+    add("--dropout", type=_share, default=0.0, help="0.1 in the paper; depends on the number of processes (default: 0)")
+    add("--batch-size", type=_positive, default=16, help="rows per step, all processes together (default: 16)")
+    add(
+        "--accumulate", type=_positive, default=1, help="parts to compute a process's share in, for memory (default: 1)"
+    )
+    add("--epochs", type=_positive, default=6, help="passes over the text (default: 6)")
+    lrs = ", ".join(f"{name} {size.lr:g}" for name, size in model.SIZES.items())
+    add("--lr", type=float, help=f"highest learning rate (default: {lrs})")
+    add("--warmup", type=_share, default=0.1, help="share of the steps up to the highest learning rate (default: 0.1)")
+    add("--weight-decay", "--wd", type=float, default=0.01, help="of matrices (default: 0.01)")
+    add("--clip", type=float, default=1.0, help="longest gradient (default: 1)")
+    add(
+        "--parallel",
+        choices=["ddp", "fsdp2"],
+        default="ddp",
+        help="whole model in each process, or shares (default: ddp)",
+    )
+    add("--val-share", type=_some, default=0.05, help="of the text that is held out, at most a half (default: 0.05)")
+    add("--val-rows", type=_positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
+    add("--val-interval", type=_positive, help="steps between two validations, beside the one after each epoch")
+    add("--seed", type=int, default=1, help="fixes weights, order and masks (default: 1)")
+    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    checkpoint.add_arguments(parser)
+    metrics.add_arguments(parser)
+    speed.add_arguments(parser, channels_last=False)
+    dist.add_arguments(parser)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def _length(text: str) -> int:
+    if (number := int(text)) < 8:
+        raise argparse.ArgumentTypeError(f"must be at least 8, not {number}")
+    return number
+
+
+def _some(text: str) -> float:
+    if not (number := _share(text)):
+        raise argparse.ArgumentTypeError("must be above 0: without held-out text nothing says how good the model is")
+    return number
+
+
+def _share(text: str) -> float:
+    if not 0 <= (number := float(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, not {number:g}")
+    return number
+
+
+class Window:
+    """What happened since the last line of log."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.sums = torch.zeros(2, device=device, dtype=torch.double)  # losses, and how many
+        self.since = time.perf_counter()
+        self.waited = 0.0
+        self.rows = 0
+        self.norm = torch.zeros(())  # of the last gradient, before it was clipped
+
+
+@dataclass
+class Training:
+    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+
+    settings: Settings
+    place: dist.Place
+    stop: dist.StopRequest
+    metrics: Metrics
+    checkpoints: Checkpoints
+    device: torch.device
+    speed: speed.Speed
+    corpus: corpus.Corpus
+    model: nn.Module  # spread over the processes
+    forward: nn.Module  # the same, compiled or not
+    optimizer: torch.optim.Optimizer
+    lr: float
+    position: Position
+    window: Window
+    val_loss: float = math.nan
+
+    @property
+    def epoch_steps(self) -> int:
+        return math.ceil(len(self.corpus.train) / self.settings.batch_size)
+
+    @property
+    def state(self) -> dict[str, object]:
+        """What a checkpoint holds, beside the position."""
+        return {"model": self.model, "optimizer": self.optimizer, "metrics": self.metrics}
+
+    def save(self) -> None:
+        self.checkpoints.save(self.state, {**vars(self.position), "val_loss": self.val_loss})
+
+    def say(self, text: str) -> None:
+        """Write a line to the log, once for all processes."""
+        if self.place.rank == 0:
+            dist.write_line(text, sys.stdout)
+
+
+def rate(step: int, steps: int, warmup: float) -> float:
+    """Share of the highest learning rate for `step` of 1..steps: a straight line up, then half a cosine down to 0."""
+    rising = max(1, round(warmup * steps))
+    if step <= rising:
+        return step / rising
+    return (1 + math.cos(math.pi * (step - rising) / (steps - rising + 1))) / 2
+
+
+def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tuple[list[Tensor], float]:
+    """Inputs, positions and targets of masked rows on the device, and 1.0.
+
+    Where this process has no row left, some row and 0.0, the weight of its loss: all processes must take part.
+    """
+    some = rows if len(rows) else np.zeros(1, dtype=np.int64)
+    ids = t.corpus.specials
+    masked = order.mask(source[some], some, seed, t.corpus.vocabulary, ids.mask, [ids.cls, ids.sep, ids.pad])
+    arrays = (masked.inputs, masked.positions, masked.targets)
+    return [torch.from_numpy(array).to(t.device, non_blocking=True) for array in arrays], float(len(rows) > 0)
+
+
+def train_step(t: Training, whole: order.Indices, masks: int) -> None:
+    """Learn from a batch, given its rows of all processes."""
+    mine = whole[t.place.rank :: t.place.world_size]
+    guesses = len(whole) * order.predicted(t.settings.length)
+    for number, rows in enumerate(np.array_split(mine, t.settings.accumulate), start=1):
+        asked = time.perf_counter()
+        tensors, weight = part(t, t.corpus.train, rows, masks)
+        t.window.waited += time.perf_counter() - asked
+        with model.exchanging(t.model, last=number == t.settings.accumulate):
+            with t.speed.autocast(t.device):
+                loss = t.forward(*tensors) * weight
+            # DDP and FSDP2 take the mean of the processes' gradients. Scaled like this it is the mean over all masked
+            # tokens of the whole batch, however it is divided.
+            (loss * t.place.world_size / guesses).backward()
+        t.window.sums[0] += loss.detach()
+        t.window.sums[1] += len(rows) * order.predicted(t.settings.length)
+    t.window.norm = model.clip(t.model, t.settings.clip)
+    for group in t.optimizer.param_groups:
+        group["lr"] = t.lr * rate(t.position.step + 1, t.settings.epochs * t.epoch_steps, t.settings.warmup)
+    t.optimizer.step()
+    t.optimizer.zero_grad()
+
+
+def train_epoch(t: Training) -> None:
+    """The training loop, from the position to the end of its epoch: every row once, in an order of this epoch."""
+    at, count, interval = t.position, len(t.corpus.train), t.settings.val_interval
+    epoch_order, masks = (order.key(name, t.settings.seed, at.epoch) for name in ("order", "masks"))
+    while at.samples < count:
+        t.stop.check(at.step)
+        places = np.arange(at.samples, min(at.samples + t.settings.batch_size, count))
+        train_step(t, order.shuffled(places, count, epoch_order), masks)
+        at.samples += len(places)
+        at.step += 1
+        t.window.rows += len(places)
+
+        validates = bool(interval) and at.step % interval == 0 and at.samples < count
+        saves = t.checkpoints.due(at.step) and at.samples < count  # after the last step comes the validation first
+        # A line before each pause: its time would count as training's, and what is in no row would be lost in a crash.
+        if at.step % t.settings.log_interval == 0 or at.samples == count or validates or saves:
+            report(t)
+        if validates:
+            validate(t)
+        if saves:
+            t.save()
+
+
+def report(t: Training) -> None:
+    """A line of log and a row of metrics: sums over all processes since the last one."""
+    loss, count = dist.all_sum(t.window.sums).tolist()
+    seconds = time.perf_counter() - t.window.since
+    values = {
+        "train_loss": loss / count,
+        "learning_rate": t.optimizer.param_groups[0]["lr"],
+        "gradient_norm": t.window.norm.item(),
+        "tokens_per_second": t.window.rows * t.settings.length / seconds,
+        "data_wait_share": t.window.waited / seconds,
+        "peak_memory_mib": peak_memory_mib(t.device),
+        "world_size": t.place.world_size,
+    }
+    at = t.position
+    t.metrics.write(at.step, at.epoch, **values)
+    t.say(
+        f"epoch {at.epoch}/{t.settings.epochs} step {at.step}/{t.settings.epochs * t.epoch_steps}  "
+        f"Loss {values['train_loss']:.4f}  Rate {values['learning_rate']:.2e}  Norm {values['gradient_norm']:.2f}  "
+        f"Tokens/s {values['tokens_per_second']:,.0f}  Data {values['data_wait_share']:.1%}"
+    )
+    t.window = Window(t.device)
+
+
+def validate(t: Training) -> None:
+    """Loss and perplexity on held-out rows, the same rows with the same masks each time and whatever the seed."""
+    held_out, k = t.corpus.held_out, order.predicted(t.settings.length)
+    used = order.shuffled(np.arange(min(t.settings.val_rows, len(held_out))), len(held_out), order.key("validation"))
+    at_once = max(t.place.world_size, t.settings.batch_size // t.settings.accumulate)
+    sums = torch.zeros(2, device=t.device, dtype=torch.double)
+    t.model.eval()
+    with torch.no_grad(), t.speed.autocast(t.device):
+        for start in range(0, len(used), at_once):
+            mine = used[start : start + at_once][t.place.rank :: t.place.world_size]
+            tensors, weight = part(t, held_out, mine, order.key("validation"))
+            sums += torch.stack([t.forward(*tensors) * weight, torch.tensor(len(mine) * k, device=t.device)])
+    t.model.train()
+    loss, count = dist.all_sum(sums).tolist()
+    assert count == len(used) * k, f"{count:.0f} of {len(used) * k} masked tokens were counted"
+    t.val_loss, at = loss / count, t.position
+    t.metrics.write(at.step, at.epoch, val_loss=t.val_loss, val_perplexity=math.exp(t.val_loss))
+    t.say(
+        f"epoch {at.epoch}/{t.settings.epochs} validation  Loss {t.val_loss:.4f}  Perplexity {math.exp(t.val_loss):.2f}"
+    )
+    t.window = Window(t.device)
+
+
+def save(t: Training, folder: Path) -> None:
+    """Write what transformers' from_pretrained reads, and model.json. Each file is whole or not there."""
+    weights = model.whole(t.model)
+    if t.place.rank:
+        return  # needed only to gather the model's shares
+    with tempfile.TemporaryDirectory() as temporary:
+        model.write(Path(temporary), weights, config(t.settings, t.corpus), t.corpus.tokenizer, t.corpus.specials)
+        Path(temporary, "model.json").write_text(json.dumps(facts(t), indent=2) + "\n")
+        for path in Path(temporary).iterdir():
+            with files.replacing(folder / path.name) as target:
+                shutil.copyfile(path, target)
+
+
+def facts(t: Training) -> dict[str, object]:
+    """What model.json says: what the model is, how good it is, and what it came from."""
+    return {
+        "weights": "model.safetensors",
+        "architecture": "transformers.BertForMaskedLM",
+        "val_loss": t.val_loss,
+        "val_perplexity": math.exp(t.val_loss),
+        "tokens": {"train": t.corpus.train.tokens, "held_out": t.corpus.held_out.tokens},
+        "training": {name: value for name, value in vars(t.settings).items() if not isinstance(value, Path | None)},
+    }
+
+
+def config(settings: Settings, text: corpus.Corpus) -> BertConfig:
+    return model.config(
+        model.SIZES[settings.model], text.vocabulary, settings.length, text.specials.pad, settings.dropout
+    )
+
+
+def assemble(
+    settings: Settings, how: speed.Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest
+) -> Training:
+    """Everything of a training, at its start or at its newest checkpoint."""
+    source = corpus.Source(settings.data, settings.tokenizer, settings.vocabulary, settings.length, settings.val_share)
+    rows = corpus.prepare(source, place, stop)
+    torch.manual_seed(settings.seed)  # the same weights in every process
+    whole = model.MaskedLanguage(config(settings, rows)).to(device)
+    weights = sum(parameter.numel() for parameter in whole.parameters())
+    spread = model.spread(whole, settings.parallel, device)
+    torch.manual_seed(settings.seed + place.rank)  # but not the same dropout
+    lr = settings.lr or model.SIZES[settings.model].lr
+    optimizer = model.optimizer(spread, lr, settings.weight_decay)
+    fixed = {name: getattr(settings, name) for name in FIXED} | {"text": rows.fingerprint}
+    checkpoints = Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
+    written = Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir)
+    t = Training(
+        *(settings, place, stop, written, checkpoints, device, how, rows),
+        *(spread, how.compiled(spread), optimizer, lr, Position(), Window(device)),
+    )
+    t.say(
+        f"processes {place.world_size} ({place.backend}, {settings.parallel}), device {device}, threads "
+        f"{torch.get_num_threads()} each, {how}; model {settings.model} with {weights:,} weights; "
+        f"vocabulary {rows.vocabulary:,}, text {rows.train.tokens:,} tokens in {len(rows.train):,} rows, held out "
+        f"{rows.held_out.tokens:,} in {len(rows.held_out):,}"
+    )
+    if found := checkpoints.restore(t.state):
+        t.position, t.val_loss = Position.of(found), found["val_loss"]
+    return t
+
+
+def train(settings: Settings, how: speed.Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+    """Train, validate after every epoch, save. Returns what the last line says."""
+    began = time.perf_counter()
+    t = assemble(settings, how, place, device, stop)
+    with t.metrics:
+        try:
+            while t.position.epoch <= settings.epochs:
+                train_epoch(t)
+                validate(t)
+                t.position = Position(t.position.epoch + 1, 0, t.position.step)
+                t.save()
+        except dist.Stopped:
+            if t.window.rows:
+                report(t)
+            t.save()
+            t.checkpoints.finish()
+            raise
+        t.checkpoints.finish()
+    if settings.model_dir:
+        save(t, settings.model_dir)
+    perplexity = math.exp(t.val_loss)
+    return f"perplexity {perplexity:.2f} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = arguments()
+    args = parser.parse_args(argv)
+    try:
+        place = dist.place(args, os.environ)
+    except ValueError as error:
+        parser.error(str(error))
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    return dist.run(lambda device, stop: train(settings, speed.Speed.of(args), place, device, stop), place)
+
+
+if __name__ == "__main__":
+    dist.leave(main())

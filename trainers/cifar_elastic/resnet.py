@@ -1,0 +1,66 @@
+"""ResNet-18 for images of 32 x 32, with group normalisation."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+CHANNELS_PER_GROUP = 8
+
+
+def norm(channels: int) -> nn.GroupNorm:
+    """Group normalisation (Wu and He 2018, arXiv:1803.08494): over channels of one image, never over a batch.
+
+    Batch normalisation would tie the result to how a batch is divided among processes, whose number changes here
+    while a training runs. (SyncBatchNorm lifts that, but only on GPUs.)
+    """
+    return nn.GroupNorm(max(1, channels // CHANNELS_PER_GROUP), channels)
+
+
+class Block(nn.Module):
+    """Two convolutions and a way around them: relu(x + f(x)) (He et al. 2015, arXiv:1512.03385, figure 2)."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.way = nn.Sequential(
+            nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
+            norm(after),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(after, after, 3, padding=1, bias=False),
+            norm(after),
+        )
+        self.around: nn.Module = nn.Identity()
+        if stride > 1 or before != after:
+            self.around = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), norm(after))
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.relu(self.around(x) + self.way(x))  # type: ignore[no-any-return]
+
+
+class ResNet18(nn.Sequential):
+    """Normalised images (N, 3, 32, 32) to logits (N, classes). `width` channels at first, 64 in the paper.
+
+    The first convolution has 3 x 3 and no stride, and no pooling follows: made for 224 x 224, the original's first two
+    layers would leave 8 x 8 of an image here.
+    """
+
+    def __init__(self, classes: int, width: int = 64) -> None:
+        widths = [width, width, width * 2, width * 4, width * 8]
+        blocks = []
+        for stage in range(1, 5):
+            blocks.append(Block(widths[stage - 1], widths[stage], stride=1 if stage == 1 else 2))
+            blocks.append(Block(widths[stage], widths[stage], stride=1))
+        super().__init__(
+            nn.Conv2d(3, width, 3, padding=1, bias=False),
+            norm(width),
+            nn.ReLU(inplace=True),
+            *blocks,  # (N, 8 * width, 4, 4)
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(8 * width, classes),
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, Block):
+                nn.init.zeros_(module.way[-1].weight)  # each block starts as its way around (Goyal et al. 2017, 5.1)

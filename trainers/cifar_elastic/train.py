@@ -1,0 +1,393 @@
+"""Train ResNet-18 on CIFAR-10, on nodes that come and go.
+
+One process:
+    $ python cifar_elastic/train.py --data DIR --checkpoint-dir DIR
+
+Two processes on this machine, each started again when one dies:
+    $ torchrun --nproc-per-node 2 --max-restarts 3 cifar_elastic/train.py --data DIR --checkpoint-dir DIR
+
+Nodes of Azure ML, each a job of its own, that meet in a table; Trainyard sets the PET_* variables for that:
+    $ python -m elastic.launch cifar_elastic/train.py --data DIR --checkpoint-dir DIR
+
+A node that dies takes with it what was learned since the last checkpoint. The others start again from there, at once
+and with fewer processes, and a node that joins makes them start again with more. The batch size is that of all
+processes together, the learning rate follows the steps done, and what is left of an epoch is divided anew. So the
+result is that of one process that was never disturbed, but for rounding.
+
+Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
+process says which, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+# The snapshot that goes to the nodes is the folder above; `python cifar_elastic/train.py` puts only this on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import checkpoint
+import dist
+import files
+import metrics
+import speed
+from cifar_elastic import batches
+from cifar_elastic.batches import Images
+from cifar_elastic.resnet import ResNet18
+from metrics import Metrics, peak_memory_mib
+from speed import Speed
+
+PAD = 4  # an image is shifted by up to so many pixels each way
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The command line; `arguments` gives each setting's meaning and default."""
+
+    data: Path
+    model_dir: Path | None
+    metrics_dir: Path | None
+    tensorboard_dir: Path | None
+    checkpoint_dir: Path | None
+    checkpoint_every: int
+    trace_dir: Path | None
+    speed: Speed
+    batch_size: int
+    test_batch_size: int
+    epochs: int
+    lr: float
+    momentum: float
+    weight_decay: float
+    width: int
+    seed: int
+    log_interval: int
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--data", type=Path, required=True, help="cifar-10-python.tar.gz, or a folder with it or with what is in it")
+    add("--model-dir", type=Path, help="where model.pt, model.pt2 and model.json go (default: the model is not saved)")
+    add("--batch-size", type=_positive, default=128, help="images per step, all processes together (default: 128)")
+    add("--test-batch-size", type=_positive, default=500, help="test images at once, per process (default: 500)")
+    add("--epochs", type=_positive, default=30, help="passes over the training set (default: 30)")
+    add("--lr", type=float, default=0.1, help="highest learning rate of the one cycle (default: 0.1)")
+    add("--momentum", type=float, default=0.9, help="Nesterov momentum, 0 for none (default: 0.9)")
+    add("--weight-decay", "--wd", type=float, default=5e-4, help="default: 5e-4")
+    add("--width", type=_positive, default=64, help="channels of the first layer; 64 is ResNet-18 (default: 64)")
+    add("--seed", type=int, default=1, help="fixes weights, order, shifts and flips (default: 1)")
+    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
+    metrics.add_arguments(parser)
+    checkpoint.add_arguments(parser)
+    speed.add_arguments(parser)
+    dist.add_arguments(parser)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+class Normalised(nn.Module):
+    """Pixels, uint8 (N, 3, 32, 32), to float32 of mean 0 and deviation 1 in each colour."""
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean.view(3, 1, 1))
+        self.register_buffer("std", std.view(3, 1, 1))
+
+    @classmethod
+    def like(cls, pixels: Tensor) -> Normalised:
+        """Mean and deviation of these, exact, without a float copy of all of them."""
+        counts = torch.stack([torch.bincount(pixels[:, c].flatten(), minlength=256) for c in range(3)]).double()
+        values = torch.arange(256, dtype=torch.double)
+        mean = counts @ values / counts.sum(1)
+        variance = (counts * (values - mean[:, None]) ** 2).sum(1) / counts.sum(1)
+        return cls(mean.float(), variance.sqrt().clamp(min=1e-3).float())  # a plain colour has no deviation
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return (pixels.float() - self.mean) / self.std
+
+
+def shifted(pixels: Tensor, by: Tensor, mirrored: Tensor) -> Tensor:
+    """Images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and some mirrored (N,).
+
+    Black comes in at the border. One gather for all of them; the result lies in memory as channels_last.
+    """
+    padded = F.pad(pixels, (PAD,) * 4)
+    steps = torch.arange(batches.SIDE, device=pixels.device)
+    rows = steps + PAD + by[:, :1]  # (N, 32)
+    columns = torch.where(mirrored[:, None], steps.flip(0), steps) + PAD + by[:, 1:]
+    image = torch.arange(len(pixels), device=pixels.device)
+    return padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What one training consists of. All of it but `place` and `device` is the same in every process.
+
+    `model` is what a step calls, around `net` and DDP. `at` is how far it is, and `state` all that a checkpoint holds.
+    """
+
+    settings: Settings
+    place: dist.Place
+    stop: dist.StopRequest
+    metrics: Metrics
+    device: torch.device
+    net: nn.Module
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    normalised: Normalised
+    epoch_steps: int
+    checkpoints: checkpoint.Checkpoints
+    state: dict[str, Any]
+    at: checkpoint.Position
+
+    def save(self) -> None:
+        """Make a checkpoint of this moment."""
+        self.checkpoints.save(self.state, vars(self.at))
+
+    def say(self, text: str) -> None:
+        """Write a line to the log, once for all processes."""
+        if self.place.rank == 0:
+            dist.write_line(text, sys.stdout)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
+
+    images: Tensor  # float32 (N, 3, 32, 32); N may be 0 in the last batch of an epoch
+    labels: Tensor  # int64 (N,)
+    whole: int
+    waited: float  # seconds until it was ready
+
+
+def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
+    """The rest of an epoch, step by step: this process's images, their shifts and mirrorings, and the batch's size.
+
+    All is drawn for the whole batch in every process, from seed, epoch and position alone. Then each takes its part.
+    """
+    seed, epoch, size = t.settings.seed, t.at.epoch, t.settings.batch_size
+    order = torch.randperm(count, generator=checkpoint.dice(seed, epoch))
+    mine = slice(t.place.rank, None, t.place.world_size)
+    for start in range(t.at.samples, count, size):
+        whole = order[start : start + size]
+        throws = checkpoint.dice(seed, epoch, start)
+        by = torch.randint(-PAD, PAD + 1, (len(whole), 2), generator=throws)
+        mirrored = torch.rand(len(whole), generator=throws) < 0.5
+        yield whole[mine], by[mine], mirrored[mine], len(whole)
+
+
+def load(t: Training, images: Images) -> Iterator[Batch]:
+    """The rest of an epoch's batches. Images are in the device's memory, so a batch is made in one go."""
+    asked = time.perf_counter()
+    for indices, *drawn, whole in shares(t, len(images)):
+        trace(t, indices)
+        indices, by, mirrored = (part.to(t.device) for part in (indices, *drawn))
+        pixels = shifted(images.pixels[indices], by, mirrored)
+        ready = t.settings.speed.images(t.normalised(pixels))
+        yield Batch(ready, images.labels[indices], whole, time.perf_counter() - asked)
+        asked = time.perf_counter()
+
+
+def trace(t: Training, indices: Tensor) -> None:
+    """Append which images this process takes in the next step. `restart` is the step that a checkpoint gave it."""
+    if t.settings.trace_dir:
+        t.settings.trace_dir.mkdir(parents=True, exist_ok=True)
+        row = {"step": t.at.step + 1, "epoch": t.at.epoch, "images": indices.tolist(), "restart": t.checkpoints.start}
+        with (t.settings.trace_dir / f"rank-{t.place.rank}.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def train_epoch(t: Training, images: Images) -> None:
+    """The training loop. Log lines and metrics are over all processes, since the last line."""
+    sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
+    for batch in load(t, images):
+        t.stop.check(t.at.step)
+
+        with t.settings.speed.autocast(t.device):
+            logits = t.model(batch.images)
+        loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
+        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
+        # even where the shares differ in size.
+        (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
+        t.optimizer.step()
+        t.optimizer.zero_grad()
+        t.schedule.step()
+        t.at.step += 1
+        t.at.samples += batch.whole
+
+        number = t.at.step - (t.at.epoch - 1) * t.epoch_steps
+        sums += tally(logits.detach(), batch.labels, loss.detach())
+        waited += batch.waited
+        if number % t.settings.log_interval == 0 or number == t.epoch_steps:
+            count, loss_sum, hits = dist.all_sum(sums).tolist()
+            seconds = time.perf_counter() - since
+            t.metrics.write(
+                t.at.step,
+                t.at.epoch,
+                train_loss=loss_sum / count,
+                train_accuracy=hits / count,
+                learning_rate=t.optimizer.param_groups[0]["lr"],
+                images_per_second=count / seconds,
+                data_wait_share=waited / seconds,
+                peak_memory_mib=peak_memory_mib(t.device),
+                world_size=t.place.world_size,
+            )
+            t.say(
+                f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Loss {loss_sum / count:.4f}  "
+                f"Prec@1 {hits / count:.2%}  {count / seconds:,.0f} images/s"
+            )
+            sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
+        if t.checkpoints.due(t.at.step) and number < t.epoch_steps:  # after the last step comes the test first
+            t.save()
+
+
+def evaluate(t: Training, images: Images) -> tuple[float, float]:
+    """Mean loss and accuracy over all images. Each is counted once, whatever the world size."""
+    sums = torch.zeros(3, device=t.device)
+    size = t.settings.test_batch_size * t.place.world_size
+    with torch.inference_mode():
+        for start in range(0, len(images), size):  # as many rounds in every process, so all can stop together
+            t.stop.check(t.at.step)
+            mine = slice(start + t.place.rank, start + size, t.place.world_size)
+            with t.settings.speed.autocast(t.device):
+                # Not through DDP and not compiled: the last round may leave a process nothing.
+                logits = t.net(t.settings.speed.images(t.normalised(images.pixels[mine])))
+            labels = images.labels[mine]
+            sums += tally(logits, labels, F.cross_entropy(logits.float(), labels, reduction="sum"))
+    count, loss, hits = dist.all_sum(sums).tolist()
+    assert count == len(images), f"{count:.0f} of {len(images)} test images were counted"
+    return loss / count, hits / count
+
+
+def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
+    """[images, sum of `loss`, right guesses] of one batch, (3,)."""
+    return torch.stack([torch.tensor(len(labels), device=logits.device), loss, (logits.argmax(1) == labels).sum()])
+
+
+def fit(t: Training, train_set: Images, test_set: Images) -> float:
+    """Train what is left, test and save after every epoch. Returns the test accuracy after the last."""
+    accuracy = None
+    while t.at.epoch <= t.settings.epochs:
+        train_epoch(t, train_set)
+        loss, accuracy = evaluate(t, test_set)
+        t.metrics.write(t.at.step, t.at.epoch, test_loss=loss, test_accuracy=accuracy)
+        t.say(f"epoch {t.at.epoch}/{t.settings.epochs} test  Loss {loss:.4f}  Prec@1 {accuracy:.2%}")
+        t.at.epoch, t.at.samples = t.at.epoch + 1, 0
+        t.save()
+    return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was that of the end
+
+
+def prepared(settings: Settings, place: dist.Place, device: torch.device, count: int, rows: Metrics) -> dict[str, Any]:
+    """Network, optimiser, schedule and checkpoints for `count` training images, as far as the newest checkpoint is."""
+    torch.manual_seed(settings.seed)
+    net = settings.speed.prepare(ResNet18(10, settings.width), device)
+    model = DistributedDataParallel(net, gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(
+        model.parameters(),
+        settings.lr,
+        settings.momentum,
+        weight_decay=settings.weight_decay,
+        nesterov=settings.momentum > 0,
+    )
+    # One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0.
+    epoch_steps = math.ceil(count / settings.batch_size)
+    steps = max(5, settings.epochs * epoch_steps)  # four steps make PyTorch divide by zero
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
+    )
+    names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
+    fixed = {"training images": count, **{name: getattr(settings, name) for name in names}}
+    checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
+    state = {"model": model, "optimizer": optimizer, "schedule": schedule, "metrics": rows}
+    at = checkpoint.Position.of(checkpoints.restore(state))
+    parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "checkpoints": checkpoints, "state": state}
+    return {**parts, "model": settings.speed.compiled(model), "epoch_steps": epoch_steps, "at": at}
+
+
+def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+    """Unpack, train, test after every epoch, save. Returns what the last line says."""
+    began = time.perf_counter()
+    with files.opened(settings.data) as folder:
+        train_set, test_set, classes = batches.read(folder)
+    normalised = Normalised.like(train_set.pixels).to(device)
+    train_set, test_set = (Images(part.pixels.to(device), part.labels.to(device)) for part in (train_set, test_set))
+
+    with Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir) as rows:
+        parts = prepared(settings, place, device, len(train_set), rows)
+        t = Training(settings, place, stop, rows, device, normalised=normalised, **parts)
+        t.say(
+            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
+            f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
+        )
+        try:
+            accuracy = fit(t, train_set, test_set)
+        except dist.Stopped:
+            t.save()
+            t.checkpoints.finish()
+            raise
+        t.checkpoints.finish()
+    if settings.model_dir and place.rank == 0:
+        save(t, settings.model_dir, classes, accuracy)
+    return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
+
+
+def save(t: Training, folder: Path, classes: list[str], accuracy: float) -> None:
+    """Write model.pt (weights), model.pt2 (a program that needs no code of ours) and model.json (what they are)."""
+    net = nn.Sequential(t.normalised, t.net).cpu().eval()  # takes pixels as they are
+    with files.replacing(folder / "model.pt") as path:
+        torch.save({name: value.contiguous() for name, value in net.state_dict().items()}, path)
+    with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch.export, about itself
+        pixels = torch.zeros(2, 3, batches.SIDE, batches.SIDE, dtype=torch.uint8)
+        program = torch.export.export(net, (pixels,), dynamic_shapes=({0: torch.export.Dim("images")},))
+        with path.open("wb") as file:
+            torch.export.save(program, file)
+    facts = {
+        "weights": "model.pt",
+        "program": "model.pt2",
+        "architecture": f"cifar_elastic: train.Normalised, then resnet.ResNet18 of width {t.settings.width}",
+        "classes": classes,
+        "input": {"shape": ["N", 3, batches.SIDE, batches.SIDE], "type": "uint8", "channels": "RGB"},
+        "output": {"shape": ["N", len(classes)], "type": "float32", "meaning": "logits"},
+        "test_accuracy": accuracy,
+        "training": {name: value for name, value in vars(t.settings).items() if isinstance(value, int | float)},
+    }
+    with files.replacing(folder / "model.json") as path:
+        path.write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = arguments()
+    args = parser.parse_args(argv)
+    try:
+        place = dist.place(args, os.environ)
+    except ValueError as error:
+        parser.error(str(error))
+    args.speed = Speed.of(args)
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    return dist.run(lambda device, stop: train(settings, place, device, stop), place)
+
+
+if __name__ == "__main__":
+    dist.leave(main())

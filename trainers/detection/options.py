@@ -1,0 +1,133 @@
+"""The command line of detection/train.py."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import checkpoint
+import dist
+import metrics
+import speed
+from detection import model as models
+from metrics import Metrics
+from speed import Speed
+
+LR = {"sgd": 0.01, "adamw": 1e-4}  # for 16 images a step: RetinaNet's (arXiv:1708.02002), and a usual one for AdamW
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The command line; `arguments` gives each setting's meaning and default."""
+
+    data: Path
+    model_dir: Path | None
+    weights: str
+    weights_backbone: str
+    freeze_backbone: bool
+    trainable_stages: int | None
+    epochs: int
+    batch_size: int
+    batch_per_process: int | None
+    test_batch_size: int
+    optimizer: str
+    lr: float | None
+    momentum: float
+    weight_decay: float
+    warmup_steps: int
+    clip_norm: float
+    mirror: bool
+    test_on: str
+    test_every: int
+    pictures: int
+    script: bool
+    seed: int
+    workers: int | None
+    log_interval: int
+
+    def plain(self) -> dict[str, object]:
+        """Those that are worth keeping with a model: no paths, which are of the machine it was trained on."""
+        return {name: value for name, value in vars(self).items() if not isinstance(value, Path) and value is not None}
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add, switch = parser.add_argument, argparse.BooleanOptionalAction
+    add("--data", type=Path, required=True, help="folder in the layout of COCO, Pascal VOC or CSV, or an archive of it")
+    add("--model-dir", type=Path, help="where the model and pictures go (default: the model is not saved)")
+    add("--epochs", type=_positive, default=12, help="passes over the training images (default: 12)")
+    add("--batch-size", type=_positive, default=16, help="images per step, all processes together (default: 16)")
+    add("--batch-per-process", type=_positive, help="images per step and process, instead of --batch-size")
+    add("--test-batch-size", type=_positive, default=4, help="test images at once, per process (default: 4)")
+    add("--optimizer", choices=sorted(LR), default="sgd", help="default: sgd")
+    add("--lr", type=float, help="highest learning rate for 16 images a step (default: 0.01 for sgd, 1e-4 for adamw)")
+    add("--momentum", type=float, default=0.9, help="of sgd (default: 0.9)")
+    add("--weight-decay", type=float, default=1e-4, help="default: 1e-4")
+    add("--warmup-steps", type=int, default=500, help="of rising rate, at most a tenth of the training (default: 500)")
+    add("--clip-norm", type=float, default=10.0, help="longest gradient, 0 for any (default: 10)")
+    add("--mirror", action=switch, default=True, help="mirror half of the training images (default: on)")
+    add("--test-on", choices=["val", "train"], default="val", help="images to test on (default: val)")
+    add("--test-every", type=_positive, default=1, help="epochs between two tests (default: 1)")
+    add("--pictures", type=int, default=4, help="test images to draw, with true and found boxes (default: 4)")
+    add("--script", action=switch, default=True, help="also save the model as TorchScript (default: on)")
+    add("--seed", type=int, default=1, help="fixes weights, order and mirroring (default: 1)")
+    add("-j", "--workers", type=int, help="processes that read images (default: 4 where there is a GPU, else 0)")
+    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    _add_model_arguments(parser)
+    metrics.add_arguments(parser)
+    checkpoint.add_arguments(parser)
+    speed.add_arguments(parser)
+    # Off also on a GPU: nearly every batch has a size of its own, and would be compiled anew.
+    parser.set_defaults(compile=False)
+    dist.add_arguments(parser)
+    return parser
+
+
+def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    add, pretrained = group.add_argument, "none, a file, or a name of torchvision's such as DEFAULT, which is fetched"
+    default = models.Plan.name
+    add("--model", choices=models.NAMES, default=default, metavar="NAME", help=f"{', '.join(models.NAMES)}; {default}")
+    add("--backbone", choices=models.RESNETS, help="another ResNet below retinanet, fcos or fasterrcnn_resnet50_fpn")
+    add("--weights", default="none", help=f"of the whole model: {pretrained} (default: none)")
+    add("--weights-backbone", default="none", help=f"of the backbone: {pretrained} (default: none)")
+    add("--freeze-backbone", action="store_true", help="train the pyramid and the heads only")
+    add("--trainable-stages", type=int, choices=range(6), help="of a ResNet's five (default: 3 with weights, else 5)")
+    add("--min-size", type=_positive, help="shorter side of an image as the model sees it (default: 800)")
+    add("--max-size", type=_positive, help="limit of the longer side (default: 1333)")
+    add("--anchor", type=_positive, help="side of RetinaNet's smallest boxes as the model sees it (default: 32)")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+@dataclass(frozen=True)
+class Run:
+    """The command line as a whole: the trainer's own settings and those of the shared parts."""
+
+    settings: Settings
+    plan: models.Plan
+    speed: Speed
+    metrics_dir: Path | None
+    tensorboard_dir: Path | None
+    checkpoint_dir: Path | None
+    checkpoint_every: int
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Run:
+        """Raises ValueError for flags that don't go together."""
+        plan = models.Plan(args.model, args.backbone, 1, args.min_size, args.max_size, args.anchor)
+        plan.check()
+        if args.weights != "none" and args.weights_backbone != "none":
+            raise ValueError("--weights has a backbone in it; give it or --weights-backbone")
+        settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+        shared = (args.metrics_dir, args.tensorboard_dir, args.checkpoint_dir, args.checkpoint_every)
+        return cls(settings, plan, Speed.of(args), *shared)
+
+    def metrics(self, place: dist.Place) -> Metrics:
+        """The metrics of one process."""
+        return Metrics(self.metrics_dir, place.rank, self.tensorboard_dir)

@@ -1,0 +1,120 @@
+"""torchrun that meets through an Azure table, for a folder of code that nobody installed.
+
+    python -m elastic.launch --nnodes 1:4 --rdzv-endpoint https://ACCOUNT.table.core.windows.net --rdzv-id RUN \\
+        --max-restarts 100 train.py ...
+
+Arguments and PET_* variables are torchrun's. Two defaults differ: --rdzv-backend is azure-table, and members are taken
+to be alike, with the same number of workers each (TORCH_ELASTIC_WORKER_IDENTICAL=0 if they are not).
+
+The last line says how this member ended and why, and its exit code too:
+
+    0    done: every worker of this member ended with 0
+    2    bad arguments, or the trainer's own 2: bad data
+    75   not needed, or not now: the run was over, too few came, the table was away, or SIGTERM came before the work
+    143  stopped by SIGTERM (130 by Ctrl-C), after the workers had their time to save
+    any  other code is that of the worker that failed first; 128 + the signal's number if a signal ended it
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous.api import (
+    RendezvousClosedError,
+    RendezvousConnectionError,
+    RendezvousParameters,
+    RendezvousTimeoutError,
+    rendezvous_handler_registry,
+)
+
+from .errors import Denied
+from .handler import NAME, AzureTableRendezvous, create
+
+DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
+NOT_NOW = 75  # EX_TEMPFAIL of sysexits.h
+TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Be one member of the run; print the last line, and return the exit code."""
+    code, why = member(_arguments(sys.argv[1:] if argv is None else argv))
+    print(f"member: {why}", file=sys.stderr, flush=True)
+    return code
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = torchrun.get_args_parser()
+    parser.set_defaults(rdzv_backend=os.environ.get("PET_RDZV_BACKEND", NAME))
+    return parser.parse_args(argv)
+
+
+def member(args: argparse.Namespace) -> tuple[int, str]:
+    """Join the run, work in it to its end or this member's, and say the exit code and the reason."""
+    made: list[AzureTableRendezvous] = []
+
+    def make(params: RendezvousParameters) -> AzureTableRendezvous:
+        made.append(create(params))
+        return made[0]
+
+    rendezvous_handler_registry._registry[NAME] = make  # in the place of the installed package's, where there is one
+    os.environ.setdefault("TORCH_ELASTIC_WORKER_IDENTICAL", "1")
+    for name in ("SIGTERM", "SIGINT"):  # PyTorch's agent listens from its first worker on, and not while it waits
+        signal.signal(signal.Signals[name], _raise)
+    try:
+        torchrun.run(args)
+        return DONE, "done: all its workers ended with 0"
+    except ChildFailedError as error:
+        return _failure(error)
+    except SignalException as error:
+        for handler in made:
+            handler.leave()
+        return _stopped(error, worked=any(handler.worked for handler in made))
+    except RendezvousClosedError:
+        return NOT_NOW, f"not needed: run {args.rdzv_id} is over, done or failed without this member"
+    except RendezvousTimeoutError as error:
+        return NOT_NOW, f"gave up: too few members of run {args.rdzv_id} came in time. {error}".strip()
+    except RendezvousConnectionError as error:
+        refused = isinstance(error.__cause__, Denied)
+        return (FAILED, f"failed: {error}") if refused else (NOT_NOW, f"gave up: {error}")
+    except (ValueError, AssertionError) as error:  # torchrun asserts what its arguments must be
+        return BAD_ARGUMENTS, f"bad arguments: {error}"
+    except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
+        traceback.print_exc()
+        return FAILED, f"failed: {type(error).__name__}: {error}"
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    received = signal.Signals(number)
+    raise SignalException(f"got {received.name}", received)
+
+
+def _failure(error: ChildFailedError) -> tuple[int, str]:
+    """The exit code of the run of workers that failed, as a shell gives it, and which one it was."""
+    print(error, file=sys.stderr)
+    first, _ = error.get_first_failure()
+    codes = {rank: _code(each.exitcode) for rank, each in error.failures.items()}
+    rank = next((rank for code in TELLING for rank in codes if codes[rank] == code), first)
+    return codes[rank], f"worker failed: rank {rank} (process {error.failures[rank].pid}) ended with {codes[rank]}"
+
+
+def _code(status: int) -> int:
+    return status if status >= 0 else 128 - status
+
+
+def _stopped(error: SignalException, worked: bool) -> tuple[int, str]:
+    name = signal.Signals(error.sigval).name
+    if not worked:
+        return NOT_NOW, f"left: {name} came before this member had work"
+    return 128 + error.sigval, f"stopped by {name}; the others go on without this member"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

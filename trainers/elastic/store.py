@@ -1,0 +1,222 @@
+"""PyTorch's key-value store on Azure Table Storage: no node has to host it, so any node may die.
+
+    store = AzureTableStore(connect(endpoint, os.environ), "run-1")
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+
+Each key is a row; all rows of a run are in one partition. `client.Table.clear(run)` deletes them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from torch.distributed import DistNetworkError, DistStoreError, Store
+
+from .client import Table
+from .errors import Conflict, Missing, TableError, Unreachable
+
+# Waiting polls: soon at first, since mostly the other node is about to write, and once a second in the long run.
+FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.01, 1.5, 1.0
+# After a lost race, the others have their turn.
+FIRST_RETREAT, LONGEST_RETREAT = 0.005, 0.5
+# From this many keys on, one query is asked for all.
+MANY = 4
+SHOWN_KEYS = 10
+
+# PyTorch (2.13) holds only the C++ half of a store: behind a PrefixStore, or in a process group, a store that Python
+# lets go of loses its methods ("Not implemented"). So all are kept; a process makes few.
+_KEPT: list[AzureTableStore] = []
+
+Key = str | bytes
+Value = str | bytes | Sequence[int]
+
+
+class AzureTableStore(Store):
+    """A torch.distributed.Store that behaves as TCPStore does; threads may share it.
+
+    Keys are any bytes, values up to values.MAX_VALUE (1,036,288) bytes. A call rides out throttling and lost
+    connections for `timeout` (300 s at first, `set_timeout` changes it; 0 is for ever, as everywhere in PyTorch).
+    Raises DistStoreError, with the keys that were missing, when that is over, and for a value that is too big;
+    DistNetworkError when the table could not be reached.
+    """
+
+    def __init__(self, table: Table, run: str, timeout: timedelta = timedelta(seconds=300)) -> None:
+        super().__init__()
+        self.set_timeout(timeout)
+        self.table = table
+        self.run = run
+        self._rows = table.rows(run, "store")
+        _KEPT.append(self)
+
+    def __repr__(self) -> str:
+        return f"AzureTableStore({self.run!r} in {self.table})"
+
+    def clone(self) -> AzureTableStore:
+        """Another store of the same rows, with a timeout of its own."""
+        return AzureTableStore(self.table, self.run, self.timeout)
+
+    def has_extended_api(self) -> bool:
+        """Say that append, multi_get and multi_set work."""
+        return True
+
+    def set(self, key: Key, value: Value) -> None:
+        """Write a value, whatever was there. One request."""
+        with _torch_errors("set", [_raw(key)]):
+            self._rows.put(_raw(key), _bytes(value), self._deadline())
+
+    def get(self, key: Key) -> bytes:
+        """Wait for a key and return its value. One request if it is there."""
+        return self._await("get", [_raw(key)], self.timeout)[_raw(key)]
+
+    def wait(self, keys: Sequence[Key], timeout: timedelta | None = None) -> None:
+        """Wait until all keys are there."""
+        self._await("wait", [_raw(key) for key in keys], self.timeout if timeout is None else timeout, values=False)
+
+    def check(self, keys: Sequence[Key]) -> bool:
+        """Say whether all keys are there, without waiting."""
+        wanted = {_raw(key) for key in keys}
+        with _torch_errors("check", wanted):
+            return len(self._read(wanted, self._deadline(), values=False)) == len(wanted)
+
+    def add(self, key: Key, amount: int) -> int:
+        """Add to the decimal number that a value is, a missing one being 0, and return the sum (64 bits).
+
+        Adds exactly once, lost answers and other nodes notwithstanding. Two requests when nobody is in the way. Raises
+        ValueError, as HashStore does, if the value is no number.
+        """
+        return int(self._change("add", key, lambda old: b"%d" % _wrapped(_number(old or b"") + amount)))
+
+    def compare_set(self, key: Key, expected: Value, desired: Value) -> bytes:
+        """Replace `expected` by `desired`, and return what is there then: `desired` if it worked.
+
+        A missing key counts as empty: it is set if `expected` is, and else `expected` is returned.
+        """
+        before, after = _bytes(expected), _bytes(desired)
+
+        def change(old: bytes | None) -> bytes | None:
+            return after if (old or b"") == before else None
+
+        return self._change("compare_set", key, change, otherwise=before)
+
+    def append(self, key: Key, value: Value) -> None:
+        """Write behind the value that is there, if any."""
+        self._change("append", key, lambda old: (old or b"") + _bytes(value))
+
+    def delete_key(self, key: Key) -> bool:
+        """Delete a key; say whether it was there."""
+        with _torch_errors("delete_key", [_raw(key)]):
+            return self._rows.delete(_raw(key), self._deadline())
+
+    def num_keys(self) -> int:
+        """Count the keys of the run."""
+        with _torch_errors("num_keys", []):
+            return self._rows.count(self._deadline())
+
+    def multi_get(self, keys: Sequence[Key]) -> list[bytes]:
+        """Wait for all keys and return their values."""
+        wanted = [_raw(key) for key in keys]
+        found = self._await("multi_get", wanted, self.timeout)
+        return [found[key] for key in wanted]
+
+    def multi_set(self, keys: Sequence[Key], values: Sequence[Value]) -> None:
+        """Write several values, one after the other. Raises ValueError if there are not as many as keys."""
+        for key, value in list(zip(keys, values, strict=True)):
+            self.set(key, value)
+
+    # The names that PyTorch's C++ side looks up, behind a PrefixStore for example (torch 2.13).
+    deleteKey = delete_key
+    getNumKeys = num_keys
+
+    def _deadline(self, timeout: timedelta | None = None) -> float:
+        seconds = (self.timeout if timeout is None else timeout).total_seconds()
+        return time.monotonic() + (seconds or float("inf"))
+
+    def _await(self, what: str, keys: list[bytes], timeout: timedelta, values: bool = True) -> dict[bytes, bytes]:
+        deadline, pause = self._deadline(timeout), FIRST_PAUSE
+        found: dict[bytes, bytes] = {}
+        missing = set(keys)
+        with _torch_errors(what, missing):
+            while True:
+                found |= self._read(missing, deadline, values)
+                missing -= found.keys()
+                left = deadline - time.monotonic()
+                if not missing or left <= 0:
+                    break
+                time.sleep(min(left, pause * random.uniform(0.5, 1)))  # noqa: S311 (spreads load; no secret)
+                pause = min(pause * GROWTH, LONGEST_PAUSE)
+        if missing:
+            seconds = timeout.total_seconds()
+            raise DistStoreError(f"{what} timeout after {seconds:g} s, run {self.run}, missing keys: {_shown(missing)}")
+        return found
+
+    def _read(self, keys: Collection[bytes], deadline: float, values: bool) -> dict[bytes, bytes]:
+        if len(keys) >= MANY:
+            return self._rows.many(keys, deadline, values)
+        rows = {key: self._rows.get(key, deadline) for key in keys}
+        return {key: row.value for key, row in rows.items() if row}
+
+    def _change(
+        self, what: str, key: Key, change: Callable[[bytes | None], bytes | None], otherwise: bytes = b""
+    ) -> bytes:
+        """Replace a value by what `change` makes of it, and return that; the old (or `otherwise`) if it makes None."""
+        deadline, pause, raw = self._deadline(), FIRST_RETREAT, _raw(key)
+        with _torch_errors(what, [raw]):
+            while True:
+                row = self._rows.get(raw, deadline)
+                new = change(row.value if row else None)
+                if new is None:
+                    return row.value if row else otherwise
+                try:
+                    if row:
+                        self._rows.replace(raw, new, row.version, deadline)
+                    else:
+                        self._rows.insert(raw, new, deadline)
+                    return new
+                except (Conflict, Missing):
+                    if time.monotonic() > deadline:
+                        raise
+                time.sleep(random.uniform(0, pause))  # noqa: S311 (spreads load; no secret)
+                pause = min(2 * pause, LONGEST_RETREAT)
+
+
+@contextmanager
+def _torch_errors(what: str, keys: Collection[bytes]) -> Iterator[None]:
+    """Turn errors of the table into those that PyTorch knows."""
+    try:
+        yield
+    except Unreachable as error:
+        raise DistNetworkError(f"{what} {_shown(keys)}: {error}") from error
+    except TableError as error:
+        raise DistStoreError(f"{what} {_shown(keys)}: {error}") from error
+
+
+def _shown(keys: Collection[bytes]) -> str:
+    names = [key.decode(errors="backslashreplace") for key in sorted(keys)]
+    more = f" and {len(names) - SHOWN_KEYS} more" if len(names) > SHOWN_KEYS else ""
+    return ", ".join(names[:SHOWN_KEYS]) + more
+
+
+def _raw(key: Key) -> bytes:
+    return key.encode() if isinstance(key, str) else key
+
+
+def _bytes(value: Value) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _number(value: bytes) -> int:
+    """What C++ reads (std::stoll): the number that a value begins with; nothing is 0."""
+    if not value:
+        return 0
+    if found := re.match(rb"\s*([+-]?\d+)", value):
+        return int(found[1])
+    raise ValueError(f"add: the value is {value[:40]!r}, not a number")
+
+
+def _wrapped(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63

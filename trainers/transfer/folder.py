@@ -1,0 +1,155 @@
+"""A folder of images, one sub-folder per class: what is in it, which files cannot be used, what is for validation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import dist
+import files
+import torch
+import torch.distributed as c10d
+from files import MARKERS, DataError
+from transfer.images import Broken, Sample, decode
+
+# Those of torchvision's ImageFolder.
+ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+CHECKED_AT_ONCE = 1000  # images per process between two looks at whether to stop
+NAMED_IN_LOG = 20  # skipped files
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What a data set's folder holds. `val` is empty where there is no such folder. `skipped` gives files a reason."""
+
+    root: Path
+    classes: list[str]
+    train: list[Sample]
+    val: list[Sample]
+    skipped: dict[Path, str]
+
+
+def find(folder: Path) -> Folder:
+    """List the images of `folder`/train/<class>/ and `folder`/val/<class>/, or of `folder`/<class>/.
+
+    The classes are the sub-folders of train, in the order of their names. An only sub-folder is gone into, since an
+    archive often holds one. Raises DataError for fewer than two classes, one without images, and an unknown one in val.
+    """
+    root = folder
+    while len(inner := _folders(root)) == 1 and inner[0].name != "train":
+        root = inner[0]
+    parted = (root / "train").is_dir()
+    classes = [path.name for path in _folders(root / "train" if parted else root)]
+    if len(classes) < 2:
+        where = root / "train" if parted else root
+        raise DataError(f"{where}: expected a folder for each of at least 2 classes, found {classes or 'none'}")
+    skipped: dict[Path, str] = {}
+    train = _samples(root / "train" if parted else root, classes, skipped)
+    val = _samples(root / "val", classes, skipped) if parted and (root / "val").is_dir() else []
+    if empty := sorted(set(range(len(classes))) - {sample.label for sample in train}):
+        place = (root / "train" if parted else root) / classes[empty[0]]
+        raise DataError(f"{place}: expected images ({', '.join(ENDINGS)}), found none")
+    return Folder(root, classes, train, val, skipped)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
+
+
+def _samples(folder: Path, classes: list[str], skipped: dict[Path, str]) -> list[Sample]:
+    """The images of each class at any depth, sorted, so that every process lists them alike."""
+    samples = []
+    for place in _folders(folder):
+        if place.name not in classes:
+            raise DataError(f"{place}: expected only the classes of train ({', '.join(classes)}), found another one")
+        for parent, _, names in os.walk(place):
+            for name in names:
+                path = Path(parent, name)
+                if name.lower().endswith(ENDINGS) and not name.startswith("."):
+                    samples.append(Sample(path, classes.index(place.name)))
+                elif name not in MARKERS:
+                    skipped[path] = f"its name does not end in {', '.join(ENDINGS)}"
+    return sorted(samples, key=lambda sample: (sample.label, sample.path))
+
+
+def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.StopRequest) -> dict[Path, str]:
+    """Decode all images, each in one of the processes, and give every process the broken ones with their reasons.
+
+    `side` is that of `decode`.
+    """
+    everything = found.train + found.val
+    broken: dict[str, str] = {}
+    for start in range(0, len(everything), CHECKED_AT_ONCE * place.world_size):
+        stop.check(0)
+        mine = everything[start : start + CHECKED_AT_ONCE * place.world_size][place.rank :: place.world_size]
+        reasons = _broken(mine, side, threads)
+        # By relative path: each process unpacks an archive into a folder of its own.
+        broken |= {str(path.relative_to(found.root)): why for path, why in reasons.items()}
+    parts: list[dict[str, str]] = [{}] * place.world_size
+    c10d.all_gather_object(parts, broken)
+    return {found.root / name: why for part in parts for name, why in sorted(part.items())}
+
+
+def _broken(samples: Sequence[Sample], side: int, threads: int) -> dict[Path, str]:
+    """The reason of each of `samples` that is broken. Threads do, as Pillow decodes outside the interpreter's lock."""
+
+    def reason(sample: Sample) -> str | None:
+        try:
+            decode(sample.path, side)
+        except Broken as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        return {s.path: why for s, why in zip(samples, pool.map(reason, samples), strict=True) if why}
+
+
+def without(found: Folder, broken: dict[Path, str], max_broken: float) -> Folder:
+    """`found` without its `broken` images, which go to the skipped ones.
+
+    Raises DataError if more than the share `max_broken` is broken, or all of a class.
+    """
+    count = len(found.train) + len(found.val)
+    if len(broken) > max_broken * count:
+        path, why = next(iter(broken.items()))
+        raise DataError(
+            f"{found.root}: expected at most {max_broken:.0%} of {count:,} images to be broken (--max-broken), "
+            f"found {len(broken):,}, as {path.relative_to(found.root)}: {why}"
+        )
+    train, val = ([sample for sample in part if sample.path not in broken] for part in (found.train, found.val))
+    if lost := set(range(len(found.classes))) - {sample.label for sample in train}:
+        raise DataError(
+            f"{found.root}: expected images of {found.classes[min(lost)]} to train on, found broken ones only"
+        )
+    return replace(found, train=train, val=val, skipped=found.skipped | broken)
+
+
+def split(found: Folder, share: float, seed: int) -> Folder:
+    """Move `share` of each class, at least one image, from train to val. Raises DataError for a class of one image."""
+    dice = torch.Generator().manual_seed(seed)
+    train: list[Sample] = []
+    val: list[Sample] = []
+    for label, name in enumerate(found.classes):
+        ours = [sample for sample in found.train if sample.label == label]
+        if len(ours) < 2:
+            raise DataError(f"{found.root}: expected at least 2 images of {name}, to train and to validate, found 1")
+        count = min(max(1, round(share * len(ours))), len(ours) - 1)
+        drawn = set(torch.randperm(len(ours), generator=dice)[:count].tolist())
+        val += [sample for i, sample in enumerate(ours) if i in drawn]
+        train += [sample for i, sample in enumerate(ours) if i not in drawn]
+    return replace(found, train=train, val=val)
+
+
+def report_skipped(data: Folder, folder: Path | None, say: Callable[[str], None]) -> None:
+    """Name each file that is not used, and why: the first ones in the log, all in skipped.txt."""
+    lines = [f"{path.relative_to(data.root)}: {why}" for path, why in sorted(data.skipped.items())]
+    for line in lines[:NAMED_IN_LOG]:
+        say(f"skipped {line}")
+    if len(lines) > NAMED_IN_LOG:
+        say(f"skipped {len(lines) - NAMED_IN_LOG:,} more; skipped.txt in --output-dir names all")
+    if folder:
+        with files.replacing(folder / "skipped.txt") as path:
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

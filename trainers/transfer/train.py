@@ -1,0 +1,446 @@
+"""Teach a network that knows ImageNet to tell your own classes of images apart, as ants from bees.
+
+One process:
+    $ python transfer/train.py --input-dir DIR --output-dir OUT --epochs 25
+
+Without a network to fetch ImageNet's weights from, give a file with them, or start from chance:
+    $ python transfer/train.py --input-dir DIR --output-dir OUT --weights resnet18-f37072fd.pth
+    $ python transfer/train.py --input-dir DIR --output-dir OUT --weights none
+
+Feature extraction (only the last layer learns) instead of fine-tuning, and another backbone:
+    $ python transfer/train.py --input-dir DIR --output-dir OUT --tune head --backbone efficientnet_b0
+
+Two processes on this machine:
+    $ torchrun --nproc-per-node 2 transfer/train.py --input-dir DIR --output-dir OUT
+
+Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
+    $ az ml job create --file transfer/job.yaml
+
+DIR holds train/CLASS/*.jpg and val/CLASS/*.jpg, or CLASS/*.jpg alone, or is an archive of that. The batch size is that
+of all processes together. Every process draws the same order from the seed and takes its share of each batch, what
+chance does to an image depends on seed, epoch and image alone, and the gradient is the mean over the whole batch. So
+the number of processes changes the speed, and in fine-tuning what batch normalisation sees: the share of a process.
+
+Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
+process says which, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as c10d
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+# The snapshot that goes to the nodes is the folder above; `python transfer/train.py` puts only transfer/ on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import checkpoint
+import dist
+import files
+import metrics
+import speed
+from checkpoint import Checkpoints, Position
+from metrics import Mean, Metrics, peak_memory_mib
+from speed import Speed
+from transfer import backbone, folder, images, results
+from transfer.best import Best, Tested
+from transfer.folder import Folder
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The command line; `arguments` gives each setting's meaning and default."""
+
+    input_dir: Path
+    output_dir: Path | None
+    metrics_dir: Path | None
+    tensorboard_dir: Path | None
+    checkpoint_dir: Path | None
+    checkpoint_every: int
+    backbone: str
+    weights: str
+    tune: str
+    freeze_batch_norm: bool
+    image_size: int | None
+    val_share: float
+    max_broken: float
+    epochs: int
+    batch_size: int
+    test_batch_size: int
+    lr: float
+    momentum: float
+    weight_decay: float
+    seed: int
+    workers: int
+    log_interval: int
+    export: bool
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add, flag = parser.add_argument, argparse.BooleanOptionalAction
+    add("--input-dir", "--input_dir", type=Path, required=True, help="folder with the images, or an archive of it")
+    add("--output-dir", "--output_dir", type=Path, help="where model, pictures and skipped.txt go (default: nowhere)")
+    add("--backbone", default="resnet18", choices=backbone.BACKBONES, metavar="NAME", help=_backbones())
+    add(
+        "--weights",
+        default="imagenet",
+        help="imagenet (torchvision's, fetched), none, or a file, also one in --input-dir (default: imagenet)",
+    )
+    add("--tune", choices=["all", "head"], default="all", help="fine-tune all or learn the last layer (default: all)")
+    add("--freeze-batch-norm", action=flag, default=False, help="keep the statistics of --weights (default: no)")
+    add("--image-size", type=_positive, help="side of the square in pixels (default: what the weights were made for)")
+    add("--val-share", type=_share, default=0.2, help="validation, where there is no val/ (default: 0.2 of each class)")
+    add("--max-broken", type=_share, default=0.05, help="highest share of broken images to go on with (default: 0.05)")
+    add("--epochs", type=_positive, default=25, help="passes over the training set (default: 25)")
+    add("--batch-size", type=_positive, default=32, help="most images per step, all processes together (default: 32)")
+    add("--test-batch-size", type=_positive, default=32, help="images at once per process in validation (default: 32)")
+    add("--lr", type=float, default=0.01, help="highest learning rate (default: 0.01)")
+    add("--momentum", type=float, default=0.9, help="Nesterov momentum, 0 for none (default: 0.9)")
+    add("--weight-decay", "--wd", type=float, default=1e-4, help="default: 1e-4")
+    add("--seed", type=int, default=1, help="fixes first weights, split, order and views (default: 1)")
+    workers = 4 if torch.cuda.is_available() else 0
+    add("-j", "--workers", type=int, default=workers, help="processes that decode (default: 4 with a GPU, 0 without)")
+    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--export", action=flag, default=True, help="also write model.pt2 with torch.export (default: yes)")
+    for part in (dist, checkpoint, metrics, speed):
+        part.add_arguments(parser)
+    return parser
+
+
+def _backbones() -> str:
+    return f"one of torchvision's (default: resnet18): {', '.join(backbone.BACKBONES)}"
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def _share(text: str) -> float:
+    if not 0 <= (number := float(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, not {number}")
+    return number
+
+
+@dataclass
+class Training:
+    """What one training consists of. All of it but `place` and `device` is the same in every process."""
+
+    settings: Settings
+    place: dist.Place
+    stop: dist.StopRequest
+    speed: Speed
+    device: torch.device
+    data: Folder
+    view: images.View
+    net: nn.Module
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    metrics: Metrics
+    checkpoints: Checkpoints
+    best: Best
+    position: Position = field(default_factory=Position)
+
+    @property
+    def epoch_steps(self) -> int:
+        return math.ceil(len(self.data.train) / self.settings.batch_size)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        parts = {"net": self.net, "optimizer": self.optimizer, "schedule": self.schedule}
+        return {**parts, "metrics": self.metrics, "best": self.best}
+
+    def save(self) -> None:
+        share_statistics(self)
+        self.checkpoints.save(self.state, vars(self.position))
+
+    def say(self, text: str) -> None:
+        """Write a line to the log, once for all processes."""
+        if self.place.rank == 0:
+            dist.write_line(text, sys.stdout)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
+
+    pixels: Tensor  # float32 (N, 3, size, size); N may be 0 where a batch has fewer images than there are processes
+    labels: Tensor  # int64 (N,)
+    whole: int
+    waited: float  # seconds until it was ready
+
+
+def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterator[Batch]:
+    """The images at the positions of each whole batch, of which this process gets its share."""
+    shares = [whole[t.place.rank :: t.place.world_size] for whole in wholes]
+    on_gpu = t.device.type == "cuda"
+    # batch_size=None: one list of positions fetches one batch.
+    loader: DataLoader[Any] = DataLoader(
+        data,
+        None,
+        sampler=shares,
+        num_workers=t.settings.workers,
+        pin_memory=on_gpu,
+    )
+    asked = time.perf_counter()
+    for whole, (pixels, labels) in zip(wholes, loader, strict=True):
+        # Bytes go to the device, a quarter of the floats that they become there.
+        pixels = t.speed.images(t.view.normalise(pixels.to(t.device, non_blocking=on_gpu)))
+        yield Batch(pixels, labels.to(t.device), len(whole), time.perf_counter() - asked)
+        asked = time.perf_counter()
+
+
+def epoch_batches(t: Training) -> list[list[int]]:
+    """The positions of the images in each batch of this epoch that is still to do.
+
+    Batches differ in size by at most one: in a last one of a few images batch normalisation would see chance alone.
+    """
+    count, steps, done = len(t.data.train), t.epoch_steps, t.position.samples
+    order = torch.randperm(count, generator=checkpoint.dice(t.settings.seed, t.position.epoch)).tolist()
+    bounds = [count * i // steps for i in range(steps + 1)]
+    return [order[start:end] for start, end in pairwise(bounds) if start >= done]
+
+
+def train_epoch(t: Training) -> None:
+    """The training loop. Log lines and metrics are sums over all processes; `value (mean of this epoch so far)`."""
+    s, epoch = t.settings, t.position.epoch
+    chance = checkpoint.dice(s.seed, epoch, 1).initial_seed() // 2
+    torch.manual_seed(s.seed + epoch * t.place.world_size + t.place.rank)  # dropout, in the backbones that have it
+    times, waits, losses, rights = (Mean() for _ in range(4))
+    sums, waited, since, steps_since = torch.zeros(3, device=t.device), 0.0, time.perf_counter(), 0
+    for batch in batches(t, images.Images(t.data.train, t.view, chance), epoch_batches(t)):
+        t.stop.check(t.position.step)
+
+        # One image alone, or none, has no statistics: possible where a batch has less than two for each process.
+        backbone.set_training(t.net, s.tune, s.freeze_batch_norm or len(batch.labels) < 2)
+        with t.speed.autocast(t.device):
+            logits = t.model(batch.pixels)
+            loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
+        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
+        # even where the shares differ in size.
+        (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
+        t.optimizer.step()
+        t.optimizer.zero_grad()
+        t.schedule.step()
+        t.position.step += 1
+        t.position.samples += batch.whole
+
+        right = (logits.detach().argmax(1) == batch.labels).sum()
+        sums += torch.stack([torch.tensor(len(batch.labels), device=t.device), loss.detach(), right])
+        waited += batch.waited
+        steps_since += 1
+        number = t.position.step - (epoch - 1) * t.epoch_steps
+        if number % s.log_interval == 0 or number == t.epoch_steps:
+            count, loss_sum, right_sum = dist.all_sum(sums).tolist()
+            seconds = time.perf_counter() - since
+            times.add(seconds / steps_since, steps_since)
+            waits.add(waited / steps_since, steps_since)
+            losses.add(loss_sum / count, count)
+            rights.add(100 * right_sum / count, count)
+            t.metrics.write(
+                t.position.step,
+                epoch,
+                train_loss=losses.value,
+                train_accuracy=right_sum / count,
+                learning_rate=t.optimizer.param_groups[0]["lr"],
+                images_per_second=count / seconds,
+                data_wait_share=waited / seconds,
+                peak_memory_mib=peak_memory_mib(t.device),
+                world_size=t.place.world_size,
+            )
+            t.say(
+                f"epoch {epoch}/{s.epochs} step {number}/{t.epoch_steps}  Time {times:.3f}  Data {waits:.3f}  "
+                f"Loss {losses:.4f}  Acc {rights:.2f}"
+            )
+            sums, waited, since, steps_since = torch.zeros(3, device=t.device), 0.0, time.perf_counter(), 0
+        if t.checkpoints.due(t.position.step) and number < t.epoch_steps:
+            t.save()
+
+
+def evaluate(t: Training) -> Tested:
+    """Test on all images of validation. Each is counted once, whatever the world size."""
+    classes = len(t.data.classes)
+    share_statistics(t)
+    t.net.eval()
+    counts = torch.zeros(classes * classes, dtype=torch.float64, device=t.device)
+    loss = torch.zeros((), dtype=torch.float64, device=t.device)
+    size = t.settings.test_batch_size * t.place.world_size
+    positions = list(range(len(t.data.val)))
+    wholes = [positions[start : start + size] for start in range(0, len(positions), size)]
+    with torch.inference_mode(), t.speed.autocast(t.device):
+        for batch in batches(t, images.Images(t.data.val, t.view), wholes):
+            t.stop.check(t.position.step)
+            # Not through DDP, which would wait for processes that have one batch less.
+            logits = t.net(batch.pixels).float()
+            loss += F.cross_entropy(logits, batch.labels, reduction="sum")
+            counts += torch.bincount(batch.labels * classes + logits.argmax(1), minlength=classes * classes)
+    confusion = dist.all_sum(counts).view(classes, classes).cpu()
+    total = confusion.sum().item()
+    assert total == len(t.data.val), f"{total:.0f} of {len(t.data.val)} images of validation were counted"
+    return Tested(dist.all_sum(loss).item() / total, confusion.diagonal().sum().item() / total, confusion)
+
+
+def share_statistics(t: Training) -> None:
+    """Give every process the mean of all processes' running statistics, where batch normalisation learns them."""
+    if t.settings.tune == "head" or t.settings.freeze_batch_norm:
+        return
+    for part in t.net.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            for statistic in (part.running_mean, part.running_var):
+                assert statistic is not None
+                dist.all_sum(statistic).div_(t.place.world_size)
+
+
+def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> None:
+    """Load --weights in rank 0 alone, so that they are fetched once; DDP gives them to the others as it starts.
+
+    A file may lie in the folder of the data set.
+    What rank 0 cannot load is a DataError in all processes.
+    """
+    problem: list[str | None] = [None]
+    beside = data / settings.weights
+    if place.rank == 0 and settings.weights != "none":
+        try:
+            backbone.load(net, settings.backbone, str(beside) if beside.is_file() else settings.weights)
+        except files.DataError as error:
+            problem = [str(error)]
+    c10d.broadcast_object_list(problem)
+    if problem[0]:
+        raise files.DataError(problem[0])
+
+
+def rate(step: int, steps: int) -> float:
+    """The part of --lr that `step` (from 0) of `steps` learns with: up in a tenth of them, then half a cosine to 0."""
+    warm = max(1, steps // 10)
+    return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
+
+
+def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+    """Train, validate after every epoch, keep the best one, save. Returns what the last line says."""
+    began = time.perf_counter()
+    s = settings
+    with files.opened(s.input_dir) as where, Metrics(s.metrics_dir, place.rank, s.tensorboard_dir) as metrics:
+        view = backbone.view_for(s.backbone, s.image_size)
+        data = folder.find(where)
+        broken = folder.check(data, view.side, s.workers or torch.get_num_threads(), place, stop)
+        data = folder.without(data, broken, s.max_broken)
+        drawn = "" if data.val else " (drawn from all by the seed: there is no val)"
+        data = data if data.val else folder.split(data, s.val_share, s.seed)
+        torch.manual_seed(s.seed)
+        net = backbone.build(s.backbone, len(data.classes), view.size)
+        first_weights(net, s, data.root, place)
+        if s.tune == "head":
+            backbone.freeze_all_but_head(net)
+        net = speed.prepare(net, device)
+        # Each process keeps its own running statistics within an epoch; see share_statistics.
+        model = speed.compiled(DistributedDataParallel(net, gradient_as_bucket_view=True, forward_sync_buffers=False))
+        learning = [weights for weights in net.parameters() if weights.requires_grad]
+        optimizer = torch.optim.SGD(learning, s.lr, s.momentum, weight_decay=s.weight_decay, nesterov=s.momentum > 0)
+        steps = s.epochs * math.ceil(len(data.train) / s.batch_size)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, steps))
+        checkpoints = Checkpoints(s.checkpoint_dir, place, s.checkpoint_every, fixed=identity(s, data))
+        best = Best(net, len(data.classes))
+        t = Training(
+            s, place, stop, speed, device, data, view, net, model, optimizer, schedule, metrics, checkpoints, best
+        )
+        t.say(
+            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
+            f"{speed}; {s.backbone} from {s.weights}, tuning {s.tune}; classes {len(data.classes)}, training images "
+            f"{len(data.train):,}, validation images {len(data.val):,}{drawn}"
+        )
+        folder.report_skipped(data, s.output_dir if place.rank == 0 else None, t.say)
+        run_epochs(t)
+        if s.output_dir and place.rank == 0:
+            save(t, s.output_dir)
+    return (
+        f"validation accuracy {best.accuracy:.2%} in epoch {best.epoch} of {s.epochs}, "
+        f"{time.perf_counter() - began:.1f} s"
+    )
+
+
+def run_epochs(t: Training) -> None:
+    """Go on from the newest checkpoint, or begin; at SIGTERM leave one behind."""
+    t.position = Position.of(t.checkpoints.restore(t.state))
+    try:
+        while t.position.epoch <= t.settings.epochs:
+            train_epoch(t)
+            tested = evaluate(t)
+            epoch = t.position.epoch
+            t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
+            better = t.best.offer(t.net, epoch, tested)
+            t.say(
+                f"epoch {epoch}/{t.settings.epochs} val  Loss {tested.loss:.4f}  Acc {tested.accuracy:.2%}"
+                f"{'  the best so far' if better else ''}"
+            )
+            t.position = Position(epoch + 1, 0, t.position.step)
+            t.save()
+    except dist.Stopped:
+        t.save()
+        t.checkpoints.finish()
+        raise
+    t.checkpoints.finish()
+
+
+def identity(s: Settings, data: Folder) -> dict[str, object]:
+    """What must be as it was for a training to go on from a checkpoint."""
+    same = ("backbone", "tune", "image_size", "epochs", "batch_size", "lr", "momentum", "weight_decay", "seed")
+    counts = {"training images": len(data.train), "validation images": len(data.val), "classes": data.classes}
+    return {**{name: getattr(s, name) for name in same}, **counts}
+
+
+def save(t: Training, folder: Path) -> None:
+    """Write the best epoch's model and pictures; in rank 0, on the CPU."""
+    net = t.net.cpu().to(memory_format=torch.contiguous_format).eval()  # type: ignore[call-overload]
+    t.best.put_into(net)
+    results.save_weights(net, folder, facts(t))
+    results.confusion_picture(t.best.confusion, t.data.classes, folder / "confusion.png")
+    results.predictions_picture(net, t.view, t.data.val, t.data.classes, folder / "predictions.png")
+    if t.settings.export:
+        difference = results.export(net, t.view, folder)
+        t.say(f"model.pt2 gives the logits of the model, with differences up to {difference:.1e}")
+
+
+def facts(t: Training) -> dict[str, Any]:
+    """What model.json says: how to build and feed the network, how good it is, and what it came from."""
+    return {
+        "weights": "model.safetensors",
+        "backbone": t.settings.backbone,
+        "classes": t.data.classes,
+        "input": {**vars(t.view), "pixels": "RGB, 0 to 1 before normalisation; model.pt2 normalises by itself"},
+        "val_accuracy": t.best.accuracy,
+        "epoch": t.best.epoch,
+        "confusion": t.best.confusion.int().tolist(),
+        "training": {name: value for name, value in vars(t.settings).items() if not isinstance(value, Path | None)},
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = arguments()
+    args = parser.parse_args(argv)
+    try:
+        place = dist.place(args, os.environ)
+    except ValueError as error:
+        parser.error(str(error))
+    settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
+    return dist.run(lambda device, stop: train(settings, Speed.of(args), place, device, stop), place)
+
+
+if __name__ == "__main__":
+    dist.leave(main())
