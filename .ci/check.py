@@ -15,7 +15,7 @@ STEPS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
     "types": ["mypy"],
-    "tests": ["pytest", "--durations=10"],
+    "tests": ["pytest", "-n", "2", "--dist", "loadfile", "--durations=25"],
 }
 
 
