@@ -69,7 +69,7 @@ def test_the_trainer_takes_what_the_job_passes() -> None:
 
 
 def test_the_environment_is_what_the_requirements_say() -> None:
-    """conda.yaml pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads the environment."""
+    """conda.yaml pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it."""
     environment = load_environment(TRAINERS / "environment.yaml")
     assert environment.name == "trainyard"
     python, _, pip = environment.conda_file["dependencies"]
