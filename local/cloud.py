@@ -207,7 +207,9 @@ class Cloud:
 
     def _start(self, name: str, config: dict[str, Any], settings: dict[str, str]) -> None:
         # The user's own Azure login must not reach the parts: DefaultAzureCredential would prefer it to ours.
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AML_"))}
+        inherited = {
+            key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AZUREML_", "AML_"))
+        }
         env = {**inherited, **settings}
         part = self._launch(name, config, env)
         port = urlsplit(part.info["url"]).port

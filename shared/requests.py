@@ -37,10 +37,6 @@ class NodeRange(Struct, forbid_unknown_fields=True):
     min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
     max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
 
-    def __post_init__(self) -> None:
-        if self.min > self.max:
-            raise ValueError(f"nodes.min, {self.min:g}, is more than nodes.max, {self.max:g}")
-
 
 class RunRequest(Struct, forbid_unknown_fields=True):
     """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.

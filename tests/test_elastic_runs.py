@@ -248,6 +248,8 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     run = intake.create_run(world.system, ranged)
     assert run.elastic
     assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (1, 4, 7)
+    with pytest.raises(Impossible, match="at least 3 nodes, and at most 2"):
+        intake.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
     shown = intake.dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
 

@@ -40,7 +40,8 @@ class JobRoutes:
 
     async def list_jobs(self, request: web.Request) -> web.Response:
         """Newest first. The next page's link names the last job seen, so jobs that come meanwhile shift nothing."""
-        jobs = [job for job in reversed(self._parts.workspace.jobs.values()) if _listed(job, request)]
+        view = _view(request)
+        jobs = [job for job in reversed(self._parts.workspace.jobs.values()) if _listed(job, view, request)]
         if skip := number(request, "$skip"):
             jobs = [job for job in jobs if job.number < skip]
         answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
@@ -112,12 +113,16 @@ class JobRoutes:
         return {"Location": f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{job.name}", **POLL_HEADER}
 
 
-def _listed(job: Job, request: web.Request) -> bool:
-    """Whether a listing's query asks for this job: listViewType, jobType, and tag as NAME or NAME=VALUE."""
-    query, archived = request.query, bool(job.properties.get("isArchived"))
-    view = query.get("listViewType", "ActiveOnly")
+def _view(request: web.Request) -> str:
+    view = request.query.get("listViewType", "ActiveOnly")
     if view not in ("ActiveOnly", "ArchivedOnly", "All"):
         raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")
+    return view
+
+
+def _listed(job: Job, view: str, request: web.Request) -> bool:
+    """Whether a listing's query asks for this job: listViewType, jobType, and tag as NAME or NAME=VALUE."""
+    query, archived = request.query, bool(job.properties.get("isArchived"))
     if view != "All" and archived != (view == "ArchivedOnly"):
         return False
     if query.get("jobType", "Command") != "Command":

@@ -14,6 +14,7 @@ from azure.storage.blob import ContainerClient
 from local.cloud import Cloud
 from local.process import wait_for
 
+LOOK_SECONDS = 0.3  # between two looks: the one that looks takes time from those that train
 PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
 
 
@@ -45,7 +46,7 @@ class Lab:
             drop = self.drop(name)
             return drop if drop["state"] == state else None
 
-        return wait_for(look, PATIENCE, f"drop {name} to be {state}")
+        return wait_for(look, PATIENCE, f"drop {name} to be {state}", LOOK_SECONDS)
 
     def archived(self, name: str) -> Any:
         """The drop's run, once it is archived."""
@@ -55,7 +56,7 @@ class Lab:
             found = self.get(f"runs/{run}")
             return found if found["archived_at"] else None
 
-        return wait_for(look, PATIENCE, f"run {run} to be archived")
+        return wait_for(look, PATIENCE, f"run {run} to be archived", LOOK_SECONDS)
 
     def output(self, run: dict[str, Any]) -> dict[str, int]:
         container, _, prefix = run["output"].partition("/")

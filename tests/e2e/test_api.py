@@ -76,7 +76,7 @@ class Lab:
             found = self.get(f"runs/{run}")
             return found if found["archived_at"] else None
 
-        return wait_for(look, PATIENCE, f"run {run} to be archived")
+        return wait_for(look, PATIENCE, f"run {run} to be archived", 0.3)
 
     def artifact(self, run: str, name: str) -> bytes:
         answer = self.http.get(f"runs/{run}/artifacts/{name}")

@@ -283,16 +283,6 @@ def test_nccl_needs_a_gpu(alone: None, capsys: pytest.CaptureFixture[str]) -> No
     assert "--dist-backend nccl needs a GPU, and there is none here; use gloo" in capsys.readouterr().err
 
 
-def test_mnist_in_two_epochs_under_torchrun(tmp_path: Path) -> None:
-    """Two processes under torchrun reach 98.5 % on MNIST's 10,000 test images after 2 epochs."""
-    if not MNIST.is_dir():
-        pytest.skip(f"MNIST's four files are not in {MNIST}")
-    args = ["--data", str(MNIST), "--epochs", "2", "--log-interval", "100", "--metrics-dir", str(tmp_path)]
-    result = run.torchrun(args, 2)
-    assert result.code == 0, result.err
-    assert Training([], tmp_path).tests("test_accuracy")[-1] >= 0.985
-
-
 def test_help_shows_the_launch_commands(capsys: pytest.CaptureFixture[str]) -> None:
     """--help gives a command line for each way to start it."""
     with pytest.raises(SystemExit, match="0"):

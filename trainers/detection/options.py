@@ -77,7 +77,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     _add_model_arguments(parser)
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
-    speed.add_arguments(parser)
+    speed.add_arguments(parser, channels_last=False)
     # Off also on a GPU: nearly every batch has a size of its own, and would be compiled anew.
     parser.set_defaults(compile=False)
     dist.add_arguments(parser)
