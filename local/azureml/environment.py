@@ -38,7 +38,7 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
     path = os.pathsep.join((str(gang.interpreter.parent), os.environ.get("PATH", os.defpath)))
     node = rank // spec.processes
     return {
-        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // spec.world_size)),
+        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // _together(spec))),
         **inherited,
         "PATH": path,
         "PYTHONUNBUFFERED": "1",  # so that a log grows line by line
@@ -48,6 +48,12 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
         **_paths(gang.paths),
         **spec.variables,
     }
+
+
+def _together(spec: JobSpec) -> int:
+    """How many processes share this machine's cores: the job's, times the nodes that torchrun may meet from others."""
+    most = spec.variables.get("PET_NNODES", "1").rpartition(":")[2]
+    return spec.world_size * (int(most) if most.isdecimal() else 1)
 
 
 def _run(config: Config, job: Job, service_url: str) -> dict[str, str]:

@@ -39,6 +39,16 @@ def config() -> Config:
     return parse(REQUIRED)
 
 
+def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that torchrun may join to others by PET_NNODES leaves them their part of this machine's processors."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
+    member = spec.parse("m", {**alone, "environmentVariables": {"PET_NNODES": "1:4"}})
+    gang = Gang(("n0",), 2345, {}, Path(sys.executable), "https://x")
+    assert environment(config, Job("m", 1, PROPERTIES, ""), member, gang, 0)["OMP_NUM_THREADS"] == "2"
+
+
 def variables(config: Config, rank: int) -> dict[str, str]:
     gang = Gang(("n0", "n1"), 2345, {"inputs.data": "/in", "outputs.models": "/out"}, Path(sys.executable), "https://x")
     return environment(config, Job("run-1", 1, PROPERTIES, ""), spec.parse("run-1", PROPERTIES), gang, rank)
