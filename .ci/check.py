@@ -15,7 +15,8 @@ STEPS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
     "types": ["mypy"],
-    "tests": ["pytest", "-n", "2", "--dist", "loadfile", "--durations=25"],
+    # Files in their order: by default those with few tests, which are the long ones, would come last.
+    "tests": ["pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=25"],
 }
 
 
