@@ -98,7 +98,7 @@ def install(requirements: tuple[str, ...]) -> str:
     if TRAINERS not in requirements:
         return os.environ.get("PATH", "")
     npm, path = node_tools()
-    once(NODE / "stamp", ("local/package-lock.json",), partial(install_azurite, npm, path))
+    once(NODE / "stamp", ("emulators/storage/package-lock.json",), partial(install_azurite, npm, path))
     return path
 
 
@@ -171,7 +171,7 @@ def node_version() -> int:
 def install_azurite(npm: list[str], path: str) -> None:
     NODE.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(ROOT / "local" / name, NODE / name)
+        shutil.copyfile(ROOT / "emulators" / "storage" / name, NODE / name)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     step("Installing Azurite, the storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
 
@@ -213,7 +213,7 @@ def say(line: str, end: str = "\n") -> None:
 
 def hand_over(argv: list[str], path: str) -> int:
     """Become the command. It runs in the repository's folder; TRAINYARD_CWD tells it where the user is."""
-    environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd())}
+    environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd()), "EMULATORS_NODE_HOME": str(NODE)}
     bypass = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"]
     environment["no_proxy"] = ",".join(filter(None, bypass))  # a proxy never sees the local cloud
     os.chdir(ROOT)

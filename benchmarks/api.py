@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 from azure.storage.blob import ContainerClient
 
-from local import process
+from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters import keys, storage
 from shared.adapters.records import run_row

@@ -21,7 +21,7 @@ from typing import Any
 
 from azure.storage.blob import BlobBlock
 
-from local import azurite
+from emulators.storage import azurite
 from shared.adapters import storage
 from shared.adapters.blobs import StorageBlobs
 from shared.config import ROOT, Storage

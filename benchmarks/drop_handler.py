@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from local import azurite
+from emulators.storage import azurite
 from shared import bootstrap, messages
 from shared.config import ROOT, Settings, Storage, Workspace
 from shared.service import drops

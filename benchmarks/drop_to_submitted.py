@@ -20,7 +20,7 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
-from local import process
+from emulators import process
 from local.cloud import Cloud, Options
 
 DROPS = 30

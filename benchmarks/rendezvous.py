@@ -33,8 +33,8 @@ from typing import Any
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from local import azurite
-from local.process import wait_for
+from emulators.process import wait_for
+from emulators.storage import azurite
 from tests.elastic.agents import Run
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from torch.distributed import FileStore, Store, TCPStore
 
-from local import azurite
+from emulators.storage import azurite
 from trainers.elastic.client import Table, connect
 from trainers.elastic.store import AzureTableStore
 

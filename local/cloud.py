@@ -18,7 +18,9 @@ from azure.core.exceptions import ResourceExistsError
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
-from local import azurite, configs, process
+from emulators import process
+from emulators.storage import azurite
+from local import configs
 from local.record import REPOSITORY, Lock, Record, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
@@ -225,7 +227,7 @@ class Cloud:
         file = self.home / "configs" / f"{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(config, indent=2))
-        argv = [sys.executable, "-m", f"local.{name}", "--config", str(file)]
+        argv = [sys.executable, "-m", f"emulators.{name}", "--config", str(file)]
         return process.start(name, argv, log=self.log(name), env=env)
 
     @property

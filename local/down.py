@@ -10,8 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+from emulators.process import IS_WINDOWS, wait_for
 from local import record
-from local.process import IS_WINDOWS, wait_for
 
 STOP_SECONDS = 90.0
 

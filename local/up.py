@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from emulators.process import PartFailed
 from local import cloud, record
-from local.process import PartFailed
 
 CHECK_SECONDS = 0.5
 BANNER = """

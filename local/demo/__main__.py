@@ -17,13 +17,13 @@ from pathlib import Path
 from azure.storage.blob import ContainerClient
 from rich.console import Console
 
+from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary
 from local.demo.api import Api
 from local.demo.follow import Follower, Stuck, follow
 from local.demo.phases import CLOUD, UPLOAD, Seen
 from local.demo.view import Screen, View, open_view
-from local.process import PartFailed
 
 ROUTE = "mnist"
 PIPE_WIDTH = 120  # characters of a line where no terminal says how many

@@ -12,8 +12,8 @@ from azure.storage.blob import ContainerClient
 
 from cli.errors import CliError, Unreachable
 from cli.upload import Uploaded, items, upload
-from local import azurite
-from local.process import wait_for
+from emulators.process import wait_for
+from emulators.storage import azurite
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import pytest
 from azure.storage.blob import BlobClient, ContainerClient
 from azure.storage.queue import QueueClient
 
+from emulators.process import PartFailed, wait_for
 from local import cloud, configs, record, up
-from local.process import PartFailed, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local import azurite, process
+from emulators import process
+from emulators.storage import azurite
 from shared.adapters import storage
 from shared.adapters.storage import StorageClients
 from shared.config import Settings, Storage
@@ -45,7 +46,7 @@ def tables(clients: StorageClients) -> StorageClients:
 def azureml(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAzureML]:
     """A local Azure ML in the environment of this process, for one module: the SDK keeps one cloud a process."""
     home = tmp_path_factory.mktemp("azureml")
-    argv = [sys.executable, "-m", "local.azureml", "--config", str(azureml_config(home, account.connection_string))]
+    argv = [sys.executable, "-m", "emulators.azureml", "--config", str(azureml_config(home, account.connection_string))]
     part = process.start("azureml", argv, log=home / "azureml.log")
     before = dict(os.environ)
     os.environ.update(part.info["env"])

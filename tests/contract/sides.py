@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from local.process import wait_for
+from emulators.process import wait_for
 from shared import jobspec
 from shared.adapters.azureml import AzureMLJobs
 from shared.model import FINAL, JobStatus, RunState

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.process import wait_for
+from emulators.process import wait_for
 from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
 from shared.errors import NotFound

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.data.tables import TableServiceClient
 
-from local.azurite import Azurite
+from emulators.storage.azurite import Azurite
 from shared.adapters.storage import StorageClients
 from shared.adapters.tables import TableDrops
 from shared.errors import BadInput, Changed

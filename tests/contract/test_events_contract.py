@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pytest
 import requests
 
-from local import process
-from local.azurite import Azurite
+from emulators import process
+from emulators.storage.azurite import Azurite
 from shared.adapters.eventgrid import TopicEvents
 from shared.adapters.storage import StorageClients
 from shared.config import Topic
@@ -82,7 +82,7 @@ def grid(account: Azurite, clients: StorageClients, tmp_path_factory: pytest.Tem
         ],
     }
     (home / "eventgrid.json").write_text(json.dumps(config))
-    argv = [sys.executable, "-m", "local.eventgrid", "--config", str(home / "eventgrid.json")]
+    argv = [sys.executable, "-m", "emulators.eventgrid", "--config", str(home / "eventgrid.json")]
     part = process.start("eventgrid", argv, log=home / "eventgrid.log")
     part.info["bundle"] = str(home / "certs" / "bundle.pem")
     yield part

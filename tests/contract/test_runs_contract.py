@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.data.tables import TableServiceClient
 
-from local.azurite import Azurite
+from emulators.storage.azurite import Azurite
 from shared.adapters.storage import StorageClients
 from shared.adapters.table import Table
 from shared.adapters.tables import TableRuns

@@ -19,8 +19,9 @@ import requests
 from azure.core.credentials import AccessToken
 from azure.storage.blob import BlobServiceClient
 
-from local import azurite, certs
-from local.process import wait_for
+from emulators import certs
+from emulators.process import wait_for
+from emulators.storage import azurite
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.signing import KEY_LIFE, MARGIN, Signer
 from shared.adapters.storage import StorageClients

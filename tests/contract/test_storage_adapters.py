@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from local.azurite import Azurite
+from emulators.storage.azurite import Azurite
 from shared.adapters import copying, storage
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.queues import StorageQueues

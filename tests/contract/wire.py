@@ -12,7 +12,7 @@ from typing import Any
 import requests
 from azure.core.pipeline.transport import RequestsTransport
 
-from local.process import Part
+from emulators.process import Part
 from shared.config import Workspace
 from tests.fakes import Crash
 

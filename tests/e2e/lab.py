@@ -11,8 +11,8 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from emulators.process import wait_for
 from local.cloud import Cloud
-from local.process import wait_for
 
 LOOK_SECONDS = 0.3  # between two looks: the one that looks takes time from those that train
 PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch

@@ -22,9 +22,9 @@ import httpx
 import pytest
 from azure.storage.blob import ContainerClient
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from local.process import wait_for
 
 PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from local.process import wait_for
 from tests.e2e.lab import Lab
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from local import azurite
-from tests.local_host.test_conformance import REPOSITORY, http, one, python313, run
+from emulators.storage import azurite
+from tests.emulators.host.test_conformance import REPOSITORY, http, one, python313, run
 
 __all__ = ["python313"]
 

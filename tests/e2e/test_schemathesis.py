@@ -12,8 +12,8 @@ import httpx
 import pytest
 from azure.storage.blob import ContainerClient
 
+from emulators.process import wait_for
 from local.cloud import Cloud, Options
-from local.process import wait_for
 
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster, quiet_seconds: 3600}}\n"
 TEMPLATE = """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import ContainerClient
 
-from local import process
+from emulators import process
 from local.cloud import Cloud, Options
 
 BLOBS = 10_000
@@ -64,7 +64,7 @@ def direct_delivery(cloud: Cloud, home: Path) -> Iterator[str]:
         ],
     }
     (home / "direct.json").write_text(json.dumps(config))
-    argv = [sys.executable, "-m", "local.eventgrid", "--config", str(home / "direct.json")]
+    argv = [sys.executable, "-m", "emulators.eventgrid", "--config", str(home / "direct.json")]
     part = process.start("direct", argv, log=home / "direct.log")
     try:
         yield part.info["url"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from emulators.process import wait_for
 from local import record
-from local.process import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from local import azurite
+from emulators.storage import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local import azurite
+from emulators.storage import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import EVERY, Run
 

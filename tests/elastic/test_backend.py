@@ -20,7 +20,7 @@ from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, 
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, _NodeDesc, _RendezvousState
 
-from local import azurite
+from emulators.storage import azurite
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
 from trainers.elastic.errors import Denied

@@ -16,7 +16,7 @@ from azure.core.exceptions import ServiceRequestError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local import azurite
+from emulators.storage import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import LIFETIME, Table, connect
 from trainers.elastic.errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable

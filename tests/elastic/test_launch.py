@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rendezvous_handler_registry
 
-from local import azurite
-from local.process import wait_for
+from emulators.process import wait_for
+from emulators.storage import azurite
 from tests.elastic import agents
 from trainers.elastic import launch
 from trainers.elastic.backend import AzureTableRendezvousBackend

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import DistNetworkError, DistStoreError
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.elastic.proxy import FAULTS, Proxy
 from trainers.elastic.client import STALE, Table, connect
 from trainers.elastic.errors import Conflict

@@ -17,7 +17,7 @@ from bert import model, order, pythondocs, text, train
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 QUICK = ["--length", "32", "--vocabulary", "600", "--val-share", "0.1", "--epochs", "2", "--log-interval", "1"]

@@ -17,7 +17,7 @@ from checkpoint import Checkpoints, Position
 from files import DataError
 from torch import nn
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 ALONE = dist.Place(rank=0, world_size=1, url="env://", backend="gloo")

@@ -21,7 +21,7 @@ from cifar_elastic import batches, train
 from cifar_elastic.resnet import ResNet18
 from torch import nn
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch as run
 from tests.trainers.cifar import write
 

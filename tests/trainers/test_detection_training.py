@@ -18,7 +18,7 @@ from detection.options import Run, arguments
 from files import DataError
 from PIL import Image
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch as run
 from tests.trainers.test_detection_data import change, shapes, table
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 from mnist import idx, train
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch as run
 
 MNIST = run.ROOT.parent / "shared" / "data" / "mnist"

@@ -22,7 +22,7 @@ from torchvision.models import get_model
 from torchvision.transforms.v2.functional import pil_to_tensor
 from transfer import backbone, train
 
-from local.process import wait_for
+from emulators.process import wait_for
 from tests.trainers import launch
 
 with warnings.catch_warnings():

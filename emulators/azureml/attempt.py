@@ -1,0 +1,249 @@
+"""One attempt at a job: bring its data, run its ranks, take its results back, and say how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from emulators.azureml.blobs import Blobs, Place
+from emulators.azureml.config import ARTIFACT_CONTAINER, Config
+from emulators.azureml.copies import Copies
+from emulators.azureml.data import Folders, Mover, Resolver, Watched
+from emulators.azureml.environment import Gang, environment
+from emulators.azureml.errors import DataError
+from emulators.azureml.guard import Guard
+from emulators.azureml.logs import LogCopy
+from emulators.azureml.models import Job, Status
+from emulators.azureml.mounts import Mounts
+from emulators.azureml.processes import Launch, RankProcess
+from emulators.azureml.spec import JobSpec, resolve
+
+log = logging.getLogger(__name__)
+
+ERROR_LINES = 12  # of standard error that a failure's message quotes
+SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
+
+
+class Stop(Enum):
+    """Why an attempt was given up. A cancellation outweighs whatever else happens to the attempt."""
+
+    CANCELED = "canceled"
+    TIMED_OUT = "timed out"
+    PREEMPTED = "preempted"
+    SHUT_DOWN = "shut down"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended: stopped, or failed with `message`, or else completed."""
+
+    stop: Stop | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every attempt uses. `place` finds datastore paths in storage, `code_place` code versions."""
+
+    config: Config
+    blobs: Blobs
+    guard: Guard
+    interpreter: Path
+    service_url: str
+    work: Path
+    mounts: Mounts
+    place: Resolver
+    code_place: Callable[[tuple[str, str]], Place]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who hears about an attempt: called as it enters a status, and with the names of its log files."""
+
+    entered: Callable[[Status], None]
+    logs: Callable[[list[str]], None]
+
+
+class Attempt:
+    """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
+
+    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...]) -> None:
+        self._site = site
+        self._job = job
+        self._spec = spec
+        self._node_ids = node_ids
+        self._folders = Folders(site.work / job.name, job.attempt)
+        self._stop: Stop | None = None
+        self._lost_node: int | None = None
+        self._interrupted = asyncio.Event()
+        self._ranks: list[RankProcess] = []
+        self._logs: list[LogCopy] = []
+        self._watched: list[Watched] = []
+        self._mounted: list[Watched] = []
+
+    def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
+        """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
+        if self._stop is None or stop is Stop.CANCELED:
+            self._stop = stop
+        if node_id is not None and self._lost_node is None:
+            self._lost_node = self._node_ids.index(node_id)
+        self._interrupted.set()
+
+    async def run(self, progress: Progress) -> Outcome:
+        try:
+            gang = await self._unless_interrupted(self._prepare())
+            if gang is None:
+                return Outcome(self._stop)
+            await self._launch(gang, progress)
+            return await self._supervise(progress)
+        except (DataError, OSError) as error:
+            log.warning("job %s: %s", self._job.name, error)
+            return Outcome(self._stop, message=str(error))
+        finally:
+            await asyncio.gather(*(rank.stop(0) for rank in self._ranks))
+            for watched in self._mounted:
+                self._site.mounts.release(watched)
+            shutil.rmtree(self._folders.run, ignore_errors=True)
+
+    async def _unless_interrupted(self, work: Awaitable[Gang]) -> Gang | None:
+        task, stop = asyncio.ensure_future(work), asyncio.ensure_future(self._interrupted.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() and not self._interrupted.is_set() else None
+        finally:
+            task.cancel()
+            stop.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def _prepare(self) -> Gang:
+        spec, site = self._spec, self._site
+        shutil.rmtree(self._folders.run, ignore_errors=True)
+        mover = Mover(site.blobs, site.place, self._folders, self._mount)
+        await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
+        inputs = await mover.bring_inputs(spec)
+        outputs, self._watched = await mover.prepare_outputs(spec)
+        for node in range(spec.nodes):
+            folder = self._folders.code(node) / "outputs"
+            folder.mkdir(exist_ok=True)
+            watch = Watched(folder, self._run_place("outputs"), mirror=False)
+            watch.remember()  # files of the code snapshot are no outputs
+            self._watched.append(watch)
+        return Gang(self._node_ids, _free_port(), {**inputs, **outputs}, site.interpreter, site.service_url)
+
+    async def _mount(self, place: Place) -> Watched:
+        watched = await self._site.mounts.take(self._site.blobs, place)
+        self._mounted.append(watched)
+        return watched
+
+    async def _launch(self, gang: Gang, progress: Progress) -> None:
+        spec, names = self._spec, log_names(self._spec)
+        (self._folders.logs / "user_logs").mkdir(parents=True)
+        self._logs = [LogCopy(self._folders.logs / name, self._run_place(name)) for name in names]
+        for copy in self._logs:
+            copy.file.write_text(self._heading())
+            await copy.open(self._site.blobs)
+        progress.logs(names)
+        command = resolve(spec.command, gang.paths)
+        for rank, copy in enumerate(self._logs):
+            variables = environment(self._site.config, self._job, spec, gang, rank)
+            folder = self._folders.code(rank // spec.processes)
+            launch = Launch(command, folder, variables, copy.file)
+            self._ranks.append(await RankProcess.start(launch, self._site.guard))
+        progress.entered(Status.RUNNING)
+
+    def _heading(self) -> str:
+        """The line between two attempts in a log; a first attempt's log is the program's output alone."""
+        if self._job.attempt == 1:
+            return ""
+        return f"[azureml] attempt {self._job.attempt} starts from the beginning: {self._job.notice}\n"
+
+    async def _supervise(self, progress: Progress) -> Outcome:
+        copies = Copies(self._site.blobs, self._logs, self._watched)
+        async with copies.running():
+            failed = await self._until_over()
+            await self._stop_ranks()
+        stop = self._stop  # what happens from here on changes the result no more
+        if stop is None:
+            progress.entered(Status.FINALIZING)
+        await copies.finish()
+        return Outcome(stop, None if stop or failed is None else await self._failure(failed))
+
+    async def _until_over(self) -> int | None:
+        """Return when all ranks have ended well, with the rank that failed first, or when the attempt is given up."""
+        ending = asyncio.create_task(self._first_failure())
+        stop = asyncio.create_task(self._interrupted.wait())
+        try:
+            await asyncio.wait({ending, stop}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
+                if self._stop is not Stop.CANCELED:
+                    self._stop = None  # all had ended before the interruption reached them
+                return ending.result()
+            if not self._interrupted.is_set():
+                self.interrupt(Stop.TIMED_OUT)
+            return None
+        finally:
+            ending.cancel()
+            stop.cancel()
+            await asyncio.gather(ending, stop, return_exceptions=True)
+
+    async def _first_failure(self) -> int | None:
+        waiting = {asyncio.create_task(rank.wait()): number for number, rank in enumerate(self._ranks)}
+        while waiting:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in sorted(done, key=lambda task: waiting[task]):
+                if task.result() != 0:
+                    return waiting[task]
+                del waiting[task]
+        return None
+
+    async def _stop_ranks(self) -> None:
+        """End all ranks; those of a lost node before the others, which don't know yet that it is lost."""
+        grace = self._site.config.preemption_grace_seconds
+        if self._stop is Stop.SHUT_DOWN:
+            grace = min(grace, SHUT_DOWN_GRACE_SECONDS)
+        if self._lost_node is not None:
+            first = self._lost_node * self._spec.processes
+            await asyncio.gather(*(rank.stop(grace) for rank in self._ranks[first : first + self._spec.processes]))
+        await asyncio.gather(*(rank.stop(grace) for rank in self._ranks))
+
+    async def _failure(self, rank: int) -> str:
+        lines = self._ranks[rank].last_words.splitlines()[-ERROR_LINES:]
+        return (
+            f"Execution failed. User process '{_program(self._spec.command)}' exited with status code "
+            f"{await self._ranks[rank].wait()}. Please check log file '{log_names(self._spec)[rank]}' for error "
+            f"details. Error: {chr(10).join(lines)}"
+        )
+
+    def _run_place(self, path: str) -> Place:
+        return run_place(self._job.name, path)
+
+
+def run_place(job: str, path: str) -> Place:
+    """Where a run keeps its logs and whatever it writes to `./outputs`."""
+    return Place(ARTIFACT_CONTAINER, f"ExperimentRun/dcid.{job}/{path}")
+
+
+def log_names(spec: JobSpec) -> list[str]:
+    """A log file per rank. The only process of a job that isn't distributed has the plain name."""
+    if not spec.distributed and spec.nodes == 1:
+        return ["user_logs/std_log.txt"]
+    width = len(str(spec.world_size - 1))
+    return [f"user_logs/std_log_process_{rank:0{width}d}.txt" for rank in range(spec.world_size)]
+
+
+def _program(command: str) -> str:
+    """The command's first word that is no variable assignment."""
+    words = (word for word in command.split() if "=" not in word)
+    return Path(next(words, command)).name
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

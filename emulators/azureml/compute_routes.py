@@ -1,0 +1,93 @@
+"""Routes of the clusters and their nodes, and of the operations that create and delete them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from aiohttp import web
+
+from emulators.azureml import wire
+from emulators.azureml.config import PROVIDER
+from emulators.azureml.errors import BadRequest
+from emulators.azureml.models import Json
+from emulators.azureml.operations import POLL_HEADER
+from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body
+
+COMPUTE_NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")
+CREATE_SECONDS = 0.2  # Azure takes some; a client must see that creating is a long-running operation
+
+
+class ComputeRoutes:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._creating: dict[str, str] = {}  # cluster -> its operation
+
+    def table(self) -> list[web.RouteDef]:
+        one = WORKSPACE + "/computes/{name}"
+        return [
+            web.get(WORKSPACE + "/computes", self.list_clusters),
+            web.get(one, self.get_cluster),
+            web.put(one, self.put_cluster),
+            web.patch(one, self.patch_cluster),
+            web.delete(one, self.delete_cluster),
+            web.post(one + "/listNodes", self.list_nodes),
+            web.get(LOCATION + "/workspaceOperationsStatus/{operation}", self.get_operation),
+        ]
+
+    async def list_clusters(self, _: web.Request) -> web.Response:
+        return web.json_response({"value": [self._body(name) for name in self._parts.workspace.clusters]})
+
+    async def get_cluster(self, request: web.Request) -> web.Response:
+        return web.json_response(self._body(request.match_info["name"]))
+
+    async def put_cluster(self, request: web.Request) -> web.Response:
+        """Create (201 and an operation to poll) or update (200, done) a cluster."""
+        name = request.match_info["name"]
+        if not COMPUTE_NAME.fullmatch(name):
+            raise BadRequest(
+                f"Compute name {name!r}: 2 to 32 letters, digits and single '-', a letter first and no '-' last."
+            )
+        _, fresh = self._parts.workspace.put_cluster(name, await body(request, "properties"))
+        if not fresh:
+            return web.json_response(self._body(name))
+        operation = self._parts.operations.begin(asyncio.sleep(CREATE_SECONDS))
+        self._creating[name.lower()] = operation
+        return web.json_response(self._body(name), status=201, headers=self._poll(operation))
+
+    async def patch_cluster(self, request: web.Request) -> web.Response:
+        name, document = request.match_info["name"], await body(request, "properties")
+        settings = (document["properties"].get("properties") or {}).get("scaleSettings")
+        if not isinstance(settings, dict):
+            raise BadRequest("A compute's PATCH takes properties.properties.scaleSettings and nothing else.")
+        self._parts.workspace.scale_cluster(name, settings)
+        return web.json_response(self._body(name))
+
+    async def delete_cluster(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name.lower() not in self._parts.workspace.clusters:
+            return web.Response(status=204)
+        operation = self._parts.operations.begin(self._parts.scheduler.delete_cluster(name))
+        return web.Response(status=202, headers=self._poll(operation))
+
+    async def list_nodes(self, request: web.Request) -> web.Response:
+        cluster = self._parts.workspace.cluster(request.match_info["name"])
+        return web.json_response({"nodes": [wire.node(node) for node in cluster.nodes]})
+
+    async def get_operation(self, request: web.Request) -> web.Response:
+        operation = request.match_info["operation"]
+        done = self._parts.operations.done(operation)
+        answer = {"id": request.path, "name": operation, "status": "Succeeded" if done else "InProgress"}
+        return web.json_response(answer, headers={} if done else POLL_HEADER)
+
+    def _body(self, name: str) -> Json:
+        cluster = self._parts.workspace.cluster(name)
+        operation = self._creating.get(name.lower())
+        ready = operation is None or self._parts.operations.done(operation)
+        return self._parts.wire.cluster(cluster, "Succeeded" if ready else "Creating")
+
+    def _poll(self, operation: str) -> dict[str, str]:
+        config = self._parts.config
+        place = f"/subscriptions/{config.subscription_id}/providers/{PROVIDER}/locations/{config.location}"
+        url = f"{self._parts.wire.base}{place}/workspaceOperationsStatus/{operation}"
+        return {"Azure-AsyncOperation": url, "Location": url, **POLL_HEADER}

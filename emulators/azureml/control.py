@@ -1,0 +1,50 @@
+"""Routes for tests and administrators, which Azure doesn't have: preempt a node, look at a cluster, count requests."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from emulators.azureml.errors import BadRequest
+from emulators.azureml.models import Json, Node, Status
+from emulators.azureml.server import Parts, body
+
+
+class ControlRoutes:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get("/control/clusters/{name}", self.get_cluster),
+            web.post("/control/clusters/{name}/preempt", self.preempt),
+            web.get("/control/requests", self.list_requests),
+        ]
+
+    async def get_cluster(self, request: web.Request) -> web.Response:
+        """`{name, min, max, idle_seconds, nodes: [{index, id, state, job}], queue: [{job, reason}]}`"""
+        cluster = self._parts.workspace.cluster(request.match_info["name"])
+        queued = self._parts.workspace.on_cluster(cluster.name, frozenset({Status.NOT_STARTED, Status.QUEUED}))
+        scale = cluster.scale
+        answer = {
+            "name": cluster.name,
+            "min": scale.minimum,
+            "max": scale.maximum,
+            "idle_seconds": scale.idle_seconds,
+            "nodes": [_node(index, node) for index, node in enumerate(cluster.nodes)],
+            "queue": [{"job": job.name, "reason": job.waiting} for job in queued],
+        }
+        return web.json_response(answer)
+
+    async def preempt(self, request: web.Request) -> web.Response:
+        """Body `{"node": INDEX or ID}`. Answers at once; the job is back in the queue when its processes are gone."""
+        which = (await body(request)).get("node")
+        if not isinstance(which, int | str):
+            raise BadRequest(f"'node' is {which!r}; give the node's index in the list of nodes, or its id.")
+        return web.json_response(self._parts.scheduler.preempt(request.match_info["name"], which))
+
+    async def list_requests(self, _: web.Request) -> web.Response:
+        return web.json_response(list(self._parts.recorder.seen))
+
+
+def _node(index: int, node: Node) -> Json:
+    return {"index": index, "id": node.id, "state": node.state.value, "job": node.job}

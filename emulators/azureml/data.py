@@ -1,0 +1,170 @@
+"""A job's folders on disk, and how its code, inputs and outputs come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulators.azureml.blobs import Blobs, Place
+from emulators.azureml.errors import DataError
+from emulators.azureml.spec import Input, JobSpec, Location, Output
+
+log = logging.getLogger(__name__)
+Resolver = Callable[[Location], Place]  # a datastore's path to the container's
+
+
+@dataclass
+class Watched:
+    """A local folder and the place in storage that follows it.
+
+    `seen` holds what storage has: modification time and size by relative name. With `mirror`, a file that storage got
+    from here, or that was there first, is deleted there once it is deleted here, as through a mount.
+    """
+
+    folder: Path
+    place: Place
+    mirror: bool
+    seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def remember(self) -> None:
+        """Take what lies in the folder now as what storage has."""
+        self.seen = {name: stamp for name, _, stamp in self._files()}
+
+    async def push(self, blobs: Blobs) -> None:
+        """Upload what changed since the last push. A file that changes meanwhile goes again with the next one."""
+        async with self._pushing:
+            await self._push(blobs)
+
+    async def _push(self, blobs: Blobs) -> None:
+        present = self._files()
+        for name, path, stamp in present:
+            if self.seen.get(name) != stamp and path.exists():
+                await blobs.upload(self._blob(name), path)
+                self.seen[name] = stamp
+        for name in self.seen.keys() - {name for name, _, _ in present} if self.mirror else ():
+            await blobs.delete(self._blob(name))
+            del self.seen[name]
+
+    def _blob(self, name: str) -> Place:
+        prefix = self.place.path.rstrip("/")
+        return Place(self.place.container, f"{prefix}/{name}" if prefix else name)
+
+    def _files(self) -> list[tuple[str, Path, tuple[int, int]]]:
+        found = []
+        for path in sorted(self.folder.rglob("*")):
+            try:
+                if path.is_file():
+                    stat = path.stat()
+                    stamp = (stat.st_mtime_ns, stat.st_size)
+                    found.append((path.relative_to(self.folder).as_posix(), path, stamp))
+            except FileNotFoundError:  # renamed or deleted since it was listed
+                continue
+        return found
+
+
+Mount = Callable[[Place], Awaitable[Watched]]  # mounts a place in storage
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where a job lives on this machine. Inputs are kept between its attempts, all else is of one attempt."""
+
+    job: Path
+    attempt: int
+
+    @property
+    def inputs(self) -> Path:
+        return self.job / "inputs"
+
+    @property
+    def run(self) -> Path:
+        return self.job / f"attempt-{self.attempt}"
+
+    @property
+    def outputs(self) -> Path:
+        return self.run / "outputs"
+
+    @property
+    def logs(self) -> Path:
+        return self.run / "logs"
+
+    def code(self, node: int) -> Path:
+        """A node's working folder, with its own copy of the code."""
+        return self.run / f"node-{node}"
+
+
+class Mover:
+    """Brings a job's data to its nodes and its results back."""
+
+    def __init__(self, blobs: Blobs, place: Resolver, folders: Folders, mount: Mount) -> None:
+        self._blobs = blobs
+        self._mount = mount
+        self._place = place
+        self._folders = folders
+
+    async def bring_code(self, code: Place | None, nodes: int) -> None:
+        """Give every node a copy of the code snapshot, or an empty folder. Raises DataError for an empty snapshot."""
+        first = self._folders.code(0)
+        first.mkdir(parents=True)
+        if code and not await self._blobs.download_folder(code, first):
+            raise DataError(f"the code snapshot {code} is empty")
+        for node in range(1, nodes):
+            shutil.copytree(first, self._folders.code(node))
+
+    async def bring_inputs(self, spec: JobSpec) -> dict[str, str]:
+        """Download what is not here yet from an earlier attempt; return values of the `inputs.` placeholders."""
+        values = {}
+        for given in spec.inputs:
+            values[f"inputs.{given.name}"] = given.literal if given.location is None else await self._bring(given)
+        return values
+
+    async def _bring(self, given: Input) -> str:
+        assert given.location is not None
+        place, folder = self._place(given.location), self._folders.inputs / given.name
+        target = folder / Path(place.path).name if given.kind == "uri_file" else folder
+        complete = folder.with_name(f"{given.name}.complete")
+        if not complete.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            await self._fetch(given, place, target)
+            complete.touch()
+        return target.as_posix()
+
+    async def _fetch(self, given: Input, place: Place, target: Path) -> None:
+        missing = f"Input {given.name!r}: there is nothing at {given.location}"
+        if given.kind == "uri_file":
+            if not await self._blobs.exists(place):
+                raise DataError(f"{missing}; is it a folder (uri_folder)?")
+            await self._blobs.download_file(place, target)
+        elif not await self._blobs.download_folder(place, target):
+            raise DataError(f"{missing}; is it a file (uri_file), or was it deleted?")
+
+    async def prepare_outputs(self, spec: JobSpec) -> tuple[dict[str, str], list[Watched]]:
+        """Make the output folders, which all nodes share. A mounted one shows what storage has there already, so that
+        a second attempt finds the first one's checkpoints. Returns placeholder values and what to watch."""
+        values, watched = {}, []
+        for output in spec.outputs:
+            place = self._place(output.location)
+            if output.mounted and output.kind != "uri_file":
+                watch = await self._mount(place)
+                target = watch.folder
+            else:
+                folder = self._folders.outputs / output.name
+                folder.mkdir(parents=True)
+                target, place = _file_output(output, folder, place)
+                watch = Watched(folder, place, mirror=output.mounted)
+            values[f"outputs.{output.name}"] = target.as_posix()
+            watched.append(watch)
+        return values, watched
+
+
+def _file_output(output: Output, folder: Path, place: Place) -> tuple[Path, Place]:
+    if output.kind != "uri_file":
+        return folder, place
+    parent, _, name = place.path.rstrip("/").rpartition("/")
+    return folder / name, Place(place.container, parent)

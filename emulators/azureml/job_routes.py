@@ -1,0 +1,131 @@
+"""Routes of jobs, and of the run history and asset services that the SDK reads their logs and outputs from."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from emulators.azureml.attempt import run_place
+from emulators.azureml.config import PROVIDER
+from emulators.azureml.errors import BadRequest, NotFound
+from emulators.azureml.models import TERMINAL, Job, Json
+from emulators.azureml.operations import POLL_HEADER
+from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, properties
+
+PAGE = 50
+HISTORY = "/history/v1.0" + WORKSPACE
+DATA = "/data/v1.0" + WORKSPACE
+OUTPUT_ASSET = re.compile(r".*/data/azureml_(?P<job>.+)_output_data_(?P<output>.+)/versions/1")
+
+
+class JobRoutes:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get(WORKSPACE + "/jobs", self.list_jobs),
+            web.get(WORKSPACE + "/jobs/{name}", self.get_job),
+            web.put(WORKSPACE + "/jobs/{name}", self.put_job),
+            web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
+            web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
+            web.get(HISTORY + "/runs/{name}/details", self.run_details),
+            web.get(HISTORY + "/experiments/{experiment}/runs/{name}/details", self.run_details),
+            web.patch(HISTORY + "/experiments/{experiment}/runs/{name}", self.patch_run),
+            web.post(HISTORY + "/rundata", self.run_data),
+            web.post(DATA + "/dataversion/batchGetResolvedUris", self.resolve_uris),
+        ]
+
+    async def list_jobs(self, request: web.Request) -> web.Response:
+        """Newest first. The next page's link names the last job seen, so jobs that come meanwhile shift nothing."""
+        view = _view(request)
+        jobs = [job for job in reversed(self._parts.workspace.jobs.values()) if _listed(job, view, request)]
+        if skip := number(request, "$skip"):
+            jobs = [job for job in jobs if job.number < skip]
+        answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
+        if len(jobs) > PAGE:
+            query = urlencode({**request.query, "$skip": str(jobs[PAGE - 1].number)})
+            answer["nextLink"] = f"{self._parts.wire.base}{request.path}?{query}"
+        return web.json_response(answer)
+
+    async def get_job(self, request: web.Request) -> web.Response:
+        return web.json_response(self._parts.wire.job(self._job(request)))
+
+    async def put_job(self, request: web.Request) -> web.Response:
+        job, fresh = self._parts.workspace.submit(request.match_info["name"], await properties(request))
+        return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
+
+    async def cancel_job(self, request: web.Request) -> web.Response:
+        job = self._job(request)
+        if not self._parts.scheduler.cancel(job.name):
+            return web.Response(status=200)
+        return web.Response(status=202, headers=self._cancel_poll(job))
+
+    async def cancel_result(self, request: web.Request) -> web.Response:
+        """200 once the job has ended."""
+        job = self._parts.workspace.job(request.match_info["name"].removeprefix("jc:"))
+        if job.status in TERMINAL:
+            return web.Response(status=200)
+        return web.Response(status=202, headers=self._cancel_poll(job))
+
+    async def run_details(self, request: web.Request) -> web.Response:
+        job = self._job(request)
+        urls = {name: self._parts.blobs.blob_sas(run_place(job.name, name)) for name in job.logs}
+        return web.json_response(self._parts.wire.run_details(job, urls))
+
+    async def patch_run(self, request: web.Request) -> web.Response:
+        """Change a run's names, tags or visibility, as `jobs.archive` does. Tags and properties are merged."""
+        job, changes = self._job(request), await body(request)
+        merged = {key: {**job.properties[key], **(changes.get(key) or {})} for key in ("tags", "properties")}
+        plain = {key: changes.get(key) for key in ("displayName", "description")}
+        self._parts.workspace.edit(job.name, {**plain, **merged, "isArchived": changes.get("hidden")})
+        return web.json_response({"runId": job.name, "status": job.status.value, **merged})
+
+    async def run_data(self, request: web.Request) -> web.Response:
+        job = self._parts.workspace.job((await body(request, "runId"))["runId"])
+        return web.json_response(self._parts.wire.run_data(job, self._parts.workspace.job_spec(job)))
+
+    async def resolve_uris(self, request: web.Request) -> web.Response:
+        """Where data assets lie; the only ones here are the outputs of jobs."""
+        asked = (await body(request, "values"))["values"]
+        return web.json_response({"values": {asset: self._resolved(asset) for asset in asked}})
+
+    def _resolved(self, asset: str) -> Json:
+        if not (match := OUTPUT_ASSET.fullmatch(asset)):
+            raise NotFound(f"There is no data asset {asset!r}; only the named outputs of jobs are data assets here.")
+        job = self._parts.workspace.job(match["job"])
+        for output in self._parts.workspace.job_spec(job).outputs:
+            if output.name == match["output"]:
+                config = self._parts.config
+                scope = f"subscriptions/{config.subscription_id}/resourcegroups/{config.resource_group}"
+                prefix = f"azureml://{scope}/workspaces/{config.workspace}/"
+                return {"uri": str(output.location).replace("azureml://", prefix, 1), "type": output.kind}
+        raise NotFound(f"Job {job.name} has no output {match['output']!r}.")
+
+    def _job(self, request: web.Request) -> Job:
+        return self._parts.workspace.job(request.match_info["name"])
+
+    def _cancel_poll(self, job: Job) -> dict[str, str]:
+        config = self._parts.config
+        place = f"/subscriptions/{config.subscription_id}/providers/{PROVIDER}/locations/{config.location}"
+        return {"Location": f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{job.name}", **POLL_HEADER}
+
+
+def _view(request: web.Request) -> str:
+    view = request.query.get("listViewType", "ActiveOnly")
+    if view not in ("ActiveOnly", "ArchivedOnly", "All"):
+        raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")
+    return view
+
+
+def _listed(job: Job, view: str, request: web.Request) -> bool:
+    """Whether a listing's query asks for this job: listViewType, jobType, and tag as NAME or NAME=VALUE."""
+    query, archived = request.query, bool(job.properties.get("isArchived"))
+    if view != "All" and archived != (view == "ArchivedOnly"):
+        return False
+    if query.get("jobType", "Command") != "Command":
+        return False
+    name, _, value = query.get("tag", "").partition("=")
+    return not name or (name in job.properties["tags"] and (not value or job.properties["tags"][name] == value))

@@ -1,0 +1,197 @@
+"""Carries out the decisions of `plan`: allocates nodes, starts attempts, and turns their outcomes into statuses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Iterable
+
+from emulators.azureml.attempt import Attempt, Outcome, Progress, Site, Stop
+from emulators.azureml.errors import NotFound
+from emulators.azureml.models import (
+    TERMINAL,
+    Cluster,
+    Job,
+    Json,
+    Node,
+    NodeState,
+    Status,
+    timestamp,
+)
+from emulators.azureml.plan import Decision, Start, Waiting, decide
+from emulators.azureml.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Runs all clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
+
+    def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event) -> None:
+        self._workspace = workspace
+        self._site = site
+        self._wake = wake
+        self._attempts: dict[str, Attempt] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._allocated = 0
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        while True:
+            self._wake.clear()
+            delays = [self._pass(cluster) for cluster in list(self._workspace.clusters.values())]
+            pause = min((delay for delay in delays if delay is not None), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+
+    async def stop(self) -> None:
+        """End all attempts; their jobs wait in the queue for the next start. Nothing starts any more."""
+        self._stopping = True
+        for attempt in self._attempts.values():
+            attempt.interrupt(Stop.SHUT_DOWN)
+        await asyncio.gather(*self._tasks)
+
+    def cancel(self, name: str) -> bool:
+        """Ask a job to end. Returns False when it had ended, or had nothing left to do but to save its results."""
+        job = self._workspace.job(name)
+        if job.status in TERMINAL or job.status is Status.FINALIZING:
+            return False
+        if job.status is not Status.CANCEL_REQUESTED:
+            self._workspace.set_status(job, Status.CANCEL_REQUESTED)
+        if name in self._attempts:
+            self._attempts[name].interrupt(Stop.CANCELED)
+        else:
+            self._end(job, Status.CANCELED)
+        return True
+
+    def preempt(self, cluster_name: str, which: int | str) -> Json:
+        """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
+        grace period and SIGKILL, and its job goes back to the queue. Returns the node and its job."""
+        cluster = self._workspace.cluster(cluster_name)
+        node = _find(cluster.nodes, which)
+        job, now = node.job, time.monotonic()
+        node.enter(NodeState.PREEMPTED, now, job)
+        if job in self._attempts:
+            self._attempts[job].interrupt(Stop.PREEMPTED, node.id)
+        self._wake.set()
+        return {"node": node.id, "job": job}
+
+    async def delete_cluster(self, name: str) -> None:
+        """Cancel the cluster's jobs, wait until they have ended, and forget it."""
+        open_statuses = frozenset(Status) - TERMINAL
+        for job in self._workspace.on_cluster(name, open_statuses):
+            self.cancel(job.name)
+        while any(job.name in self._attempts for job in self._workspace.on_cluster(name, open_statuses)):
+            await asyncio.sleep(0.05)
+        self._workspace.forget_cluster(name)
+
+    def _pass(self, cluster: Cluster) -> float | None:
+        """Decide and act for one cluster. Returns the seconds after which to look again, None for not by itself."""
+        if self._stopping:
+            return None
+        for job in self._workspace.on_cluster(cluster.name, frozenset({Status.NOT_STARTED})):
+            self._workspace.set_status(job, Status.QUEUED)
+        queued = self._workspace.on_cluster(cluster.name, frozenset({Status.QUEUED}))
+        waiting = [Waiting(job.name, self._workspace.job_spec(job).nodes) for job in queued]
+        now = time.monotonic()
+        decision = decide(cluster.scale, cluster.nodes, waiting, now, self._site.config.node_start_seconds)
+        self._act(cluster, decision, now)
+        return decision.wake_in
+
+    def _act(self, cluster: Cluster, decision: Decision, now: float) -> None:
+        cluster.nodes = [node for node in cluster.nodes if node not in decision.forget]
+        for node in decision.ready:
+            node.enter(NodeState.IDLE, now)
+        for start in decision.start:
+            self._start(cluster, start, now)
+        for node in decision.leave:
+            node.enter(NodeState.LEAVING, now)
+        cluster.nodes += [self._new_node(cluster, now) for _ in range(decision.add)]
+        for name, reason in decision.reasons.items():
+            job = self._workspace.jobs[name]
+            if job.waiting != reason:
+                self._workspace.update(job, waiting=reason)
+        if decision.add or decision.leave:
+            self._wake.set()  # what was just decided sets new deadlines
+
+    def _new_node(self, cluster: Cluster, now: float) -> Node:
+        self._allocated += 1
+        suffix = "p" if cluster.low_priority else "d"
+        return Node(f"tvmps_{uuid.uuid4().hex[:24]}_{suffix}", self._allocated, NodeState.PREPARING, now)
+
+    def _start(self, cluster: Cluster, start: Start, now: float) -> None:
+        job = self._workspace.jobs[start.job]
+        for node in start.nodes:
+            node.enter(NodeState.RUNNING, now, job.name)
+        ids = tuple(node.id for node in start.nodes)
+        self._workspace.set_status(job, Status.PREPARING, attempt=job.attempt + 1, nodes=list(ids))
+        self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.job_spec(job), ids)
+        task = asyncio.create_task(self._attend(cluster, job, attempt))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _attend(self, cluster: Cluster, job: Job, attempt: Attempt) -> None:
+        """Run an attempt to its end, conclude, and free its nodes."""
+        progress = Progress(
+            entered=lambda status: self._entered(job, status),
+            logs=lambda names: self._workspace.update(job, logs=names),
+        )
+        try:
+            outcome = await attempt.run(progress)
+        except Exception:  # outermost: a fault of ours must end the job, not leave it running for ever
+            log.exception("job %s: the attempt broke", job.name)
+            outcome = Outcome(message="Internal error of the control plane; its log has the traceback.")
+        now = time.monotonic()
+        for node in cluster.nodes:
+            if node.job == job.name:
+                node.enter(NodeState.IDLE if node.state is NodeState.RUNNING else node.state, now)
+        del self._attempts[job.name]
+        self._conclude(job, outcome)
+        self._wake.set()
+
+    def _entered(self, job: Job, status: Status) -> None:
+        if job.status is Status.CANCEL_REQUESTED:  # the attempt hears of it next
+            return
+        started = timestamp() if status is Status.RUNNING else job.started
+        self._workspace.set_status(job, status, started=started)
+
+    def _conclude(self, job: Job, outcome: Outcome) -> None:
+        if job.status is Status.CANCEL_REQUESTED:
+            self._end(job, Status.CANCELED)
+        elif outcome.stop is Stop.TIMED_OUT:
+            limit = job.properties["limits"]["timeout"]
+            message = f"The job was canceled because it ran longer than its limit of {limit}."
+            self._workspace.set_status(job, Status.CANCEL_REQUESTED, error=_error(message))
+            self._end(job, Status.CANCELED)
+        elif outcome.stop:
+            preempted = outcome.stop is Stop.PREEMPTED
+            notice = "a node was preempted" if preempted else "the control plane was restarted"
+            self._workspace.set_status(job, Status.QUEUED, nodes=[], notice=notice)
+        elif outcome.message:
+            self._end(job, Status.FAILED, _error(outcome.message))
+        else:
+            self._end(job, Status.COMPLETED)
+
+    def _end(self, job: Job, status: Status, error: Json | None = None) -> None:
+        shutil.rmtree(self._site.work / job.name, ignore_errors=True)
+        self._workspace.set_status(job, status, ended=timestamp(), nodes=[], error=error or job.error)
+
+
+def _error(message: str) -> Json:
+    return {"error": {"code": "UserError", "message": message}}
+
+
+def _find(nodes: Iterable[Node], which: int | str) -> Node:
+    here = list(nodes)
+    if isinstance(which, int) and 0 <= which < len(here):
+        return here[which]
+    for node in here:
+        if node.id == which:
+            return node
+    raise NotFound(f"There is no node {which!r}; there are: {[node.id for node in here]}.")

@@ -1,0 +1,155 @@
+"""The HTTPS server: who is let in, how errors are answered, what is recorded, and which routes there are."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from emulators.azureml import wire
+from emulators.azureml.blobs import Blobs
+from emulators.azureml.config import PROVIDER, Config
+from emulators.azureml.errors import ArmError, BadRequest, NotFound
+from emulators.azureml.models import Json
+from emulators.azureml.operations import Operations
+from emulators.azureml.scheduler import Scheduler
+from emulators.azureml.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+RECORDED = ("/subscriptions", "/history", "/data")  # what Azure serves; control and blobs are not counted
+REMEMBERED = 20_000
+WORKSPACE = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
+LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the routes work with."""
+
+    config: Config
+    workspace: Workspace
+    scheduler: Scheduler
+    blobs: Blobs
+    wire: wire.Wire
+    operations: Operations
+    recorder: Recorder
+
+
+@dataclass
+class Recorder:
+    """The latest requests, oldest first; with bodies only on request, as they may hold much."""
+
+    bodies: bool = False
+    seen: deque[Json] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+    async def add(self, request: web.Request, response: web.StreamResponse) -> None:
+        entry: Json = {"method": request.method, "path": request.path, "status": response.status}
+        if self.bodies:
+            answer = response.body if isinstance(response, web.Response) else None
+            entry["query"] = dict(request.query)
+            entry["headers"] = dict(response.headers)
+            entry["request"] = _json(await request.read())
+            entry["response"] = _json(answer) if isinstance(answer, bytes) else None
+        self.seen.append(entry)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None
+
+
+def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
+    recorder, config = parts.recorder, parts.config
+
+    @web.middleware
+    async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        if request.path.startswith(RECORDED):
+            await recorder.add(request, response)
+        return response
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith(RECORDED):
+            _check_bearer(request)
+            _check_scope(config, request)
+        return await handler(request)
+
+    app = web.Application(middlewares=[record, answer_errors, guard])
+    app.add_routes(routes)
+    return app
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ArmError as error:
+        return web.json_response(wire.error(error.code, error.message), status=error.status)
+    except web.HTTPNotFound:
+        message = f"This control plane doesn't serve {request.method} {request.path}."
+        return web.json_response(wire.error("NotFound", message), status=404)
+    except web.HTTPMethodNotAllowed as error:
+        message = (
+            f"{request.method} is not served for {request.path}; served: {', '.join(sorted(error.allowed_methods))}."
+        )
+        return web.json_response(wire.error("MethodNotAllowed", message), status=405)
+    except web.HTTPException:
+        raise
+    except Exception:  # outermost: the client gets an ARM error, and the log the traceback
+        log.exception("%s %s", request.method, request.path)
+        return web.json_response(wire.error("InternalServerError", "See the control plane's log."), status=500)
+
+
+def _check_bearer(request: web.Request) -> None:
+    if not request.headers.get("Authorization", "").startswith("Bearer "):
+        raise ArmError(401, "AuthenticationFailed", "The 'Authorization' header with a bearer token is missing.")
+
+
+def _check_scope(config: Config, request: web.Request) -> None:
+    scope = request.match_info
+    if scope.get("sub", config.subscription_id).lower() != config.subscription_id.lower():
+        raise NotFound(f"The subscription '{scope['sub']}' could not be found.", "SubscriptionNotFound")
+    if scope.get("group", config.resource_group).lower() != config.resource_group.lower():
+        raise NotFound(f"Resource group '{scope['group']}' could not be found.", "ResourceGroupNotFound")
+    if scope.get("workspace", config.workspace).lower() != config.workspace.lower():
+        name = f"{PROVIDER}/workspaces/{scope['workspace']}"
+        raise NotFound(f"The Resource '{name}' under resource group '{config.resource_group}' was not found.")
+
+
+async def body(request: web.Request, *needs: str) -> Json:
+    """The request's JSON object, which must have the keys of `needs`."""
+    try:
+        document: Any = json.loads(await request.read() or b"{}")
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None
+    if not isinstance(document, dict):
+        raise BadRequest("The body must be a JSON object.", "InvalidRequestContent")
+    for key in needs:
+        if not document.get(key):
+            raise BadRequest(f"The body lacks {key!r}.", "InvalidRequestContent")
+    return document
+
+
+async def properties(request: web.Request) -> Json:
+    """The `properties` object of a resource's body."""
+    value = (await body(request, "properties"))["properties"]
+    if not isinstance(value, dict):
+        raise BadRequest("'properties' must be a JSON object.", "InvalidRequestContent")
+    return value
+
+
+def number(request: web.Request, key: str) -> int | None:
+    """A query parameter that is a whole number, or None without it."""
+    text = request.query.get(key)
+    if text is not None and not text.isdigit():
+        raise BadRequest(f"{key} is {text!r}; it must be a whole number.")
+    return None if text is None else int(text)

@@ -1,0 +1,209 @@
+"""Bodies as Microsoft's OpenAPI of Microsoft.MachineLearningServices and the run history describe them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from emulators.azureml.config import PROVIDER, Config
+from emulators.azureml.identity import PRINCIPAL, TENANT
+from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Status
+from emulators.azureml.spec import JobSpec
+
+CREATED_BY = "trainyard-local"
+
+
+def error(code: str, message: str) -> Json:
+    return {"error": {"code": code, "message": message}}
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Writes bodies for one workspace. `base` is this server's address, `account` the storage account's name."""
+
+    config: Config
+    base: str
+    account: str
+
+    def _resource(self, path: str, properties: Json, created: str) -> Json:
+        """The envelope of a resource under the workspace; `path` is like `jobs/NAME` or `codes/NAME/versions/1`."""
+        kinds, names = path.split("/")[::2], path.split("/")[1::2]
+        return {
+            "id": f"{self.config.workspace_id}/{path}",
+            "name": names[-1],
+            "type": f"{PROVIDER}/workspaces/{'/'.join(kinds)}",
+            "properties": properties,
+            "systemData": _system_data(created),
+        }
+
+    def workspace(self, created: str) -> Json:
+        group = f"/subscriptions/{self.config.subscription_id}/resourceGroups/{self.config.resource_group}/providers"
+        return {
+            "id": self.config.workspace_id,
+            "name": self.config.workspace,
+            "type": f"{PROVIDER}/workspaces",
+            "location": self.config.location,
+            "tags": {},
+            "kind": "Default",
+            "sku": {"name": "Basic", "tier": "Basic"},
+            "identity": {"type": "SystemAssigned", "principalId": PRINCIPAL, "tenantId": TENANT},
+            "properties": {
+                "friendlyName": self.config.workspace,
+                "workspaceId": self.config.workspace_guid,
+                "storageAccount": f"{group}/Microsoft.Storage/storageAccounts/{self.account}",
+                "keyVault": f"{group}/Microsoft.KeyVault/vaults/local",
+                "applicationInsights": f"{group}/Microsoft.Insights/components/local",
+                "discoveryUrl": f"{self.base}/discovery",
+                "mlFlowTrackingUri": f"azureml://{self.base}/mlflow/v1.0{self.config.workspace_id}",
+                "provisioningState": "Succeeded",
+                "publicNetworkAccess": "Enabled",
+                "hbiWorkspace": False,
+                "v1LegacyMode": False,
+                "tenantId": TENANT,
+            },
+            "systemData": _system_data(created),
+        }
+
+    def datastore(self, datastore: Datastore, created: str) -> Json:
+        """The SDK builds https://{accountName}.blob.{endpoint} from a datastore. Our accountName ends in '#', which
+        makes the rest a fragment that every URL parser drops: what is left is this server's own TLS front of Azurite,
+        reached without any name resolution."""
+        properties: Json = {
+            "datastoreType": "AzureBlob",
+            "accountName": f"{self.base.removeprefix('https://')}/{self.account}#",
+            "containerName": datastore.container,
+            "endpoint": "core.local",
+            "protocol": "https",
+            "credentials": {"credentialsType": "AccountKey", "secrets": {"secretsType": "AccountKey"}},
+            "serviceDataAccessAuthIdentity": "None",
+            "isDefault": datastore.is_default,
+            "description": datastore.description,
+            "tags": datastore.tags,
+            "properties": datastore.properties,
+        }
+        return self._resource(f"datastores/{datastore.name}", properties, created)
+
+    def cluster(self, cluster: Cluster, state: str = "Succeeded") -> Json:
+        now = cluster.nodes
+        resizing = any(n.state in (NodeState.PREPARING, NodeState.LEAVING) for n in now)
+        counts = {f"{s.value}NodeCount": sum(n.state is s for n in now) for s in NodeState}
+        inner = {
+            **cluster.properties["properties"],
+            "allocationState": "Resizing" if resizing else "Steady",
+            "allocationStateTransitionTime": cluster.modified,
+            "errors": [],
+            "currentNodeCount": sum(n.state is not NodeState.PREPARING for n in now),
+            "targetNodeCount": sum(n.state not in (NodeState.LEAVING, NodeState.PREEMPTED) for n in now),
+            "nodeStateCounts": {**counts, "unusableNodeCount": 0},
+        }
+        properties = {
+            **cluster.properties,
+            "properties": inner,
+            "provisioningState": state,
+            "provisioningErrors": None,
+            "createdOn": cluster.created,
+            "modifiedOn": cluster.modified,
+            "isAttachedCompute": False,
+            "computeLocation": cluster.location,
+        }
+        body = self._resource(f"computes/{cluster.name}", properties, cluster.created)
+        return {**body, "location": cluster.location, "tags": cluster.tags}
+
+    def asset(self, asset: Asset) -> Json:
+        properties = {**asset.properties, "provisioningState": "Succeeded"}
+        if asset.kind == "environments":
+            properties["environmentType"] = "UserCreated"
+        return self._resource(f"{asset.kind}/{asset.name}/versions/{asset.version}", properties, asset.created)
+
+    def asset_container(self, versions: Sequence[Asset]) -> Json:
+        """The container of an asset's versions, which are given newest first."""
+        numbers = [int(a.version) for a in versions if a.version.isdigit()]
+        properties: Json = {
+            "description": None,
+            "tags": {},
+            "properties": {},
+            "isArchived": False,
+            "latestVersion": versions[0].version,
+            "nextVersion": str(max(numbers, default=0) + 1),
+            "provisioningState": "Succeeded",
+        }
+        return self._resource(f"{versions[0].kind}/{versions[0].name}", properties, versions[-1].created)
+
+    def pending_upload(self, upload_id: str, blob_uri: str, sas_uri: str) -> Json:
+        group = f"/subscriptions/{self.config.subscription_id}/resourceGroups/{self.config.resource_group}"
+        return {
+            "pendingUploadId": upload_id,
+            "pendingUploadType": "TemporaryBlobReference",
+            "blobReferenceForConsumption": {
+                "blobUri": blob_uri,
+                "storageAccountArmId": f"{group}/providers/Microsoft.Storage/storageAccounts/{self.account}",
+                "credential": {"credentialType": "SAS", "sasUri": sas_uri},
+            },
+        }
+
+    def job(self, job: Job) -> Json:
+        tracking = f"azureml://{self.base}/mlflow/v1.0{self.config.workspace_id}?"
+        studio = f"{self.base}/runs/{job.name}?wsid={self.config.workspace_id}"
+        services = {
+            "Tracking": {"jobServiceType": "Tracking", "port": None, "endpoint": tracking},
+            "Studio": {"jobServiceType": "Studio", "port": None, "endpoint": studio},
+        }
+        properties = {**job.properties, "status": job.status.value, "services": services}
+        return self._resource(f"jobs/{job.name}", properties, job.created)
+
+    def run_details(self, job: Job, log_urls: dict[str, str]) -> Json:
+        """Run history's view of a job: what `jobs.stream` and the portal read."""
+        return {
+            "runId": job.name,
+            "status": job.status.value,
+            "target": job.cluster,
+            "startTimeUtc": job.started,
+            "endTimeUtc": job.ended,
+            "services": {},
+            "warnings": [{"source": "scheduler", "message": job.waiting}] if job.waiting else [],
+            "error": job.error,
+            "tags": job.properties["tags"],
+            "properties": {**job.properties["properties"], "attempt": str(job.attempt)},
+            "inputs": {},
+            "outputs": {},
+            "logFiles": log_urls,
+        }
+
+    def run_data(self, job: Job, spec: JobSpec) -> Json:
+        """Run history's record of a run, with the data assets that its named outputs became once it succeeded."""
+        done = job.status is Status.COMPLETED
+        outputs = {o.name: {"assetId": self.output_asset(job.name, o.name), "type": o.kind} for o in spec.outputs}
+        return {
+            "runMetadata": {
+                "runId": job.name,
+                "status": job.status.value,
+                "outputs": outputs if done else {},
+                "tags": job.properties["tags"],
+                "properties": job.properties["properties"],
+            }
+        }
+
+    def output_asset(self, job: str, output: str) -> str:
+        prefix = f"azureml://locations/{self.config.location}/workspaces/{self.config.workspace_guid}/data"
+        return f"{prefix}/azureml_{job}_output_data_{output}/versions/1"
+
+
+def node(node: Node) -> Json:
+    body: Json = {
+        "nodeId": node.id,
+        "privateIpAddress": f"10.0.{node.number // 250}.{node.number % 250 + 4}",
+        "port": 50000 + node.number % 10000,
+        "nodeState": node.state.value,
+    }
+    return {**body, "runId": node.job} if node.job else body
+
+
+def _system_data(created: str) -> Json:
+    return {
+        "createdAt": created,
+        "createdBy": CREATED_BY,
+        "createdByType": "Application",
+        "lastModifiedAt": created,
+        "lastModifiedBy": CREATED_BY,
+        "lastModifiedByType": "Application",
+    }

@@ -1,0 +1,127 @@
+"""The HTTP side: the topics' publish endpoints, a webhook's validation URL, and the control endpoints for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+import aiohttp
+from aiohttp import web
+
+from emulators.eventgrid import faults, schema
+from emulators.eventgrid.broker import Broker
+from emulators.eventgrid.config import Topic
+from emulators.eventgrid.destinations import Webhook
+from emulators.eventgrid.source import BlobSource
+
+REQUEST_BYTES = 1024 * 1024  # Azure's limit for a request, and for an event
+BARRIER_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Server:
+    topics: dict[str, Topic]
+    broker: Broker
+    source: BlobSource | None
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=REQUEST_BYTES)
+        app.add_routes(
+            [
+                web.post("/topics/{name}/api/events", self.publish),
+                web.get("/validate/{subscription}", self.validate),
+                web.post("/control/faults", self.set_faults),
+                web.get("/control/barrier", self.barrier),
+                web.get("/control/counts", self.counts),
+            ]
+        )
+        return app
+
+    async def publish(self, request: web.Request) -> web.Response:
+        """Take events for a topic: 200 once they are safe, 400 for what is no event, 401, 404, 413 over 1 MiB."""
+        topic = self.topics.get(request.match_info["name"])
+        if topic is None:
+            return _error(404, f"no topic {request.match_info['name']!r} among {', '.join(self.topics)}")
+        if not may_publish(topic, request.headers):
+            return _error(401, "the request needs this topic's aeg-sas-key or aeg-sas-token, or a bearer token")
+        try:
+            events = schema.parse(json.loads(await request.read()), topic.resource)
+        except ValueError as error:
+            return _error(400, str(error))
+        self.broker.accept(topic.name, events)
+        return web.Response()
+
+    async def validate(self, request: web.Request) -> web.Response:
+        lane = self.broker.lanes.get(request.match_info["subscription"])
+        if lane is None or not isinstance(lane.destination, Webhook):
+            return _error(404, "no such webhook subscription")
+        if not lane.destination.agree(request.query.get("id", "")):
+            return _error(400, "not the id of this subscription's validation")
+        return web.Response(text="Webhook successfully validated as a subscription endpoint")
+
+    async def set_faults(self, request: web.Request) -> web.Response:
+        """Replace the knobs for events from now on; {} turns all off."""
+        try:
+            self.broker.faults = faults.read(await request.json())
+        except ValueError as error:
+            return _error(400, str(error))
+        return await self.counts(request)
+
+    async def barrier(self, request: web.Request) -> web.Response:
+        """Answer 200 when every blob written and every event published before this request is delivered, lost by a
+        knob, dead-lettered or dropped; 504, with what is pending, if that takes over `timeout` seconds."""
+        try:
+            async with asyncio.timeout(float(request.query.get("timeout", BARRIER_SECONDS))):
+                if self.source is not None:
+                    await self.source.caught_up()
+                await self.broker.settled()
+        except (TimeoutError, aiohttp.ClientError) as error:
+            return web.json_response({**self._state(), "error": repr(error)}, status=504)
+        return web.json_response(self._state())
+
+    async def counts(self, _: web.Request) -> web.Response:
+        return web.json_response(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        """Numbers of this process: events received, matched (event and subscription), and how deliveries ended."""
+        names = ("received", "matched", "lost", "delivered", "attempts_failed", "dead_lettered", "dropped")
+        waiting = [
+            name
+            for name, lane in self.broker.lanes.items()
+            if isinstance(lane.destination, Webhook) and not lane.destination.agreed
+        ]
+        counts = {name: self.broker.counts[name] for name in names}
+        return {**counts, "pending": self.broker.pending, "awaiting_handshake": waiting}
+
+
+def may_publish(topic: Topic, headers: Mapping[str, str]) -> bool:
+    """A topic with a key wants that key, or a token signed with it; bearer tokens are all taken for good ones."""
+    if headers.get("Authorization", "").startswith("Bearer "):
+        return True
+    key, token = headers.get("aeg-sas-key", ""), headers.get("aeg-sas-token", "")
+    if topic.key is None:
+        return bool(key or token)
+    return hmac.compare_digest(key, topic.key) or _signed(token, topic.key)
+
+
+def _signed(token: str, key: str) -> bool:
+    unsigned, _, _ = token.partition("&s=")
+    signature = parse_qs(token).get("s", [""])[0]
+    try:
+        digest = hmac.new(base64.b64decode(key), unsigned.encode(), hashlib.sha256).digest()
+    except binascii.Error:  # a key that is no base64 signs nothing
+        return False
+    return hmac.compare_digest(base64.b64encode(digest).decode(), signature)
+
+
+def _error(status: int, message: str) -> web.Response:
+    code = {400: "BadRequest", 401: "Unauthorized", 404: "NotFound"}[status]
+    return web.json_response({"error": {"code": code, "message": message}}, status=status)

@@ -1,0 +1,78 @@
+"""A blob lease that makes a listener the only one of its kind on a storage account."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError
+from azure.storage.blob import StorageErrorCode
+from azure.storage.blob.aio import BlobClient, BlobLeaseClient, ContainerClient
+
+from emulators.host.stop import Stop
+
+log = logging.getLogger("host.leases")
+# Azure's host leases for 60 s and a loser asks every 60 s. An app cannot see the difference, but whoever restarts a
+# host that was killed waits for it: 15 s is the shortest that storage grants.
+LEASE_SECONDS = 15
+RENEW_SECONDS = 5.0
+
+
+class Lease:
+    """The lease on one blob. Make it, `acquire`, keep `renew` running, and `release` at the end."""
+
+    def __init__(self, container: ContainerClient, name: str) -> None:
+        self._container = container
+        self._blob: BlobClient = container.get_blob_client(name)
+        self._lease: BlobLeaseClient | None = None
+        self._name = name
+
+    async def acquire(self, stop: Stop) -> bool:
+        """Wait until the lease is ours. False if the host stops first. Container and blob are made if missing."""
+        waiting = False
+        while not stop.is_set():
+            try:
+                await self._ensure_blob()
+                self._lease = await self._blob.acquire_lease(LEASE_SECONDS)
+                return True
+            except AzureError as exc:
+                held = isinstance(exc, HttpResponseError) and exc.status_code == 409
+                if not waiting:
+                    log.info("%s: waiting: %s", self._name, "another host holds it" if held else exc)
+                waiting = True
+            await stop.within(RENEW_SECONDS)
+        return False
+
+    async def renew(self) -> None:
+        """Renew for ever. Returns when that fails, since somebody else may then have the lease."""
+        assert self._lease is not None
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await self._lease.renew()
+            except AzureError as exc:
+                log.warning("%s: the lease is lost: %s", self._name, exc)
+                self._lease = None
+                return
+
+    async def release(self) -> None:
+        """Give it up, if it is ours. An error is logged: the lease then ends by itself."""
+        if self._lease is None:
+            return
+        try:
+            await self._lease.release()
+        except AzureError as exc:
+            log.warning("%s: cannot release: %s", self._name, exc)
+        self._lease = None
+
+    async def _ensure_blob(self) -> None:
+        try:
+            await self._blob.upload_blob(b"", overwrite=False)
+        except ResourceExistsError:
+            return
+        except HttpResponseError as exc:
+            if getattr(exc, "error_code", None) == StorageErrorCode.CONTAINER_NOT_FOUND:
+                await self._container.create_container()
+                await self._blob.upload_blob(b"", overwrite=False)
+            elif exc.status_code != 412:  # leased: it is there
+                raise

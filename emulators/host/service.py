@@ -1,0 +1,148 @@
+"""The host as a whole: what it starts, and in which order it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+
+from aiohttp import web
+from azure.storage.blob.aio import ContainerClient
+
+from emulators.host import config as configuration
+from emulators.host import functions as definitions
+from emulators.host.access import Gate
+from emulators.host.admin import Admin
+from emulators.host.backend import Backend
+from emulators.host.config import Config, HostJson
+from emulators.host.functions import Function, QueueTrigger, TimerTrigger
+from emulators.host.http import HttpFront
+from emulators.host.invoker import Invoker
+from emulators.host.origin import only_from_here
+from emulators.host.outputs import QueueWriter
+from emulators.host.queues import QueueListener, QueueServices
+from emulators.host.stop import Stop
+from emulators.host.storage import container_client
+from emulators.host.timers import CONTAINER, TimerListener, TimerServices
+from emulators.host.webhooks import EventGridWebhook
+from emulators.host.worker import Worker
+
+log = logging.getLogger("host")
+LARGEST_BODY = 100 * 1024 * 1024  # what Azure accepts
+HTTP_CLOSE_SECONDS = 1.0
+RESTART_SECONDS = 5.0
+
+
+def make_backend(config: Config) -> Backend:
+    """The backend that the configuration names. Raises Refused where it cannot run."""
+    if config.backend == "runtime":
+        from emulators.host.ms_runtime import RuntimeBackend  # needs a package that few have installed
+
+        return RuntimeBackend(config.app)
+    from emulators.host.direct import DirectBackend
+
+    return DirectBackend(config.app)
+
+
+class Host:
+    """One app, served: `load`, `start`, and at the end `stop`."""
+
+    def __init__(self, config: Config, backend: Backend) -> None:
+        self.functions: list[Function] = []
+        self._config = config
+        self._host_json = HostJson.read(config.app)
+        self._backend = backend
+        self._worker = Worker()
+        self._stop = Stop()
+        self._writer = QueueWriter(base64=self._host_json.queues.base64)
+        timeout = self._host_json.function_timeout
+        self._invoker = Invoker(backend, self._worker, self._writer, self._stop, timeout)
+        self._queues: list[QueueListener] = []
+        self._timers: list[TimerListener] = []
+        self._container: ContainerClient | None = None
+        self._listening: list[asyncio.Task[None]] = []
+
+    async def load(self) -> None:
+        """Import the app and check all of it. Raises Refused; nothing has been started then."""
+        if self._host_json.ignored:
+            log.warning("host.json: not honoured here: %s", ", ".join(self._host_json.ignored))
+        configuration.load_local_settings(self._config.app)
+        os.chdir(self._config.app)  # as Azure's worker does
+        indexed = await self._worker.run(self._backend.start())
+        self.functions = definitions.read(indexed, self._host_json, os.environ)
+
+    async def start(self) -> int:
+        """Serve HTTP and listen to queues and timers. Returns the port."""
+        gate = Gate(self._config.keys, required=self._config.require_keys)
+        self._runner = web.AppRunner(self._routes(gate), access_log=None, shutdown_timeout=HTTP_CLOSE_SECONDS)
+        await self._runner.setup()
+        self._site = web.TCPSite(self._runner, self._config.host, self._config.port)
+        await self._site.start()
+        self._make_listeners()
+        listeners: list[QueueListener | TimerListener] = [*self._queues, *self._timers]
+        self._listening = [asyncio.create_task(self._supervised(listener)) for listener in listeners]
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> int:
+        """Take on nothing new, let what runs finish within `drain_seconds`, and give up leases.
+
+        Returns how many invocations were still running; their messages are visible again.
+        """
+        deadline = time.monotonic() + self._config.drain_seconds
+        self._stop.set()
+        await self._site.stop()
+        if self._listening:
+            await asyncio.wait(self._listening, timeout=deadline - time.monotonic())
+        await asyncio.gather(*(queue.close(deadline - time.monotonic()) for queue in self._queues))
+        left = await self._invoker.drain(deadline - time.monotonic())
+        for task in self._listening:
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
+        await asyncio.gather(*(timer.release() for timer in self._timers))
+        await self._close()
+        return left
+
+    async def _supervised(self, listener: QueueListener | TimerListener) -> None:
+        while not self._stop.is_set():
+            try:
+                await listener.run()
+            except Exception:
+                log.exception("a listener failed; it starts again")
+                await self._stop.within(RESTART_SECONDS)
+
+    def _routes(self, gate: Gate) -> web.Application:
+        admin = Admin(self.functions, self._invoker, gate, self._config.host_id)
+        guards = [] if self._config.require_keys else [only_from_here]
+        app = web.Application(client_max_size=LARGEST_BODY, middlewares=guards)
+        app.router.add_post("/admin/functions/{name}", admin.invoke)
+        app.router.add_get("/admin/host/status", admin.status)
+        events = EventGridWebhook(self.functions, self._invoker, gate)
+        app.router.add_route("*", "/runtime/webhooks/{extension}", events.handle)
+        app.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self.functions, self._invoker, gate).handle)
+        return app
+
+    def _make_listeners(self) -> None:
+        queues = QueueServices(
+            self._host_json.queues, self._invoker, self._writer, self._stop, self._config.invisibility_seconds
+        )
+        for function in self.functions:
+            if isinstance(function.trigger, QueueTrigger):
+                self._queues.append(QueueListener(function, function.trigger, queues))
+            elif isinstance(function.trigger, TimerTrigger):
+                timers = TimerServices(self._invoker, self._status_container(), self._config.host_id, self._stop)
+                self._timers.append(TimerListener(function, function.trigger, timers))
+
+    def _status_container(self) -> ContainerClient:
+        if self._container is None:
+            storage = definitions.connection_string(None, os.environ)
+            self._container = container_client(storage, CONTAINER)
+        return self._container
+
+    async def _close(self) -> None:
+        await self._runner.cleanup()
+        await self._writer.close()
+        if self._container is not None:
+            await self._container.close()
+        self._backend.close()
+        self._worker.close()

@@ -1,0 +1,1 @@
+"""The storage account: blobs, queues and tables over HTTP."""

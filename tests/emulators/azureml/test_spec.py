@@ -1,0 +1,86 @@
+"""Reading a job's body, without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulators.azureml import spec
+from emulators.azureml.errors import BadRequest
+from emulators.azureml.models import NEXT, TERMINAL, Status, seconds
+
+GOOD: dict[str, Any] = {
+    "jobType": "Command",
+    "command": "python train.py --data ${{inputs.data}} --out ${{ outputs.models }}",
+    "codeId": "/subscriptions/s/resourceGroups/r/x/workspaces/w/codes/abc/versions/1",
+    "environmentId": "azureml:trainer:3",
+    "computeId": "/subscriptions/s/resourceGroups/r/x/workspaces/w/computes/CPU-cluster",
+    "inputs": {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/a/b/"}},
+    "outputs": {"models": {"jobOutputType": "uri_folder"}},
+    "resources": {"instanceCount": 2},
+    "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 3},
+    "limits": {"jobLimitsType": "Command", "timeout": "PT1H30M"},
+}
+
+
+def test_a_good_body_is_read_whole() -> None:
+    """References, counts, places and the timeout come out as values; an output without a path has Azure's default."""
+    job = spec.parse("run-1", GOOD)
+    assert (job.code, job.environment, job.cluster) == (("abc", "1"), ("trainer", "3"), "cpu-cluster")
+    assert (job.nodes, job.processes, job.world_size, job.timeout) == (2, 3, 6, 5400)
+    assert job.inputs[0].location == spec.Location("drops", "a/b/")
+    assert job.outputs[0].location == spec.Location("workspaceblobstore", "azureml/run-1/models/")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"jobType": "Sweep"}, "jobType 'Sweep' is not supported here; supported: Command"),
+        ({"command": "  "}, "need a 'command': a non-empty string"),
+        ({"command": "run ${{inputs.dta}}"}, r"uses \$\{\{inputs.dta\}\}.*it has: inputs.data, outputs.models"),
+        ({"environmentId": None}, "need a 'environmentId'"),
+        ({"environmentId": "trainer"}, "environmentId 'trainer' is neither an ARM id"),
+        ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "https://x/y"}}}, "azureml://datastores/NAME/paths"),
+        ({"inputs": {"data": {"jobInputType": "tensor"}}}, "jobInputType 'tensor'; choose literal, .*uri_folder"),
+        ({"inputs": []}, "'inputs' must be an object, not list"),
+        ({"distribution": {"distributionType": "Mpi"}}, "'Mpi' is not supported here; supported: PyTorch"),
+        ({"resources": {"instanceCount": 0}}, "instanceCount is 0; it must be a whole number of at least 1"),
+        ({"limits": {"timeout": "1 hour"}}, "limits.timeout: '1 hour' is not an ISO 8601 duration"),
+    ],
+)
+def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], message: str) -> None:
+    """Each fault is named with its value and the choices."""
+    with pytest.raises(BadRequest, match=message):
+        spec.parse("run-1", {**GOOD, **change})
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "a" * 256, "é"])
+def test_a_bad_job_name_is_refused(name: str) -> None:
+    """Names are letters, digits, '-' and '_', as in Azure ML."""
+    with pytest.raises(BadRequest, match="Job name"):
+        spec.parse(name, GOOD)
+
+
+def test_full_datastore_addresses_are_understood() -> None:
+    """The long form that the SDK writes is the same place as the short one."""
+    long = "azureml://subscriptions/s/resourcegroups/r/workspaces/w/datastores/drops/paths/a b/c"
+    assert spec.location(long, "x") == spec.Location("drops", "a b/c")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("PT120S", 120), ("PT1H30M", 5400), ("P1D", 86400), ("PT0S", 0), ("PT0.5S", 0.5)]
+)
+def test_durations(text: str, value: float) -> None:
+    """ISO 8601 durations of days to seconds are seconds."""
+    assert seconds(text) == value
+
+
+def test_every_status_leads_to_an_end() -> None:
+    """From each status a terminal one can be reached, and the terminal ones lead nowhere."""
+    assert {Status.COMPLETED, Status.FAILED, Status.CANCELED} == TERMINAL
+    for status in Status:
+        reached, frontier = {status}, {status}
+        while frontier := {after for s in frontier for after in NEXT[s]} - reached:
+            reached |= frontier
+        assert reached & TERMINAL

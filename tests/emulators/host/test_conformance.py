@@ -1,0 +1,240 @@
+"""Our backend against Microsoft's azure-functions-runtime, which Azure itself runs, on Python 3.13."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.process import IS_WINDOWS, wait_for
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+SAMPLE = HERE / "apps" / "sample"
+VENV = REPOSITORY / ".trainyard" / "venv313"
+PACKAGES = ("azure-functions-runtime==1.3.*", "aiohttp==3.14.5", "trustme==1.2.1")
+INSTALL_SECONDS = 600
+
+
+def candidates() -> Iterator[str]:
+    if found := shutil.which("python3.13"):
+        yield found
+    if shutil.which("pyenv"):
+        prefix = subprocess.run(["pyenv", "prefix", "3.13.0"], capture_output=True, text=True)
+        yield str(Path(prefix.stdout.strip()) / "bin" / "python3.13")
+
+
+def is_313(python: str) -> bool:
+    """Whether it runs: a shim of pyenv is on PATH even where its version is not chosen."""
+    try:
+        version = subprocess.run([python, "--version"], capture_output=True, text=True).stdout
+    except OSError:
+        return False
+    return version.startswith("Python 3.13.")
+
+
+def installed(python: str) -> Path:
+    """The virtual environment with the app's requirements and the runtime; made again when either changes."""
+    wanted = hashlib.sha256((REPOSITORY / "requirements.txt").read_bytes() + repr(PACKAGES).encode()).hexdigest()
+    interpreter, stamp = VENV / ("Scripts" if IS_WINDOWS else "bin") / "python", VENV / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return interpreter
+    packages = ["-r", str(REPOSITORY / "requirements.txt"), *PACKAGES]
+    if uv := shutil.which("uv"):
+        command([uv, "venv", "--quiet", "--clear", "--python", python, str(VENV)])
+        command([uv, "pip", "install", "--quiet", "--python", str(interpreter), *packages])
+    else:
+        command([python, "-m", "venv", "--clear", str(VENV)])
+        command([str(interpreter), "-m", "pip", "install", "--quiet", *packages])
+    stamp.write_text(wanted)
+    return interpreter
+
+
+def command(argv: list[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    assert done.returncode == 0, f"{' '.join(argv)}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="session")
+def python313() -> str:
+    found = next(filter(is_313, candidates()), None)
+    if found is None:
+        pytest.skip("azure-functions-runtime needs Python 3.13: there is no python3.13 on PATH and none from pyenv")
+    return str(installed(found))
+
+
+def run(python: str, app: Path, backend: str, table: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+    """What the table gives, and what the app's functions recorded."""
+    record, file = folder / f"{backend}.jsonl", folder / "table.json"
+    record.touch()
+    file.write_text(json.dumps(table))
+    # The runtime reads a cookie's expiry, which is GMT, as local time.
+    env = {**os.environ, "TZ": "UTC", "PYTHONPATH": str(REPOSITORY), "SAMPLE_RECORD": str(record)}
+    argv = [python, str(HERE / "conformance_run.py"), str(app), backend, str(file)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env)
+    assert done.returncode == 0, done.stderr
+    # The runtime's library may log on standard output; the result is the JSON object that ends it.
+    return {**json.loads(done.stdout[done.stdout.index("{\n") :]), "records": record.read_text().splitlines()}
+
+
+def http(**content: Any) -> dict[str, Any]:
+    return {"req": {"kind": "http", "content": {"method": "GET", "url": "http://h/api/x", **content}}}
+
+
+def one(name: str, kind: str, content: Any) -> dict[str, Any]:
+    return {name: {"kind": kind, "content": content}}
+
+
+EVENT = {
+    "id": "1",
+    "topic": "/t",
+    "subject": "/s",
+    "eventType": "T",
+    "eventTime": "2026-11-21T01:02:03.4567891Z",
+    "data": {"n": 1},
+    "dataVersion": "1",
+}
+CLOUD = {"specversion": "1.0", "id": "c", "source": "s", "type": "t", "data": {"n": 2}}
+METADATA = {
+    **one("Id", "string", "message-1"),
+    **one("DequeueCount", "json", "1"),
+    **one("PopReceipt", "string", "receipt"),
+    **one("InsertionTime", "json", '"2026-11-21T01:02:03+00:00"'),
+    **one("ExpirationTime", "json", '"9999-12-31T23:59:59.999999+00:00"'),
+    **one("NextVisibleTime", "json", '"2026-11-21T01:02:03.456789+00:00"'),
+}
+NAN = {"base64": "/w=="}  # one byte that is no UTF-8
+
+# Every kind of function: as it should be, malformed, and raising.
+TABLE: list[tuple[str, dict[str, Any]]] = [
+    (
+        "http",
+        {"function": "echo", "inputs": http(query={"a": "1"}, params={"name": "n"}, headers={"x-a": "1"}, body="b")},
+    ),
+    ("http post", {"function": "echo", "inputs": http(method="POST"), "retry": [1, 2]}),
+    ("http text", {"function": "text", "inputs": http()}),
+    ("http described", {"function": "described", "inputs": http()}),
+    ("http cookies", {"function": "cookies", "inputs": http()}),
+    ("http json", {"function": "json_body", "inputs": http(body='{"a": [1, 2.5, null]}')}),
+    ("http malformed json", {"function": "json_body", "inputs": http(body="{")}),
+    ("http malformed kind", {"function": "echo", "inputs": one("req", "string", "x")}),
+    ("http raising", {"function": "boom", "inputs": http()}),
+    ("http returning None", {"function": "nothing", "inputs": http()}),
+    ("queue", {"function": "work", "inputs": one("msg", "string", '{"seconds": 0}'), "metadata": METADATA}),
+    ("queue bytes", {"function": "work", "inputs": one("msg", "bytes", NAN), "metadata": METADATA}),
+    ("queue malformed kind", {"function": "work", "inputs": one("msg", "json", "{}"), "metadata": METADATA}),
+    ("queue malformed body", {"function": "work", "inputs": one("msg", "string", "{"), "metadata": METADATA}),
+    (
+        "queue malformed time",
+        {
+            "function": "work",
+            "inputs": one("msg", "string", "{}"),
+            "metadata": {**METADATA, **one("InsertionTime", "string", "yesterday")},
+        },
+    ),
+    (
+        "queue malformed count",
+        {
+            "function": "work",
+            "inputs": one("msg", "string", "{}"),
+            "metadata": {**METADATA, **one("DequeueCount", "string", "many")},
+        },
+    ),
+    (
+        "queue replaced metadata",
+        {
+            "function": "work",
+            "inputs": one("msg", "string", "{}"),
+            "metadata": {**METADATA, **one("Id", "string", "mine"), **one("DequeueCount", "string", "99")},
+        },
+    ),
+    ("queue raising", {"function": "work", "inputs": one("msg", "string", '{"fail": 5}'), "metadata": METADATA}),
+    ("queue outputs", {"function": "copy", "inputs": one("msg", "string", "this"), "metadata": METADATA}),
+    ("queue text", {"function": "plain", "inputs": one("msg", "string", "this"), "metadata": METADATA}),
+    ("queue text from bytes", {"function": "plain", "inputs": one("msg", "bytes", {"base64": "eA=="})}),
+    ("queue text from a number", {"function": "plain", "inputs": one("msg", "http", {"method": "GET", "url": "u"})}),
+    (
+        "timer",
+        {
+            "function": "tick",
+            "inputs": one("timer", "json", '{"IsPastDue": true, "Schedule": {}, "ScheduleStatus": {"Last": "x"}}'),
+            "retry": [2, 3],
+        },
+    ),
+    ("timer without status", {"function": "tick", "inputs": one("timer", "json", '{"ScheduleStatus": null}')}),
+    ("timer malformed kind", {"function": "tick", "inputs": one("timer", "string", "{}")}),
+    ("timer malformed json", {"function": "tick", "inputs": one("timer", "json", "{")}),
+    ("event", {"function": "on_event", "inputs": one("event", "json", json.dumps(EVENT))}),
+    ("cloud event", {"function": "on_event", "inputs": one("event", "json", json.dumps(CLOUD))}),
+    ("event malformed kind", {"function": "on_event", "inputs": one("event", "string", json.dumps(EVENT))}),
+    ("event malformed time", {"function": "on_event", "inputs": one("event", "json", '{"eventTime": "soon"}')}),
+    (
+        "event raising",
+        {"function": "on_event", "inputs": one("event", "json", json.dumps({**EVENT, "data": {"fail": True}}))},
+    ),
+]
+
+
+def test_every_invocation_ends_equally(python313, tmp_path):
+    """Success, type and text of errors, return values, outputs and what functions saw are equal in both backends."""
+    rows = [row for _, row in TABLE]
+    ours = run(sys.executable, SAMPLE, "direct", rows, tmp_path)
+    theirs = run(python313, SAMPLE, "runtime", rows, tmp_path)
+    names = [name for name, _ in TABLE]
+    assert dict(zip(names, ours["outcomes"], strict=True)) == dict(zip(names, theirs["outcomes"], strict=True))
+    assert ours["records"] == theirs["records"]
+    assert ours["indexed"] == theirs["indexed"]
+
+
+APPS = {"sample": SAMPLE, "repository": REPOSITORY}
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_every_app_loads_and_indexes_equally(python313, tmp_path, name):
+    """The app starts under Microsoft's indexer, with the raw bindings and retries that our host reads."""
+    app = APPS[name]
+    if not (app / "function_app.py").exists():
+        pytest.skip(f"{app} has no function_app.py yet")
+    theirs = run(python313, app, "runtime", [], tmp_path)["indexed"]
+    assert run(sys.executable, app, "direct", [], tmp_path)["indexed"] == theirs
+    assert theirs
+
+
+def scenario(host) -> dict[str, Any]:
+    """The same story on any host: HTTP, messages that succeed, poison, outputs, events, a timer."""
+    echo = host.call("/api/echo/x?a=1", "POST", data=b"body").json()
+    answers = [host.call(f"/api/{route}") for route in ("text", "described", "cookies", "boom", "nothing", "missing")]
+    hook = "/runtime/webhooks/EventGrid?functionName=on_event"
+    delivery = host.call(hook, "POST", json=[EVENT, CLOUD], headers={"aeg-event-type": "Notification"})
+    for body, suffix in (('{"n": 1}', ""), ('{"fail": 9}', ""), ("text", "-plain"), ("copy", "-in")):
+        host.send(body, suffix)
+    wait_for(lambda: host.count("-poison") == 1 and host.count("-more") == 2 and host.records("plain"), 20, "messages")
+    admin = host.call("/admin/functions/tick?wait=true", "POST", json={})
+    error = host.call("/admin/functions/work?wait=true", "POST", json={"input": "garbage"})
+    return {
+        "echo": echo,
+        "answers": [
+            (a.status_code, a.text, a.headers.get("Content-Type"), a.headers.get("Set-Cookie")) for a in answers
+        ],
+        "delivery": delivery.status_code,
+        "event": sorted(json.dumps(entry) for entry in host.records("event")),
+        "work": sorted((entry["body"], entry["tries"] or 0) for entry in host.records("work")),
+        "queues": [host.bodies(suffix) for suffix in ("-poison", "-out", "-more")],
+        "tick": [admin.status_code, host.records("tick")],
+        "error": error.json(),
+    }
+
+
+def test_the_host_behaves_equally_on_both_backends(python313, start_host):
+    """End to end on Azurite, the host on Microsoft's runtime and the host on our backend tell the same story."""
+    ours = scenario(start_host())
+    assert scenario(start_host({"TZ": "UTC"}, python=python313, backend="runtime")) == ours
+    assert ours["queues"] == [['{"fail": 9}'], ["copied copy"], ["one", "two"]]

@@ -1,0 +1,155 @@
+"""Schedules, time spans and the status of timers: all pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from emulators.host import schedule, timespan
+from emulators.host.timerstatus import NEVER, Status, after_run, at_start
+
+NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)  # a Saturday
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "following"),
+    [
+        ("0 */5 * * * *", "2026-11-21 12:05:00"),
+        ("*/5 * * * *", "2026-11-21 12:05:00"),  # five fields: second 0
+        ("30 0 12 * * *", "2026-11-21 12:00:30"),
+        ("0 0 12 * * *", "2026-11-22 12:00:00"),  # strictly after
+        ("0 0 4 * * Mon-Fri", "2026-11-23 04:00:00"),
+        ("0 0 4 13 * Fri", "2027-08-13 04:00:00"),  # day AND day of week: classic cron would fire tomorrow week
+        ("0 0 0 29 2 1", "2044-02-29 00:00:00"),
+        ("0 0 0 1 Jan,jul *", "2027-01-01 00:00:00"),
+        ("0 10-30/10 12 * * *", "2026-11-21 12:10:00"),
+        ("0 30/15 * * * *", "2026-11-21 12:30:00"),
+        ("0 0 0 * * 0", "2026-11-22 00:00:00"),  # Sunday is 0
+        ("0 5-1 * * * *", "2026-11-21 12:01:00"),  # NCrontab swaps the ends
+        ("00:05:00", "2026-11-21 12:05:00"),
+        ("1.00:00:00", "2026-11-22 12:00:00"),
+    ],
+)
+def test_next(expression, following):
+    """The first firing after noon is the one that NCRONTAB, or the interval, means."""
+    assert schedule.parse(expression).next(NOON) == at(following)
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("", "0 fields"),
+        ("@hourly", "1 fields"),
+        ("* * * * * * *", "7 fields"),
+        ("0 0 0 ? * *", "'?' is not understood in the field day"),
+        ("0 0 0 L * *", "'L'"),
+        ("0 0 0 15W * *", "'15W'"),
+        ("0 0 0 * * Fri#2", "'Fri#2'"),
+        ("0 0 0 * * 7", "outside 0-6 in the field day of week"),
+        ("60 0 0 * * *", "outside 0-59 in the field second"),
+        ("*/0 * * * * *", "'*/0'"),
+        ("0 0 24:00 * * *", "'24:00'"),
+        ("24:00:00", "hours end at 23"),
+        ("00:00:00", "longer than zero"),
+    ],
+)
+def test_what_is_no_schedule(expression, complaint):
+    """Other dialects of cron, and values out of bounds, are errors that name the part."""
+    with pytest.raises(ValueError, match=complaint.replace("?", r"\?").replace("*", r"\*")):
+        schedule.parse(expression)
+
+
+def test_a_date_that_never_comes():
+    """30 February is an error, not an endless search."""
+    with pytest.raises(ValueError, match="no date matches"):
+        schedule.parse("0 0 0 30 2 *").next(NOON)
+
+
+@pytest.mark.parametrize(
+    ("expression", "monitored"),
+    [
+        ("*/5 * * * * *", False),
+        ("0 * * * * *", True),
+        ("* */30 * * * *", True),
+        ("* * 12 * * Mon", True),
+        ("00:00:59", False),
+        ("00:01:00", True),
+    ],
+)
+def test_only_the_most_frequent_timers_go_unmonitored(expression, monitored):
+    """The host keeps no status if every firing is less than a minute after the last."""
+    assert schedule.parse(expression).monitored is monitored
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("00:00:00.250", 0.25), ("01:30", 5400), ("2.03:04:05", 183845), ("00:30:00", 1800)]
+)
+def test_time_spans(text, seconds):
+    """[d.]hh:mm[:ss[.f]]."""
+    assert timespan.parse(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["5", "00:60:00", "00:00:60", "-00:00:01", "1 hour"])
+def test_what_is_no_time_span(text):
+    """A bare number is no span here: .NET would take 5 for five days."""
+    with pytest.raises(ValueError, match="not a time span"):
+        timespan.parse(text)
+
+
+HOURLY = schedule.parse("0 0 * * * *")
+
+
+def test_a_new_timer_waits_for_its_time():
+    """Without a status nothing is past due, and the first status is written."""
+    start = at_start(HOURLY, None, NOON)
+    assert (start.status, start.past_due, start.changed) == (Status(NEVER, at("2026-11-21 13:00"), NOON), False, True)
+
+
+def test_a_missed_firing_is_past_due():
+    """When the saved next firing has gone by, the timer runs at once."""
+    saved = Status(at("2026-11-21 09:00"), at("2026-11-21 10:00"), at("2026-11-21 09:00"))
+    start = at_start(HOURLY, saved, NOON)
+    assert (start.status, start.past_due, start.changed) == (saved, True, False)
+
+
+def test_a_changed_schedule_is_not_past_due():
+    """A saved next firing that the schedule does not have is of an older schedule: recomputed, no run."""
+    saved = Status(at("2026-11-21 09:00"), at("2026-11-21 09:17"), at("2026-11-21 09:00"))
+    start = at_start(HOURLY, saved, NOON)
+    assert (start.status.next, start.past_due, start.changed) == (at("2026-11-21 13:00"), False, True)
+
+
+def test_an_early_clock_does_not_fire_twice():
+    """A run that began a little before its time counts from its time."""
+    status = Status(NEVER, at("2026-11-21 13:00"), NOON)
+    following = after_run(HOURLY, status, at("2026-11-21 12:59:59.990"), scheduled=True)
+    assert (following.last, following.next) == (at("2026-11-21 13:00"), at("2026-11-21 14:00"))
+
+
+def test_after_an_overrun_one_firing_is_caught_up():
+    """A run that began late counts from its beginning: the next is in the past once, and the rest is skipped."""
+    status = Status(NEVER, at("2026-11-21 09:00"), at("2026-11-21 08:00"))
+    following = after_run(HOURLY, status, at("2026-11-21 10:30"), scheduled=True)
+    assert following.next == at("2026-11-21 11:00")
+
+
+def test_the_status_survives_its_blob():
+    """What is written is read back, .NET's seven digits too; anything else is an error."""
+    status = Status(NEVER, at("2026-11-21 13:00"), NOON)
+    assert Status.from_json(status.to_json()) == status
+    dotnet = (
+        '{"Last":"2026-11-21T12:00:00.1234567+00:00","Next":"2026-11-21T13:00:00Z","LastUpdated":"0001-01-01T00:00:00"}'
+    )
+    assert Status.from_json(dotnet).updated == NEVER
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"Last": 1, "Next": 2, "LastUpdated": 3}'])
+def test_what_is_no_status(text):
+    """A blob that holds something else is an error, which the listener takes for a missing status."""
+    with pytest.raises(ValueError, match="not a timer status"):
+        Status.from_json(text)
