@@ -25,7 +25,7 @@ from urllib.parse import quote, urlsplit
 
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
-from azure.storage.queue import QueueServiceClient
+from azure.storage.queue import QueueMessage, QueueServiceClient
 
 from emulators.storage import azurite, services
 
@@ -146,8 +146,8 @@ def queues(meter: Meter, sizes: list[int], rounds: int) -> None:
             meter("queue get", size, "raw", get, rounds)
             meter("queue delete", size, "raw", delete, rounds)
             meter("queue put", size, "sdk", lambda _: client.send_message("x" * 200), rounds)
-            held = []
-            meter("queue get", size, "sdk", lambda _: held.append(client.receive_message()), rounds)
+            held: list[QueueMessage] = []
+            meter("queue get", size, "sdk", lambda _: held.extend(client.receive_messages(max_messages=1)), rounds)
             meter("queue delete", size, "sdk", lambda _: client.delete_message(held.pop()), rounds)
 
 
