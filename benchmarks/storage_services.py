@@ -33,6 +33,7 @@ ROUNDS = 60
 TICK = os.sysconf("SC_CLK_TCK")
 VERSION = {"x-ms-version": "2021-12-02"}
 JSON = {**VERSION, "Accept": "application/json;odata=minimalmetadata", "Content-Type": "application/json"}
+BATCH = {**VERSION, "Content-Type": "multipart/mixed; boundary=batch"}
 TEXT = "<QueueMessage><MessageText>{}</MessageText></QueueMessage>".format("x" * 200)
 
 
@@ -162,7 +163,7 @@ def tables(meter: Meter, sizes: list[int], rounds: int) -> None:
         client = service.get_table_client("bench")
         for size in sizes:
             while there < size:
-                client.submit_transaction([("upsert", row(there + i)) for i in range(100)])
+                send("POST", "$batch", transaction(range(there, there + 100)), BATCH)
                 there += 100
             newest = "PartitionKey eq 'run' and RowKey ge 't!' and RowKey lt 't\"'"
             asked = f"bench()?$top=100&$filter={quote(newest)}"
@@ -187,6 +188,15 @@ def table_service(server: Server) -> TableServiceClient:
 def row(number: int, prefix: str = "t") -> dict[str, str]:
     columns = {f"column{i}": f"value {number} of {i}" for i in range(12)}
     return {"PartitionKey": "run", "RowKey": f"{prefix}!{number + 1:012d}", **columns}
+
+
+def transaction(numbers: range) -> str:
+    """A change set that inserts these rows; to have them there, the packages would take ten times as long."""
+    head = "--changeset\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+    head += "POST http://localhost/devstoreaccount1/bench HTTP/1.1\r\nContent-Type: application/json\r\n"
+    head += "Accept: application/json;odata=minimalmetadata\r\nPrefer: return-no-content\r\n\r\n"
+    parts = "".join(f"{head}{json.dumps(row(number))}\r\n" for number in numbers)
+    return f"--batch\r\nContent-Type: multipart/mixed; boundary=changeset\r\n\r\n{parts}--changeset--\r\n--batch--\r\n"
 
 
 def one(number: int) -> str:
