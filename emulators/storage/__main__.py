@@ -30,9 +30,10 @@ async def serve(config: Config) -> None:
             "queue": QueueService(queues, Account(config.account, config.key, "queue")),
             "table": TableService(tables, Account(config.account, config.key, "table")),
         }
+        log = stack.enter_context(config.access_log.open("a", buffering=1)) if config.access_log else None
         urls = {}
         for name, service in services.items():
-            ports[name] = await stack.enter_async_context(served(service, config.host, ports[name]))
+            ports[name] = await stack.enter_async_context(served(service, config.host, ports[name], log))
             service.endpoint = urls[f"{name}_url"] = f"http://{config.host}:{ports[name]}/{config.account}"
         (config.state / "ports.json").write_text(json.dumps(ports))
         await serve_until_stopped(**urls)

@@ -12,7 +12,10 @@ from emulators.storage.azurite import ACCOUNT, KEY
 
 @dataclass(frozen=True)
 class Config:
-    """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's."""
+    """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's.
+
+    `access_log` gets a line for each request: method, path and status, never a signature.
+    """
 
     state: Path
     host: str = "127.0.0.1"
@@ -20,6 +23,7 @@ class Config:
     table_port: int = 0
     account: str = ACCOUNT
     key: str = field(default=KEY, repr=False)
+    access_log: Path | None = None
 
 
 def parse(source: Mapping[str, Any]) -> Config:
@@ -28,4 +32,5 @@ def parse(source: Mapping[str, Any]) -> Config:
         raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
     if "state" not in source:
         raise ValueError("the configuration lacks 'state', the folder of the data")
-    return Config(**{**source, "state": Path(source["state"])})
+    paths = {name: Path(source[name]) for name in ("state", "access_log") if source.get(name)}
+    return Config(**{**source, **paths})

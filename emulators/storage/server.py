@@ -11,7 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from aiohttp import web
 
@@ -39,7 +39,7 @@ class Service(Protocol):
     def purge(self) -> bool: ...
 
 
-def server(service: Service) -> web.Server:
+def server(service: Service, access_log: TextIO | None = None) -> web.Server:
     """An HTTP server for the service; its body limit is the service's."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -53,6 +53,8 @@ def server(service: Service) -> web.Server:
         }
         if client_id := request.headers.get("x-ms-client-request-id"):
             headers["x-ms-client-request-id"] = client_id
+        if access_log:
+            print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     def made(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -88,9 +90,9 @@ async def _call(service: Service, request: web.BaseRequest) -> Call:
 
 
 @contextlib.asynccontextmanager
-async def served(service: Service, host: str, port: int) -> AsyncIterator[int]:
+async def served(service: Service, host: str, port: int, access_log: TextIO | None = None) -> AsyncIterator[int]:
     """Serve for the length of the block, and give the port."""
-    runner = web.ServerRunner(server(service), access_log=None, shutdown_timeout=1.0)
+    runner = web.ServerRunner(server(service, access_log), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     purging = asyncio.create_task(_purge(service))
     try:
