@@ -1,4 +1,4 @@
-"""Azure ML jobs through MLClient. A job's name is its run's name, so the second submission of a run is the same job."""
+"""Azure ML jobs. A job's name is its run's name, so the second submission of a run is the same job."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from shared.adapters import sdk_job
 from shared.adapters.clusters import AzureMLClusters
 from shared.adapters.code_assets import Assets, Known, environment_id
+from shared.adapters.job_body import job_body
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
 from shared.jobs.job import HOUR_PROPERTY
@@ -54,16 +55,17 @@ class AzureMLJobs:
     def submit(self, job: dict[str, Any]) -> JobStatus:
         if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
-        ml = self._connection.ml
+        arm = self._connection.arm
         try:
+            if body := job_body(job, arm.workspace_id):
+                return _listed_status(arm.put(f"jobs/{job['name']}", body))
             with sdk_errors("Azure ML refused the job"):
-                sent = ml.jobs.create_or_update(sdk_job.load(job, self._connection.arm.workspace_id))
+                return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
             if there := self.status(str(job.get("name", ""))):
                 return there
             raise BadInput(str(exc)) from exc
-        return _status(sent)
 
     def problems(self, job: dict[str, Any]) -> list[Problem]:
         return sdk_job.problems(job)

@@ -7,7 +7,7 @@ Registering one content twice at the same time does no harm: both upload the sam
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 
@@ -68,21 +68,44 @@ class Assets:
                 raise
 
     def _register_environment(self, file: str, version: str) -> str:
-        ml = self._connection.ml
+        described = yaml.safe_load(Path(file).read_text("utf-8"))
+        path = f"environments/{described['name']}/versions/{version}"
+        body = environment_body(Path(file))
+        try:
+            if body:
+                self._connection.arm.put(path, body)
+            else:
+                self._register_through_sdk(file, version)
+        except (BadInput, Changed):
+            if not self._connection.arm.find(path):
+                raise
+        return f"azureml:{described['name']}:{version}"
+
+    def _register_through_sdk(self, file: str, version: str) -> None:
         with sdk_errors(f"could not read {file}"):
             environment = sdk().load_environment(file, params_override=[{"version": version}])
-        asset_id = f"azureml:{environment.name}:{version}"
-        try:
-            with sdk_errors(f"could not register environment {asset_id}"):
-                ml.environments.create_or_update(environment)
-        except (BadInput, Changed):
-            if not self._connection.arm.find(f"environments/{environment.name}/versions/{version}"):
-                raise
-        return asset_id
+        with sdk_errors(f"could not register environment {environment.name}:{version}"):
+            self._connection.ml.environments.create_or_update(environment)
 
 
 def _code_path(digest: str) -> str:
     return f"codes/trainyard-{digest[:16]}/versions/1"
+
+
+def environment_body(file: Path) -> dict[str, Any] | None:
+    """The body of an environment of an image and a conda file, as azure-ai-ml writes it; None for any other."""
+    described = yaml.safe_load(file.read_text("utf-8"))
+    if set(described) - {"$schema", "name", "description"} != {"image", "conda_file"}:
+        return None
+    conda = yaml.safe_load((file.parent / described["conda_file"]).read_text("utf-8"))
+    properties = {
+        "image": described["image"],
+        "condaFile": yaml.safe_dump(conda, sort_keys=True),
+        "isAnonymous": False,
+        "isArchived": False,
+    }
+    said = {"description": described["description"]} if "description" in described else {}
+    return {"properties": properties | said}
 
 
 def environment_id(file: str, digest: str) -> str:

@@ -81,6 +81,7 @@ def azureml_config(home: Path, connection_string: str) -> Path:
         "node_start_seconds": 0.1,
         "preemption_grace_seconds": 1,
         "events": None,
+        "record_bodies": True,
     }
     path = home / "azureml.json"
     path.write_text(json.dumps(config))

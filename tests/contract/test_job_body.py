@@ -1,0 +1,142 @@
+"""The bodies that we write ourselves are those that azure-ai-ml sends."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shared.adapters import sdk_job
+from shared.adapters.azureml import AzureMLJobs
+from shared.adapters.code_assets import environment_body
+from shared.adapters.job_body import job_body
+from shared.adapters.workspace import connect, sdk
+from shared.jobs.build import JobOrder, build
+from shared.jobs.data import Data
+from shared.jobs.job import resolve
+from shared.jobs.routes_file import load
+from shared.kernel.settings import ROOT
+from tests.contract.sides import job_of
+from tests.contract.wire import LocalAzureML
+from tests.fakes import FakeAssets
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
+
+TRAINERS = ROOT / "trainers"
+CODE = (
+    "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
+    "/codes/c/versions/1"
+)
+GIT = ("mlflow.source.git", "azureml.git")  # what the SDK adds of the folder in which the app runs
+
+
+def sent_by_the_sdk(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
+    """The body of the PUT that azure-ai-ml makes of the job, without the git commit of this folder."""
+    connection = connect(azureml.workspace)
+    with contextlib.suppress(Exception):  # the local workspace lacks what some jobs name; the body is what counts
+        connection.ml.jobs.create_or_update(sdk_job.load(job, connection.arm.workspace_id))
+    body = _sent(azureml, "PUT", f"jobs/{job['name']}")
+    properties = body["properties"]["properties"]
+    body["properties"]["properties"] = {key: properties[key] for key in properties if not key.startswith(GIT)}
+    return body
+
+
+def _sent(azureml: LocalAzureML, method: str, path: str) -> Any:
+    found = [r for r in azureml.requests() if r["method"] == method and r["path"].endswith(path)]
+    return found[-1]["request"]
+
+
+def ours(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
+    return job_body(job, connect(azureml.workspace).arm.workspace_id)
+
+
+@pytest.mark.parametrize("route", sorted(load(ROOT / "routes.yaml", TRAINERS).routes))
+def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: LocalAzureML, route: str) -> None:
+    """The job of every route of the routes file needs no azure-ai-ml, and is the one that it would send."""
+    found = load(ROOT / "routes.yaml", TRAINERS).routes[route]
+    data = Data(f"azureml://datastores/drops/paths/{route}/a/", False)
+    order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
+    job = resolve(build(order).job, CODE, "azureml:trainyard:1", "d")
+    assert ours(azureml, job) == sent_by_the_sdk(azureml, job)
+
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
+TEXTS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF), min_size=1, max_size=20)
+PATHS = st.sampled_from(["azureml://datastores/drops/paths/a/", "azureml://datastores/drops/paths/a/b.zip"])
+DATA = st.fixed_dictionaries(
+    {"path": PATHS},
+    optional={
+        "type": st.sampled_from(["uri_folder", "uri_file"]),
+        "mode": st.sampled_from(["ro_mount", "rw_mount", "download", "upload", "direct", "nope"]),
+    },
+)
+LITERALS = st.one_of(st.integers(), st.floats(), st.booleans(), TEXTS)
+STRINGS = st.dictionaries(NAMES, TEXTS, max_size=2)
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "description": TEXTS,
+        "display_name": TEXTS,
+        "command": st.one_of(TEXTS, st.sampled_from(["python ${{inputs.data}} $[[a]]", "cat ${{inputs.data}}\n"])),
+        "inputs": st.dictionaries(NAMES, DATA | LITERALS, max_size=3).map(lambda more: {"data": "a", **more}),
+        "outputs": st.dictionaries(NAMES, DATA, max_size=2),
+        "tags": STRINGS,
+        "properties": STRINGS,
+        "environment_variables": STRINGS,
+        "code": st.sampled_from([CODE, "azureml:c:1"]),
+        "environment": st.sampled_from(["azureml:e:1", "azureml:AzureML-e:1", "azureml:e@latest"]),
+        "resources": st.integers(1, 9).map(lambda count: {"instance_count": count}),
+        "limits": st.integers(1, 10**7).map(lambda seconds: {"timeout": seconds}),
+        "distribution": st.integers(1, 9).map(lambda n: {"type": "pytorch", "process_count_per_instance": n}),
+    },
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CHANGES)
+def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any]) -> None:
+    """Whatever job we write a body for, azure-ai-ml sends the same one."""
+    job = {**job_of(f"j{uuid.uuid4().hex}", "echo"), **change}
+    body = ours(azureml, job)
+    if body is not None:
+        assert body == sent_by_the_sdk(azureml, job)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"services": {}},
+        {"compute": "azureml:local"},
+        {"inputs": {"data": {"path": "azureml:data:1"}}},
+        {"command": "echo ${{inputs.nope}}"},
+        {"environment": "azureml:e@latest"},
+        {"resources": {"instance_count": 1, "shm_size": "2g"}},
+        {"distribution": {"type": "mpi", "process_count_per_instance": 1}},
+        {"limits": {"timeout": "60"}},
+    ],
+)
+def test_what_is_unusual_is_left_to_the_sdk(change: dict[str, Any]) -> None:
+    """A job with a part that we do not write gets no body of ours."""
+    assert job_body(job_of("a", "echo"), "/w") is not None
+    assert job_body({**job_of("a", "echo"), **change}, "/w") is None
+
+
+def test_the_trainers_environment_is_written_as_the_sdk_writes_it(azureml: LocalAzureML) -> None:
+    """The body that registers the environment of the nodes is the one that azure-ai-ml sends."""
+    file = TRAINERS / "environment.yaml"
+    ml = connect(azureml.workspace).ml
+    ml.environments.create_or_update(sdk().load_environment(str(file), params_override=[{"version": "by-the-sdk"}]))
+    AzureMLJobs(azureml.workspace, FakeAssets()).register_environment(str(file), "0f" * 32)
+    assert _sent(azureml, "PUT", "versions/0f0f0f0f0f0f0f0f") == _sent(azureml, "PUT", "versions/by-the-sdk")
+
+
+def test_an_environment_of_other_parts_is_left_to_the_sdk(tmp_path: Path) -> None:
+    """One that is built, or has no conda file, gets no body of ours."""
+    file = tmp_path / "environment.yaml"
+    file.write_text("name: e\nbuild: {path: .}\n")
+    assert environment_body(file) is None
