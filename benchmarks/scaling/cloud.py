@@ -1,0 +1,130 @@
+"""The local cloud as this benchmark needs it: a simulated cluster, Resource Manager's limits, and what each part costs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulators.storage import azurite
+from local import cloud, configs
+from shared import bootstrap
+from shared.kernel.settings import Settings
+from shared.system import System
+
+CLUSTER = configs.CLUSTER
+ARM_READS = (250, 25)  # tokens of Resource Manager's bucket, and how many come back a second
+ROUTES = f"routes: {{noop: {{template: noop.yaml, cluster: {CLUSTER}, quiet_seconds: 60}}}}\n"
+TEMPLATE = """
+command: python -c "print('done')"
+environment: azureml:trainyard@latest
+inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}}
+outputs: {models: {type: uri_folder}}
+"""
+_SETTINGS = {
+    "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
+    "TRAINYARD_SWEEP_SCHEDULE": "0 0 0 1 1 *",  # the sweep is another question
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`life` of the simulated jobs, see emulators.azureml.config.Life; `writes` is Resource Manager's other bucket."""
+
+    life: dict[str, Any] = field(default_factory=dict)
+    writes: tuple[int, int] = ARM_READS
+    reconcile: str = "0 */5 * * * *"
+    azurite_queues: bool = False
+    app_env: dict[str, str] = field(default_factory=dict)
+
+
+class ScaleCloud(cloud.Cloud):
+    """`start(home, options, plan)` of the class attribute `plan`."""
+
+    plan = Plan()
+
+    def _azureml_config(self) -> dict[str, Any]:
+        config = super()._azureml_config()
+        limits = {"reads": ARM_READS, "writes": self.plan.writes, "deletes": ARM_READS}
+        seed = {"name": CLUSTER, "simulated": self.plan.life}
+        return {**config, "clusters": [seed], "arm_limits": limits}
+
+    @property
+    def connection_string(self) -> str:
+        return self._storage.connection_string if self.plan.azurite_queues else super().connection_string
+
+    def pids(self) -> dict[str, int]:
+        return self.record.parts
+
+    def system(self) -> System:
+        """The app's own parts, in this process."""
+        env = self._parts["host"].env
+        os.environ.update(self._parts["azureml"].part.info["env"])
+        return bootstrap.build(Settings.from_env(env))
+
+    def ask(self, url: str, body: Any = None) -> Any:
+        """One of the parts' own control routes."""
+        data = None if body is None else json.dumps(body).encode()
+        context = ssl.create_default_context(cafile=str(self.certs)) if url.startswith("https") else None
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=600, context=context) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def reads(self) -> int:
+        """Reads that Resource Manager was asked for, of the latest that it remembers."""
+        return sum(r["method"] == "GET" and r["path"].startswith("/subscriptions") for r in self.arm_requests())
+
+    def arm_requests(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.ask(f"{self.azureml}/control/requests")
+        return found
+
+    def lose_events(self, share: float, *types: str) -> None:
+        self.ask(f"{self.eventgrid}/control/faults", {"lose": share, "event_types": list(types) or None})
+
+
+@contextlib.contextmanager
+def running(home: Path, plan: Plan) -> Iterator[ScaleCloud]:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "routes.yaml").write_text(ROUTES)
+    (home / "noop.yaml").write_text(TEMPLATE)
+    made = type("PlannedCloud", (ScaleCloud,), {"plan": plan})
+    env = {**_SETTINGS, "TRAINYARD_RECONCILE_SCHEDULE": plan.reconcile, **plan.app_env}
+    start = azurite.start
+    if plan.azurite_queues:
+        azurite.start = lambda folder, **_: start(folder)  # type: ignore[assignment]
+    try:
+        one = made.start(home / "cloud", cloud.Options(routes=home / "routes.yaml", app_env=env))
+    finally:
+        azurite.start = start
+    with one:
+        yield one
+
+
+def cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
+    """What each process has used so far, user and system."""
+    tick = os.sysconf("SC_CLK_TCK")
+    used = {}
+    for name, pid in pids.items():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        used[name] = (int(fields[11]) + int(fields[12])) / tick
+    return used
+
+
+def memory_mib(pid: int, key: str = "VmRSS") -> float:
+    """VmRSS is the memory now, VmHWM the most it ever was."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def p95(samples: list[float]) -> float:
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))] if ordered else float("nan")
