@@ -68,7 +68,9 @@ def one_pass(url: str, count: int) -> dict[str, Any]:
 def _made(count: int) -> Iterator[Blob]:
     """The same blobs without any listing."""
     for index in range(count):
-        yield Blob(f"noop/big/part-{index // 10_000:03}/{index:08}.bin", f"0x8DE{index:012X}", index, "0" * 32, None, {})
+        yield Blob(
+            f"noop/big/part-{index // 10_000:03}/{index:08}.bin", f"0x8DE{index:012X}", index, "0" * 32, None, {}
+        )
 
 
 def _own_pid() -> int:

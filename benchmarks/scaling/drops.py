@@ -49,9 +49,7 @@ def measure(home: Path, a_minute: int, minutes: float, azurite_queues: bool = Fa
 
 
 def _told(runs: list[Run], count: int) -> dict[str, Any]:
-    accepted = [
-        (run.history[1].at - run.history[0].at).total_seconds() for run in runs if len(run.history) > 1
-    ]
+    accepted = [(run.history[1].at - run.history[0].at).total_seconds() for run in runs if len(run.history) > 1]
     return {
         "drops": count,
         "sealed": len({run.drop for run in runs}),

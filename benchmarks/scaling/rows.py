@@ -105,9 +105,7 @@ def _multiply(file: Path, runs: int) -> int:
         # The index ranges are filled one after the other: in the order of their keys, that is from the newest run on.
         for kind in sorted({re.sub(r"\d{14}-.*|noop-.*", "", row[2]) for row in patterns}):
             with db:
-                db.executemany(
-                    "INSERT OR IGNORE INTO entities VALUES (?, ?, ?, ?, ?)", _copies(by_run, kind, runs)
-                )
+                db.executemany("INSERT OR IGNORE INTO entities VALUES (?, ?, ?, ?, ?)", _copies(by_run, kind, runs))
         (count,) = db.execute("SELECT count(*) FROM entities").fetchone()
     return int(count)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import HttpResponseError
 
-from shared.adapters.copying import Copier, bare_etag, blob_of, create_container
+from shared.adapters.copying import Copier, bare_etag, create_container
+from shared.adapters.listing import Listing
 from shared.adapters.signing import Signer
 from shared.adapters.translation import code_of, status_of, translated
 from shared.kernel.errors import BadInput
@@ -25,19 +26,15 @@ class StorageBlobs:
 
     def __init__(self, service: BlobServiceClient) -> None:
         self._service = service
-        self._signer = Signer(service)
+        self._signer, self._listing = Signer(service), Listing(service)
 
     def list(self, place: Place) -> Iterator[Blob]:
         return self._listed(place)
 
     def _listed(self, place: Place, page: int | None = None) -> Iterator[Blob]:
-        container = self._service.get_container_client(place.container)
         with translated(f"could not list {place.container}/{place.prefix}"):
             try:
-                for found in container.list_blobs(
-                    name_starts_with=place.prefix, include=["metadata"], results_per_page=page
-                ):
-                    yield blob_of(found)
+                yield from self._listing.blobs(place.container, place.prefix, page)
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
