@@ -59,6 +59,12 @@ class ScaleCloud(cloud.Cloud):
     def connection_string(self) -> str:
         return self._storage.connection_string if self.plan.azurite_queues else super().connection_string
 
+    def restart_host(self) -> None:
+        """A new process of the app, with nothing imported yet."""
+        self._parts["host"].part.stop()
+        self._parts["host"].restarts = 0
+        self._restart("host")
+
     def pids(self) -> dict[str, int]:
         return self.record.parts
 

@@ -26,12 +26,12 @@ def measure(home: Path, a_minute: int, minutes: float, azurite_queues: bool = Fa
     """Upload at this rate, wait for the last archive, then look at every run."""
     plan = Plan(life=LIFE, reconcile="*/30 * * * * *", azurite_queues=azurite_queues)
     with running(home, plan) as cloud:
-        asyncio.run(_upload(cloud, "warm", 3, 600))
+        asyncio.run(upload(cloud, "warm", 3, 600))
         _wait_for(cloud, 3, 60)
         pids, count = cloud.pids(), int(a_minute * minutes)
         before, own, began = cpu_seconds(pids), time.process_time(), time.monotonic()
         with _Memory(pids["host"]) as memory:
-            asyncio.run(_upload(cloud, "drop", count, a_minute, memory.look))
+            asyncio.run(upload(cloud, "drop", count, a_minute, memory.look))
             uploaded, load = time.monotonic() - began, time.process_time() - own
             done = _wait_for(cloud, count + 3, DRAIN_SECONDS, memory.look)
             seconds = time.monotonic() - began
@@ -86,7 +86,7 @@ class _Memory:
         return [round(self._seen[(len(self._seen) - 1) * part // 4]) for part in range(5)]
 
 
-async def _upload(cloud: ScaleCloud, name: str, count: int, a_minute: int, look: Any = lambda: None) -> None:
+async def upload(cloud: ScaleCloud, name: str, count: int, a_minute: int, look: Any = lambda: None) -> None:
     """Begin one drop after the other, so many a minute, whatever becomes of those before."""
     until, write = datetime.now(UTC) + timedelta(hours=2), ContainerSasPermissions(write=True, create=True)
     sas = generate_container_sas(ACCOUNT, "drops", account_key=KEY, permission=write, expiry=until)

@@ -1,0 +1,67 @@
+"""An elastic run of a hundred members: what each event of a member costs Resource Manager."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
+from shared.jobs.job import LAUNCHER
+from shared.runs.decide import first_moment
+from shared.runs.elastic import begin
+from shared.runs.follow import follow_job
+from shared.runs.model import Run
+from shared.runs.submit import submit_run
+from shared.runs.workload import workload
+from shared.system import System
+
+FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end
+
+
+def measure(home: Path, members: int) -> dict[str, Any]:
+    plan = Plan(life={"queued_seconds": 0.0}, writes=(1_000_000, 1_000), reconcile="0 0 0 1 1 *")
+    with running(home, plan) as cloud:
+        cloud.lose_events(1.0)  # the events come from here, one at a time
+        system, run = cloud.system(), _run(members)
+        system.runs.insert(run)
+        submit_run(system, run.name)
+        jobs = workload(run).jobs(run)
+        reads = [_event(cloud, system, job) for job in jobs.values()]
+        for index in range(min(FATES[-1][0], members)):
+            fate = next(fate for limit, fate in FATES if index < limit)
+            cloud.ask(f"{cloud.azureml}/control/jobs/{jobs[index]}/end", {"status": fate})
+            reads.append(_event(cloud, system, jobs[index]))
+        state = system.runs.get(run.name).value
+    return {
+        "members": members,
+        "events": len(reads),
+        "state": str(state.state),
+        "most_reads_an_event": max(reads),
+        "reads_an_event": round(sum(reads) / len(reads), 2),
+    }
+
+
+def _event(cloud: ScaleCloud, system: System, job: str) -> int:
+    """Handle an event of this job; how many reads that cost."""
+    before = cloud.reads()
+    follow_job(system, job)
+    return cloud.reads() - before
+
+
+def _run(members: int) -> Run:
+    now = datetime.now(UTC)
+    job = {
+        "type": "command",
+        "name": "noop-00000000000000e1",
+        "display_name": "noop/elastic",
+        "experiment_name": "noop",
+        "command": f"python -m {LAUNCHER} train.py",
+        "environment": "azureml:AzureML-none:1",
+        "compute": f"azureml:{CLUSTER}",
+        "resources": {"instance_count": members},
+        "limits": {"timeout": 3600},
+    }
+    run = Run(job["name"], "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
+    return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))
