@@ -35,7 +35,7 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        follow.follow_job(the_system(), job)
+        follow.follow_job(the_system(), job, incoming.status_of(event))
 
 
 @blueprint.queue_trigger("message", system.RUN_LOOKS, STORAGE)

@@ -40,6 +40,7 @@ class FakeJobs:
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
         self.assets: dict[tuple[str, str], str] = {}
         self.down = False
+        self.busy = False  # whether it takes few questions
 
     def set(self, name: str, raw: str, error: str = "") -> None:
         """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
@@ -51,6 +52,9 @@ class FakeJobs:
         if job["name"] not in self.jobs:
             self._accept(job)
         return self._status(job["name"])
+
+    def scarce(self) -> bool:
+        return self.busy
 
     def problems(self, job: dict[str, Any]) -> list[Problem]:
         found = [

@@ -197,7 +197,7 @@ def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
     elif queue == system.SUBMISSIONS:
         submit.submit_run(system_, body["run"])
     elif queue == system.JOB_EVENTS and (job := incoming.job_of(event)):
-        follow.follow_job(system_, job)
+        follow.follow_job(system_, job, incoming.status_of(event))
     elif queue == system.RUN_LOOKS:
         looks.look_at_hour(system_, body["hour"])
     elif queue == system.ARCHIVES:

@@ -1,6 +1,7 @@
 """A server that answers List Blobs for as many names as are asked for: `python -m benchmarks.scaling.blob_pages`.
 
-Azurite would need an hour and gigabytes for a million real blobs. The XML is that of Azure's answer to the same request.
+Azurite would need an hour and gigabytes for a million real blobs. The XML is that of
+Azure's answer to the same request.
 """
 
 from __future__ import annotations

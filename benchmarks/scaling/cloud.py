@@ -1,4 +1,4 @@
-"""The local cloud as this benchmark needs it: a simulated cluster, Resource Manager's limits, and what each part costs."""
+"""The local cloud with a simulated cluster and Resource Manager's limits, and what each part of it costs."""
 
 from __future__ import annotations
 

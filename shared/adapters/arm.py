@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 # The newest stable version whose OpenAPI document this code was checked against.
 _API_VERSION = "2024-04-01"
 _PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
+
+_READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
+SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
+SCARCE_SECONDS = 5.0  # in that time it gives back as many
 
 Json = dict[str, Any]
 
@@ -35,11 +40,17 @@ class Arm:
         self._client = _client(self._manager, credential)
         self._data_client = _client(str(clouds["aml_resource_id"]).rstrip("/"), credential)
         self._data_plane = ""
+        self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
         self._lock = threading.Lock()
 
     def get(self, path: str = "") -> Json:
         """The resource at `path` below the workspace, or the workspace itself."""
         return self._send("GET", self._url(path))
+
+    def scarce(self) -> bool:
+        """Whether Resource Manager's last answer left us few reads, and that was a moment ago."""
+        at, left = self._reads_left
+        return left < SCARCE and time.monotonic() - at < SCARCE_SECONDS
 
     def find(self, path: str) -> Json | None:
         """The resource, or None if there is no such one."""
@@ -97,6 +108,8 @@ class Arm:
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
         with translated(f"Azure ML refused {method} {what or 'the workspace'}"):
             response = (client or self._client).send_request(HttpRequest(method, url, json=body))
+            if left := response.headers.get(_READS_LEFT):
+                self._reads_left = (time.monotonic(), int(left))
             response.raise_for_status()
         answer: Json = response.json() if response.content else {}
         return answer

@@ -16,7 +16,7 @@ from shared.adapters.job_body import job_body
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
 from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus, Problem
+from shared.jobs.model import JobStatus, Problem, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -26,15 +26,6 @@ __all__ = ["AzureMLClusters", "AzureMLJobs"]
 
 log = logging.getLogger(__name__)
 
-# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
-# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
-_STATES = {
-    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), RunState.QUEUED),
-    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), RunState.RUNNING),
-    "completed": RunState.COMPLETED,
-    "failed": RunState.FAILED,
-    "canceled": RunState.CANCELED,
-}
 _MOST_LISTED = 200
 _ARTIFACTS = "workspaceartifactstore"
 _DATASTORE_PATH = re.compile(
@@ -80,6 +71,9 @@ class AzureMLJobs:
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
             yield _listed_status(job)
+
+    def scarce(self) -> bool:
+        return self._connection.arm.scarce()
 
     def cancel(self, name: str) -> None:
         try:
@@ -152,17 +146,13 @@ class AzureMLJobs:
 
 def _status(job: Any) -> JobStatus:
     raw = str(getattr(job.status, "value", job.status) or "")
-    return JobStatus(str(job.name), _state(raw), raw)
-
-
-def _state(raw: Any) -> RunState:
-    return _STATES.get(str(getattr(raw, "value", raw)).replace("_", "").lower(), RunState.RUNNING)
+    return JobStatus(str(job.name), state_of(raw), raw)
 
 
 def _listed_status(job: dict[str, Any]) -> JobStatus:
     """The status of a job as ARM writes it."""
     raw = str(job["properties"].get("status") or "")
-    return JobStatus(str(job["name"]), _state(raw), raw)
+    return JobStatus(str(job["name"]), state_of(raw), raw)
 
 
 def _compute_name(job: dict[str, Any]) -> str:

@@ -94,7 +94,7 @@ class _Answer:
 
     def __init__(self) -> None:
         self.marker = ""
-        self._parser = XMLPullParser(("start", "end"))
+        self._parser: Any = XMLPullParser(("start", "end"))  # typed as a union that nothing takes
         self._blobs: Element | None = None
 
     def read(self, piece: bytes) -> Iterator[Blob]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _PAGE = 1000  # the most rows that the service gives in one answer
 _INDEX_PAGES = 4  # read for one page of a filter; a page may then be short, and has a token
+_KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
 _READERS = 8  # rows of a filter's page read at the same time
 _MILLISECOND = timedelta(milliseconds=1)
 _LISTED = column_names(Run, skip=("request",))  # what a list of runs is made of
@@ -43,6 +44,7 @@ class TableRuns:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "runs")
         self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
+        self._time_keys: dict[str, str] = {}
         self._readers = ThreadPoolExecutor(_READERS, "runs")
         self._lock = threading.Lock()
 
@@ -59,12 +61,25 @@ class TableRuns:
         return True
 
     def get(self, name: str) -> Stored[Run]:
-        # Any text may be asked for; only a run's name makes a valid key.
-        found = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
-        row = self._table.get(self._PARTITION, f"t!{found['time_key']}") if found else None
+        time_key = self._time_key(name)
+        row = self._table.get(self._PARTITION, f"t!{time_key}") if time_key else None
         if row is None:
             raise NotFound(f"There is no run {name[:80]!r}.")
         return Stored(from_row(Run, row), table.etag(row))
+
+    def _time_key(self, name: str) -> str:
+        """Where the run's row is, '' for no run. That never changes, so what was found once is not asked for again."""
+        if (known := self._time_keys.get(name)) is not None:
+            return known
+        # Any text may be asked for; only a run's name makes a valid key.
+        found = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
+        if found is None:
+            return ""
+        with self._lock:
+            if len(self._time_keys) >= _KEYS_KNOWN:
+                self._time_keys.clear()
+            self._time_keys[name] = str(found["time_key"])
+        return str(found["time_key"])
 
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         before, after = run.value, with_(run.value, **changes)

@@ -100,7 +100,7 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
             finish_sealing(system, stored)
         elif stored.value.state is DropState.OPEN:
             _judge(system, stored, last)
-        else:
+        elif last:  # whoever closed it has sent one of these
             _look_once_more(system, stored)
     except Changed:
         log.info("drop %s: another look was quicker", key)

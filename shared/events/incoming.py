@@ -74,6 +74,12 @@ def job_of(event: Json) -> str | None:
     return text(data, "runid")
 
 
+def status_of(event: Json) -> str:
+    """The status that an Azure ML run event tells of, '' if it names none. It may be old by now."""
+    found = {key.lower(): value for key, value in _data(event).items()}.get("runstatus")
+    return found if isinstance(found, str) else ""
+
+
 def _type(event: Json) -> str:
     return text(event, "type" if "specversion" in event else "eventType")
 

@@ -6,6 +6,21 @@ from dataclasses import dataclass
 
 from shared.runs.model import RunState
 
+# The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
+# lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
+_STATES = {
+    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), RunState.QUEUED),
+    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), RunState.RUNNING),
+    "completed": RunState.COMPLETED,
+    "failed": RunState.FAILED,
+    "canceled": RunState.CANCELED,
+}
+
+
+def state_of(status: str) -> RunState:
+    """What a status of Azure ML's is for a run."""
+    return _STATES.get(status.replace("_", "").lower(), RunState.RUNNING)
+
 
 @dataclass(frozen=True)
 class JobStatus:

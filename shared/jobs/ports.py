@@ -31,6 +31,9 @@ class Jobs(Protocol):
         Without the errors of those that failed. A job that was put a moment ago may not be among them.
         """
 
+    def scarce(self) -> bool:
+        """Whether Azure ML takes few questions more for now: what can wait for a list, should. Asks no service."""
+
     def cancel(self, name: str) -> None:
         """Ask for the end of the job. Nothing happens to one that has ended or isn't there."""
 

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.runs.decide import failing_log, is_over
-from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up
 from shared.runs.workload import Look, Seen, workload
 from shared.system import System
 
+ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
 TAIL_BYTES = 4096
 REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-def follow_job(system: System, job: str) -> None:
+def follow_job(system: System, job: str, told: str = "") -> None:
     """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
     once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
+    None if the event told of the status that the row has already, or of no end while Azure ML takes few questions: the
+    look at the run's hour asks for many jobs at once.
     """
     name = run_of_job(job)
     for _ in range(WRITE_ATTEMPTS):
@@ -35,7 +39,10 @@ def follow_job(system: System, job: str) -> None:
         except NotFound:
             return
         if is_over(stored.value):
-            send_to_archive(system, stored.value)
+            if system.clock() - stored.value.history[-1].at > ARCHIVE_PATIENCE:
+                send_to_archive(system, stored.value)
+            return
+        if told and _can_wait(system, stored.value, state_of(told)):
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
@@ -45,6 +52,12 @@ def follow_job(system: System, job: str) -> None:
             continue
         return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
+
+
+def _can_wait(system: System, run: Run, told: RunState) -> bool:
+    if run.elastic is not None or run.state is RunState.RECEIVED:
+        return False
+    return told is run.state or (told not in FINAL and system.jobs.scarce())
 
 
 def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
