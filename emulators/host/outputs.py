@@ -11,6 +11,7 @@ from azure.storage.queue.aio import QueueClient
 
 from emulators.host.backend import Outcome, Value
 from emulators.host.functions import QueueOutput
+from emulators.host.light_queue import LightQueueClient
 from emulators.host.storage import queue_client
 
 
@@ -19,7 +20,7 @@ class QueueWriter:
 
     def __init__(self, *, base64: bool) -> None:
         self._base64 = base64
-        self._clients: dict[tuple[str, str], QueueClient] = {}
+        self._clients: dict[tuple[str, str], QueueClient | LightQueueClient] = {}
 
     async def write(self, outputs: Sequence[QueueOutput], outcome: Outcome) -> None:
         """Send what `outcome` holds for `outputs`, in order. An error leaves what was sent before it in place."""
@@ -43,14 +44,14 @@ class QueueWriter:
         for client in self._clients.values():
             await client.close()
 
-    def _client(self, connection: str, queue: str) -> QueueClient:
+    def _client(self, connection: str, queue: str) -> QueueClient | LightQueueClient:
         key = (connection, queue)
         if key not in self._clients:
             self._clients[key] = queue_client(connection, queue)
         return self._clients[key]
 
 
-async def _create(client: QueueClient) -> None:
+async def _create(client: QueueClient | LightQueueClient) -> None:
     try:
         await client.create_queue()
     except ResourceExistsError:

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
 AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
+APART_SECONDS = 3.0  # between the looks at two hours: all at once would hold up the events
+ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
 RUNS_A_PAGE = 2000
 BUDGET_SECONDS = 40.0  # of one look; what is left goes on in the next
 ASKED_ALONE = 50  # jobs that the list did not show and that are asked for one by one, in one look
@@ -35,9 +37,11 @@ SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
 
 
 def ask_for_looks(system: System) -> None:
-    """Ask for a look at every hour in which runs were made that may not be settled."""
-    for hour in system.runs.hours():
-        system.queues.send(RUN_LOOKS, {"hour": hour})
+    """Ask for a look at every hour in which runs were made that may not be settled, one after the other."""
+    hours = system.runs.hours()
+    apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
+    for number, hour in enumerate(reversed(hours)):
+        system.queues.send(RUN_LOOKS, {"hour": hour}, int(number * apart))
 
 
 def look_at_hour(system: System, hour: str) -> None:
