@@ -108,12 +108,27 @@ class Table:
 
     def _submit(self, operations: tuple[Operation, ...]) -> list[str]:
         try:
+            if len(operations) == 1 and operations[0][0] != "delete":  # the SDK's delete hides that no row was there
+                try:
+                    return [self._alone(*operations[0])]
+                except HttpResponseError as exc:
+                    if status_of(exc) != 404:  # else a transaction tells whether it is the row or the table
+                        raise
             results = self._client.submit_transaction(operations)
         except HttpResponseError as exc:
             if status_of(exc) == 404 and code_of(exc) != "TableNotFound":
                 raise RowMissing(reason_of(exc), getattr(exc, "index", 0)) from exc
             raise
         return [str(result.get("etag", "")) for result in results]
+
+    def _alone(self, kind: str, row: Row, options: dict[str, Any] | None = None) -> str:
+        """One write without a transaction, which costs three times as much. Returns the new etag."""
+        calls: dict[str, Any] = {
+            "create": self._client.create_entity,
+            "upsert": self._client.upsert_entity,
+            "update": self._client.update_entity,
+        }
+        return str(calls[kind](row, **(options or {})).get("etag", ""))
 
 
 def _write_token(token: dict[str, str] | None) -> str:
