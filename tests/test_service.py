@@ -372,6 +372,42 @@ def test_lost_completion_events_cost_one_period(world: World) -> None:
     assert world.only_run().archived_at
 
 
+def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event of the state that the row has already costs Azure ML no question; any other does."""
+    complete(world, "1.bin")
+    name, asked = world.only_run().name, list[str]()
+    status = world.jobs.status
+    monkeypatch.setattr(world.jobs, "status", lambda job: (asked.append(job), status(job))[1])
+    for raw, questions in (("Running", 1), ("Running", 1), ("Queued", 2), ("Completed", 3), ("Completed", 3)):
+        world.job_goes(name, raw)
+        world.deliver_all()
+        world.run_until_idle()
+        assert len(asked) == questions, raw
+    assert world.only_run().archived_at is not None
+
+
+def test_while_questions_are_scarce_only_ends_are_asked_for(
+    world: World,
+) -> None:
+    """When Azure ML takes few questions, steps that are no end wait for the look at the run's hour; ends do not."""
+    complete(world, "1.bin")
+    name = world.only_run().name
+    world.jobs.busy = True
+    before = world.only_run().state
+    world.job_goes(name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    assert world.only_run().state is before
+    world.reconcile()
+    world.clock.advance(30)
+    world.run_until_idle()
+    assert world.only_run().state is RunState.RUNNING
+    world.job_goes(name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert world.only_run().state is RunState.COMPLETED
+
+
 def test_events_of_other_peoples_jobs_do_nothing(world: World) -> None:
     """A job that is no run of ours is not looked up in Azure ML."""
     world.jobs.down = True
