@@ -8,13 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulators.process import IS_WINDOWS, wait_for
+from tests.emulators.host import python313 as python313_here
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -22,23 +22,6 @@ SAMPLE = HERE / "apps" / "sample"
 VENV = REPOSITORY / ".trainyard" / "venv313"
 PACKAGES = ("azure-functions-runtime==1.3.*", "aiohttp==3.14.5", "trustme==1.2.1")
 INSTALL_SECONDS = 600
-
-
-def candidates() -> Iterator[str]:
-    if found := shutil.which("python3.13"):
-        yield found
-    if shutil.which("pyenv"):
-        prefix = subprocess.run(["pyenv", "prefix", "3.13.0"], capture_output=True, text=True)
-        yield str(Path(prefix.stdout.strip()) / "bin" / "python3.13")
-
-
-def is_313(python: str) -> bool:
-    """Whether it runs: a shim of pyenv is on PATH even where its version is not chosen."""
-    try:
-        version = subprocess.run([python, "--version"], capture_output=True, text=True).stdout
-    except OSError:
-        return False
-    return version.startswith("Python 3.13.")
 
 
 def installed(python: str) -> Path:
@@ -65,8 +48,7 @@ def command(argv: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def python313() -> str:
-    found = next(filter(is_313, candidates()), None)
-    if found is None:
+    if (found := python313_here.find()) is None:
         pytest.skip("azure-functions-runtime needs Python 3.13: there is no python3.13 on PATH and none from pyenv")
     return str(installed(found))
 
