@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from azure.core.messaging import CloudEvent
 
@@ -48,7 +49,7 @@ def test_the_example_is_such_an_event() -> None:
     """The example is a CloudEvent, with our source, an id of kind and subject, and the data that its type has."""
     found = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
     assert found
-    event = CloudEvent.from_dict(json.loads(found[1]))
+    event: CloudEvent[Any] = CloudEvent.from_dict(json.loads(found[1]))
     kind = event.type.removeprefix(eventgrid._TYPE_PREFIX)
     data = {name: names for name, _, names in told()}
     assert (event.source, event.id) == (eventgrid._SOURCE, f"{kind}:{event.subject}")

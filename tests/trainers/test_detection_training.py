@@ -116,7 +116,7 @@ def test_every_row_says_how_it_went(learned: Training) -> None:
 def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> None:
     """model.pt with model.json, and model.ts without any of our code, find the boxes that gave the tested map."""
     net, facts = models.load(learned.folder)
-    scripted = torch.jit.load(learned.folder / "model.ts")
+    scripted = torch.jit.load(learned.folder / "model.ts")  # type: ignore[no-untyped-call]  # torch has no types for it
     pictures = layouts.read(images)
     rows = []
     for index in range(4):
@@ -148,7 +148,7 @@ def test_pictures_show_what_was_found(learned: Training, images: Path, tmp_path:
 
 
 def _close(pixel: Any, colour: tuple[int, int, int]) -> bool:
-    return max(abs(one - other) for one, other in zip(pixel, colour, strict=True)) < 100  # JPEG
+    return bool(max(abs(one - other) for one, other in zip(pixel, colour, strict=True)) < 100)  # JPEG
 
 
 def test_a_stopped_training_goes_on_as_one_process(

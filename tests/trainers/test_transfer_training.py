@@ -8,7 +8,6 @@ import shlex
 import shutil
 import signal
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +180,7 @@ def test_a_seed_fixes_the_result(alone: None, colours: Path, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def stopped(colours: Path, tmp_path: Path) -> Iterator[list[str]]:
+def stopped(colours: Path, tmp_path: Path) -> list[str]:
     """The arguments of a training in two processes that SIGTERM to one of them ended within an epoch."""
     args = ["--input-dir", str(colours), *SMALL, "--lr", "0.05", "--tune", "head", "--log-interval", "1"]
     args += ["--epochs", "20", "--no-export", "--checkpoint-dir", str(tmp_path / "checkpoints")]

@@ -15,6 +15,7 @@ import pytest
 
 from emulators.process import IS_WINDOWS, wait_for
 from tests.emulators.host import python313 as python313_here
+from tests.emulators.host.conftest import SampleHost, StartHost
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -165,7 +166,7 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_every_invocation_ends_equally(python313, tmp_path):
+def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
     """Success, type and text of errors, return values, outputs and what functions saw are equal in both backends."""
     rows = [row for _, row in TABLE]
     ours = run(sys.executable, SAMPLE, "direct", rows, tmp_path)
@@ -180,7 +181,7 @@ APPS = {"sample": SAMPLE, "repository": REPOSITORY}
 
 
 @pytest.mark.parametrize("name", APPS)
-def test_every_app_loads_and_indexes_equally(python313, tmp_path, name):
+def test_every_app_loads_and_indexes_equally(python313: str, tmp_path: Path, name: str) -> None:
     """The app starts under Microsoft's indexer, with the raw bindings and retries that our host reads."""
     app = APPS[name]
     if not (app / "function_app.py").exists():
@@ -190,7 +191,7 @@ def test_every_app_loads_and_indexes_equally(python313, tmp_path, name):
     assert theirs
 
 
-def scenario(host) -> dict[str, Any]:
+def scenario(host: SampleHost) -> dict[str, Any]:
     """The same story on any host: HTTP, messages that succeed, poison, outputs, events, a timer."""
     echo = host.call("/api/echo/x?a=1", "POST", data=b"body").json()
     answers = [host.call(f"/api/{route}") for route in ("text", "described", "cookies", "boom", "nothing", "missing")]
@@ -215,7 +216,7 @@ def scenario(host) -> dict[str, Any]:
     }
 
 
-def test_the_host_behaves_equally_on_both_backends(python313, start_host):
+def test_the_host_behaves_equally_on_both_backends(python313: str, start_host: StartHost) -> None:
     """End to end on Azurite, the host on Microsoft's runtime and the host on our backend tell the same story."""
     ours = scenario(start_host())
     assert scenario(start_host({"TZ": "UTC"}, python=python313, backend="runtime")) == ours
