@@ -34,7 +34,6 @@ SLOW = (
     "tests/cloud",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
-    "tests/trainers/test_*_job.py",
     "tests/trainers/test_checkpoint.py",
     "tests/trainers/test_trainer_*.py",
     "tests/emulators/*/test_*restart.py",
