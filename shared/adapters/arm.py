@@ -48,9 +48,9 @@ class Arm:
         except NotFound:
             return None
 
-    def items(self, path: str) -> Iterator[Json]:
+    def items(self, path: str, **query: str) -> Iterator[Json]:
         """All items of a collection, page by page."""
-        url = self._url(path)
+        url = self._url(path) + "".join(f"&{key}={quote(value, safe='=')}" for key, value in query.items())
         while url:
             page = self._send("GET", url)
             yield from page.get("value", [])
@@ -113,4 +113,6 @@ def _client(resource: str, credential: TokenCredential) -> PipelineClient[Any, A
             policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5),
             policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
         ],
+        connection_timeout=5,
+        read_timeout=30,
     )
