@@ -1,4 +1,4 @@
-"""docs/events.md tells exactly the events that the code sends."""
+"""docs/events.md and docs/administrator.md tell what the code does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from azure.core.messaging import CloudEvent
 
 from shared.adapters import eventgrid
+from shared.jobs.routes_file import LIMITS
 from tests.gate.scripts import ROOT
 
 PAGE = (ROOT / "docs" / "events.md").read_text("utf-8")
@@ -56,8 +57,8 @@ def test_the_example_is_such_an_event() -> None:
     assert set(event.data or {}) == data[kind]
 
 
-def test_the_administrators_page_has_every_decision() -> None:
-    """docs/administrator.md has a row for each code that a decision about a cluster may have."""
+def test_the_administrators_page_has_every_decision_and_limit() -> None:
+    """docs/administrator.md has each code of a decision about a cluster, and each limit of the routes file."""
     code = "\n".join(file.read_text("utf-8") for file in sorted((ROOT / "shared").rglob("*.py")))
     judge = re.search(r"def judge_cluster.*?(?=\ndef |\Z)", code, re.DOTALL)
     assert judge
@@ -65,3 +66,4 @@ def test_the_administrators_page_has_every_decision() -> None:
     page = (ROOT / "docs" / "administrator.md").read_text("utf-8")
     assert len(codes) == 7
     assert [name for name in codes if f"| `{name}` |" not in page] == []
+    assert [key for key in LIMITS if f"`{key}`" not in page] == []
