@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -333,7 +334,9 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(tmp_path: Path, steps: list[tuple]) -> None:
+def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(
+    tmp_path: Path, steps: list[tuple[Any, ...]]
+) -> None:
     """Any order of jobs' fates, cancellation and crashes: within the budget, one live job a member, and an end."""
     world = World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
     run = start(world)

@@ -114,7 +114,8 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
     world.run_until_idle()
     assert drop_state(world, key) == (DropState.REJECTED, "unknown_route", "There is no route 'minst'. Routes: mnist.")
 
-    world.system.routes["minst"] = replace(ROUTE, name="minst")
+    routes = {**world.system.routes, "minst": replace(ROUTE, name="minst")}
+    world.system = replace(world.system, routes=routes)
     world.clock.advance(61)
     world.reconcile()
     world.run_until_idle()

@@ -80,7 +80,8 @@ class World:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
         names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
-        return replace(self.system, **{name: Crashing(getattr(self.system, name), words) for name in names})
+        ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
+        return replace(self.system, **ports)
 
     # the uploader, Event Grid and Azure ML
 
@@ -178,7 +179,7 @@ class World:
         (run,) = self.runs.newest()
         return run
 
-    def manifest(self, run: Run) -> dict[str, Any] | None:
+    def manifest(self, run: Run) -> Any:
         content = self.blobs.containers.get("output", {}).get(f"{archive_folder(run)}/{MANIFEST}")
         return json.loads(content.data) if content else None
 
