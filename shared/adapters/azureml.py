@@ -145,7 +145,8 @@ class AzureMLJobs:
         container = found["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")
-        account = str(found["properties"].get("accountName") or "")
+        # A workspace on one machine has an address there, which ends in the account's name.
+        account = str(found["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
         if self._account and account != self._account:
             raise BadInput(
                 f"Datastore {datastore!r} lies in storage account {account!r}, not in the app's {self._account!r}; "
