@@ -7,12 +7,12 @@ import azure.functions as func
 from shared import system
 from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
+from shared.kernel.settings import reconcile_schedule
 from shared.reconcile import reconcile
 from shared.runs import archive, follow, looks, submit
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
-EVERY_5_MINUTES = "0 */5 * * * *"
 
 
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
@@ -56,7 +56,7 @@ def announcements(message: func.QueueMessage) -> None:
     announce.publish(the_system(), incoming.decode(message.get_body()))
 
 
-@blueprint.timer_trigger("timer", os.environ.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES)
+@blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
     reconcile(the_system())

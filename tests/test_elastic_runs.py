@@ -19,7 +19,7 @@ from shared.runs import ask, logs, submit
 from shared.runs.elastic import GRACE
 from shared.runs.looks import AGAIN_SECONDS
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)

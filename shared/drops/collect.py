@@ -31,13 +31,15 @@ log = logging.getLogger(__name__)
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
-def note_upload(system: System, blob_name: str, at: datetime) -> None:
-    """Note that a blob of the drops container was written at time `at`. Most events cost one read.
+def note_upload(system: System, blob_name: str, at: datetime | None) -> None:
+    """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
     The row is written before its check is sent: if we die in between, the reconcile timer sends one.
     """
-    key = DropKey.of(blob_name)
-    path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix())
+    key, at = DropKey.of(blob_name), at or system.clock()
+    if not key.name and blob_name.endswith("/"):
+        return  # a whole route was renamed; the reconcile timer finds its drops
+    path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
     for _ in range(WRITE_ATTEMPTS):
         stored = system.drops.get(key)
         step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))

@@ -13,7 +13,8 @@ from shared.runs.decide import failing_log, is_over
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up
-from shared.runs.workload import Look, Seen, workload
+from shared.runs.workload import Look, Seen
+from shared.runs.workloads import workload
 from shared.system import System
 
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure

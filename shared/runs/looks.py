@@ -20,7 +20,7 @@ from shared.runs.decide import is_over
 from shared.runs.follow import changes_something, explained, follow, follow_job
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.steps import apply
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import ARCHIVES, RUN_LOOKS, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)
