@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from emulators.storage.azurite import ACCOUNT, KEY
+
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 GROUP = WORKSPACE = "trainyard"
 CONTAINERS = ("drops", "output", "deadletter")
@@ -12,6 +14,17 @@ QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "run-looks"
 CLUSTER = "cpu-cluster"
 MAX_NODES = 4
 UPLOAD_CALLS = ["PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose"]  # those after which a blob is whole
+
+
+def storage(home: Path, access_log: Path | None) -> dict[str, Any]:
+    """The queues and tables; the blobs are Azurite's, under the same account and key."""
+    log = str(access_log) if access_log else None
+    return {"host": "127.0.0.1", "state": str(home / "storage"), "access_log": log}
+
+
+def connection_string(blobs: str, queues: str, tables: str) -> str:
+    endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
+    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
 
 def eventgrid(home: Path, storage: dict[str, str], topic_key: str, retry_time_scale: float) -> dict[str, Any]:
