@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from rich.console import Group, RenderableType
-from rich.text import Text
+
+from .visible import Text
 
 Point = tuple[float, float]
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of the dot in row, column of a cell

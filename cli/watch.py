@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.text import Text
 
 from . import phases
 from .errors import Unreachable
 from .show import nodes
+from .visible import COLOUR, Console, Text
 
 TROUBLE_EVERY_SECONDS = 5.0
 
@@ -56,7 +56,7 @@ class Screen:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
-            self._print(Text(line.rstrip("\r").rpartition("\r")[2]))
+            self._print(Text(COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2])))
 
     def trouble(self, exc: Unreachable) -> None:
         self._trouble = str(exc)

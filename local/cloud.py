@@ -9,21 +9,23 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
+from emulators.private import write_private
 from emulators.storage import azurite
 from local import configs
-from local.record import REPOSITORY, Lock, Record, read
+from local.record import REPOSITORY, Lock, Record, make_private, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
+SIGNED_FOR = timedelta(days=365)  # a cloud that is kept longer without a start has other troubles
 FAST_TIMER = "*/5 * * * * *"
 
 
@@ -80,8 +82,9 @@ class Cloud:
         """Start everything on the state under `home`, and return when the app answers.
 
         Raises AlreadyRunning if another process has a cloud there, PartFailed, with the end of its log, if a part
-        does not start. Nothing is left running then.
+        does not start, PermissionError if the folder is another user's. Nothing is left running then.
         """
+        make_private(home)
         lock = Lock.take(home)
         if lock is None:
             raise AlreadyRunning(read(home))
@@ -188,7 +191,9 @@ class Cloud:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
         events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
-        return {**configs.azureml(self.home, self.connection_string, options.python, seconds), "events": events}
+        nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
+        config = configs.azureml(self.home, self.connection_string, options.python, seconds)
+        return {**config, "events": events, "node_environment": nodes}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
@@ -226,7 +231,7 @@ class Cloud:
     def _launch(self, name: str, config: dict[str, Any], env: dict[str, str]) -> process.Part:
         file = self.home / "configs" / f"{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(config, indent=2))
+        write_private(file, json.dumps(config, indent=2))
         argv = [sys.executable, "-m", f"emulators.{name}", "--config", str(file)]
         return process.start(name, argv, log=self.log(name), env=env)
 
@@ -243,6 +248,16 @@ def _one_more(name: str, restarts: int, log: Path) -> int:
     if restarts >= RESTARTS:
         raise process.PartFailed(f"{name} has ended {restarts + 1} times; end of {log}:\n{process.tail(log)}")
     return restarts + 1
+
+
+def tables_signature(key: str) -> str:
+    """What the nodes of elastic runs meet with: rights to rows of tables, and to nothing else of the account.
+
+    In Azure a node's identity has them for one table; Azurite takes a signature for one table not for transactions.
+    """
+    rights = AccountSasPermissions(read=True, write=True, delete=True, list=True, add=True, update=True)
+    kinds = ResourceTypes(container=True, object=True)
+    return generate_account_sas(azurite.ACCOUNT, key, kinds, rights, datetime.now(UTC) + SIGNED_FOR, services="t")
 
 
 def make_storage(connection_string: str) -> None:

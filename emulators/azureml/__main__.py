@@ -39,8 +39,7 @@ from emulators.azureml.store import Store
 from emulators.azureml.wire import Wire
 from emulators.azureml.workspace import Workspace
 from emulators.process import serve_until_stopped
-
-CLOSE_SECONDS = 1.0  # for requests that are under way when the part stops
+from emulators.serving import Listener
 
 
 class Wakes:
@@ -78,10 +77,9 @@ async def serve(config: Config) -> None:
             await stack.enter_async_context(background(wakes.publisher.run()))
         wire = Wire(config, base, blobs.account)
         parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies))
-        runner = web.AppRunner(_application(parts, front), access_log=None, shutdown_timeout=CLOSE_SECONDS)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await web.SockSite(runner, listener, ssl_context=tls.server_context()).start()
+        http = Listener(_application(parts, front), listener, tls.server_context())
+        await http.start()
+        stack.push_async_callback(http.close)
         await stack.enter_async_context(background(scheduler.run()))
         stack.push_async_callback(scheduler.stop)
         env = client_environment(config, base, tls.bundle)

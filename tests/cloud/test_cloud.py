@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from azure.storage.queue import QueueClient
 
 from emulators.process import PartFailed, wait_for
 from local import cloud, configs, record, up
-
-
-@pytest.fixture(scope="module")
-def running(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.Cloud]:
-    with cloud.Cloud.start(tmp_path_factory.mktemp("cloud"), cloud.Options(app=app)) as running:
-        yield running
 
 
 def ping(api: str) -> str:

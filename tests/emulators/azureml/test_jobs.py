@@ -10,7 +10,7 @@ import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
 from emulators.process import wait_for
-from emulators.storage.azurite import ACCOUNT, KEY, Azurite
+from emulators.storage.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
 RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
@@ -115,7 +115,7 @@ def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, azurite: Azurite
     """A blob name with '..' fails the job and is written nowhere."""
     rights = ContainerSasPermissions(write=True, create=True)
     expiry = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
-    sas = generate_container_sas(ACCOUNT, "drops", account_key=KEY, permission=rights, expiry=expiry)
+    sas = generate_container_sas(ACCOUNT, "drops", account_key=azurite.key, permission=rights, expiry=expiry)
     url = f"{azurite.blob_url}/drops/evil%2Fx%2F..%2F..%2Fescaped.txt?{sas}"
     assert requests.put(url, b"!", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10).status_code == 201
     given = {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/evil/x"}}
