@@ -15,6 +15,7 @@ from emulators.origin import only_from_here
 
 IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a connection
 BODY_SECONDS = 60.0
+LINGER_SECONDS = 1.0  # for the rest of a body that was answered before it came
 CONNECTIONS = 512  # half of the files that a process may usually have open
 
 
@@ -30,7 +31,13 @@ class Listener:
     ) -> None:
         if local_only:
             app.middlewares.insert(0, only_from_here)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+        )
         self._bound = bound
         self._tls = tls
 

@@ -11,7 +11,19 @@ CONTAINERS = ("drops", "output", "deadletter")
 QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "archives", "announcements")
 CLUSTER = "cpu-cluster"
 MAX_NODES = 4
-UPLOAD_CALLS = ["PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose"]  # those after which a blob is whole
+# Calls after which a blob is whole, or has another name. Azurite makes none of the last four; a test may publish them.
+UPLOAD_CALLS = [
+    "PutBlob",
+    "PutBlockList",
+    "CopyBlob",
+    "FlushWithClose",
+    "SftpCommit",
+    "RenameFile",
+    "RenameDirectory",
+    "SftpRename",
+]
+UPLOAD_TYPES = [f"Microsoft.Storage.{name}" for name in ("BlobCreated", "BlobRenamed", "DirectoryRenamed")]
+LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
 def eventgrid(home: Path, storage: dict[str, str], topic_key: str, retry_time_scale: float) -> dict[str, Any]:
@@ -42,7 +54,7 @@ def _drop_events() -> dict[str, Any]:
         "drop-events",
         "storage",
         {
-            "includedEventTypes": ["Microsoft.Storage.BlobCreated"],
+            "includedEventTypes": UPLOAD_TYPES,
             "subjectBeginsWith": "/blobServices/default/containers/drops/blobs/",
             "advancedFilters": [{"operatorType": "StringIn", "key": "data.api", "values": UPLOAD_CALLS}],
         },
@@ -106,4 +118,5 @@ def host(app: Path) -> dict[str, Any]:
         "require_keys": False,
         "host_id": "trainyard-local",
         "backend": "direct",
+        "invisibility_seconds": LEASE_SECONDS,
     }

@@ -9,16 +9,15 @@ from contextlib import closing
 import pytest
 
 from emulators.storage import azurite
-from tests.elastic import hosts
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    # With the published key, as an Azurite that was started by hand, and reached by hosts of other names.
+    # With the published key, as an Azurite that was started by hand.
     home = tmp_path_factory.mktemp("azurite")
-    with azurite.start(home, key=azurite.KEY, names=[hosts.GATEWAY]) as running:
+    with azurite.start(home, key=azurite.KEY) as running:
         yield running
 
 
