@@ -145,7 +145,8 @@ class Cloud:
     def heal(self) -> list[str]:
         """Restart, at their old addresses, the parts that have died. Returns their names.
 
-        Raises PartFailed for a part that has been restarted RESTARTS times already or no longer starts.
+        One that does not start is tried again with the next call: what it needs may have died with it. Raises
+        PartFailed for a part that has been restarted RESTARTS times already.
         """
         dead = [name for name, running in self._parts.items() if not running.part.alive()]
         if not self._storage.alive():
@@ -154,11 +155,10 @@ class Cloud:
             dead.insert(0, "azurite")
         for name in dead:
             self.options.say(f"{name} has ended and is started again")
-            if name != "azurite":
-                self._restart(name)
-        if dead:
+        healed = [name for name in dead if name == "azurite" or self._restart(name)]
+        if healed:
             self.record.write(self.home)
-        return dead
+        return healed
 
     def stop(self) -> None:
         """Stop every part, the app first and the storage last, whatever state they are in. Twice is once."""
@@ -222,11 +222,17 @@ class Cloud:
         port = urlsplit(part.info["url"]).port
         self._parts[name] = _Running(part, {**config, "port": port}, env)
 
-    def _restart(self, name: str) -> None:
+    def _restart(self, name: str) -> bool:
         running = self._parts[name]
         running.restarts = _one_more(name, running.restarts, running.part.log)
         running.part.stop()  # it has ended; this closes our end of its pipe
-        running.part = self._launch(name, running.config, running.env)
+        try:
+            running.part = self._launch(name, running.config, running.env)
+        except process.PartFailed:
+            if running.restarts >= RESTARTS:
+                raise
+            return False
+        return True
 
     def _launch(self, name: str, config: dict[str, Any], env: dict[str, str]) -> process.Part:
         file = self.home / "configs" / f"{name}.json"
