@@ -74,6 +74,18 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
     assert cloud.log("file") == "1,2,31,2,3"
 
 
+def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Empty blobs by which Data Lake tools mark a folder become the folder, not a file in its way."""
+    drops = storage.get_container_client("drops")
+    for name in ("lake", "lake/in"):
+        drops.upload_blob(name, b"", metadata={"hdi_isfolder": "true"}, overwrite=True)
+    drops.upload_blob("lake/in/a.txt", b"a", overwrite=True)
+    given = {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/lake"}}
+    cloud.submit("lake", "cpu-cluster", "cd ${{inputs.data}} && find . -type f", inputs=given)
+    assert cloud.wait("lake")["status"] == "Completed"
+    assert cloud.log("lake") == "./in/a.txt\n"
+
+
 def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
     """A file that one job writes into a mounted output is there for another that runs; both leave it in storage."""
     place = "azureml://datastores/workspaceblobstore/paths/trainyard/shared/"
