@@ -15,6 +15,7 @@ from local import cloud, record
 CHECK_SECONDS = 0.5
 BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
+A kill or a power cut loses what was written in the last five seconds, acknowledged or not: Azurite saves no sooner.
 
   app         {api}/status
   storage     {blob_url}

@@ -38,6 +38,7 @@ from emulators.azureml.spec import Location
 from emulators.azureml.store import Store
 from emulators.azureml.wire import Wire
 from emulators.azureml.workspace import Workspace
+from emulators.private import private_folder
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
@@ -185,7 +186,9 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
         work = Path(tempfile.gettempdir()) / f"trainyard-{workspace.config.workspace_guid}"
-    work.mkdir(parents=True, exist_ok=True)
+        if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
+            raise PermissionError(f"{work} is a link; remove it")
+    private_folder(work)
     for folder in work.iterdir():
         if folder.name not in workspace.jobs or workspace.jobs[folder.name].status in TERMINAL:
             shutil.rmtree(folder, ignore_errors=True)
