@@ -133,8 +133,9 @@ class Oracle:
             if content is None or len(content) != file["size"]:
                 verdict.find("archive untrue", f"{run['run']}: {file['name']} is not as the manifest says")
         model = blobs.get("models/digest.txt")
-        if model is None:
-            verdict.find("archive without a model", f"{run['run']} of {name} completed, its job wrote one")
+        if model is None and self._outputs(run["run"]):
+            verdict.find("archive without a model", f"{run['run']} of {name} completed, and its job's model is there")
+        verdict.counts["models lost by the storage"] += model is None and not self._outputs(run["run"])
         verdict.counts["archives read"] += 1
         return None if model is None else model.decode()
 
@@ -144,6 +145,12 @@ class Oracle:
             name, _, file = path.partition("/")
             drops.setdefault(name, {})[file] = content
         return drops
+
+    def _outputs(self, job: str) -> list[str]:
+        """What the job itself left in the workspace's default datastore."""
+        stores = [c.name for c in self._blobs.list_containers() if c.name.startswith("azureml-blobstore")]
+        clients = [self._blobs.get_container_client(name) for name in stores]
+        return [name for client in clients for name in client.list_blob_names() if f"/{job}/models/" in f"/{name}"]
 
     def _all(self, container: str, prefix: str) -> Files:
         client = self._blobs.get_container_client(container)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from emulators.neighbours import is_ours
 from emulators.origin import only_from_here
 
 IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a connection
@@ -23,7 +24,7 @@ class Listener:
     """Serves an application on a bound socket: `start`, `stop_accepting`, `close`.
 
     A page of another origin gets 403 with `local_only`. A connection whose request does not come within IDLE_SECONDS
-    is closed, and so is one above CONNECTIONS.
+    is closed, and so is one above CONNECTIONS, or of another user where the system tells.
     """
 
     def __init__(
@@ -56,15 +57,25 @@ class Listener:
         await self._runner.cleanup()
 
     def _protocol(self) -> asyncio.BaseProtocol:
-        server = self._runner.server
-        assert server is not None
-        return server() if len(server.connections) < CONNECTIONS else _Refused()
+        assert self._runner.server is not None
+        return _Door(self._runner.server)
 
 
-class _Refused(asyncio.Protocol):
+class _Door(asyncio.Protocol):
+    """Looks at a new connection, and hands it to the server or ends it."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        transport.abort()
+        ends = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if len(self._server.connections) >= CONNECTIONS or None in ends or not is_ours(*ends):
+            transport.abort()
+            return
+        handler = self._server()
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
 
 
 async def read_body(request: web.Request) -> bytes:

@@ -49,8 +49,17 @@ function refused({ method, headers }) {
   if (foreign || !(site === "none" || site === "same-origin" || download))
     return "Web pages of other origins may not call this server.";
 }
+function ours(socket) {  // as emulators.neighbours
+  let table;
+  try { table = require("fs").readFileSync("/proc/net/tcp", "ascii"); } catch { return true; }
+  const end = (port) => ":" + port.toString(16).toUpperCase().padStart(4, "0");
+  const rows = table.split("\\n").map((line) => line.trim().split(/\\s+/));
+  const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
+  return row !== undefined && ["0", String(process.getuid())].includes(row[7]);
+}
 http.createServer = (...given) => {
   const server = make(...given), emit = server.emit;
+  server.prependListener("connection", (socket) => { if (!ours(socket)) socket.destroy(); });
   server.emit = function (event, request, response) {
     const why = event === "request" ? refused(request) : undefined;
     if (why === undefined) return emit.apply(this, arguments);

@@ -6,10 +6,14 @@ import json
 import os
 import ssl
 import stat
+import subprocess
+import sys
 import urllib.error
 import urllib.request
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from azure.data.tables import TableClient
@@ -22,6 +26,7 @@ from azure.storage.blob import (
 from azure.storage.queue import QueueClient
 
 from cli.trust import Untrusted
+from emulators import neighbours
 from emulators.storage import azurite
 from local import record
 from local.cloud import Cloud
@@ -156,3 +161,34 @@ def test_a_record_that_others_could_write_is_not_believed(tmp_path: Path, level:
             record.read(home)
     finally:
         lock.release()
+
+
+STRANGER = """
+import encodings.idna, os, socket, ssl, sys  # all of it now: another user may not be able to read the library
+os.setuid(int(sys.argv[1]))
+for port in map(int, sys.argv[2:]):
+    for wrap in (lambda plain: plain, ssl._create_unverified_context().wrap_socket):
+        try:
+            with wrap(socket.create_connection(("127.0.0.1", port), 10)) as talk:
+                talk.sendall(b"GET /admin/host/status HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n\\r\\n")
+                if talk.recv(100):
+                    print(port)
+        except OSError:
+            pass
+print("done")
+"""
+
+
+@pytest.mark.skipif(
+    not neighbours.TABLE.exists() or os.getuid() != 0, reason="needs Linux, and root to be another user"
+)
+def test_another_user_gets_no_answer(cloud: Cloud) -> None:
+    """Every port closes the connections of the machine's other users, before it has read a word."""
+    urls = [cloud.api, cloud.azureml, cloud.eventgrid]
+    ports = [*map(str, asdict(cloud._storage.ports).values()), *(str(urlsplit(url).port) for url in urls)]
+    argv = [sys.executable, "-c", STRANGER]
+    ours, others = (
+        subprocess.run([*argv, user, *ports], capture_output=True, text=True, timeout=120) for user in ("0", "65534")
+    )
+    assert sorted(ours.stdout.split()) == sorted([*ports, "done"]), ours.stderr
+    assert others.stdout == "done\n", others.stderr
