@@ -5,7 +5,8 @@
 Clients upload drops and repeat what was not acknowledged; meanwhile parts are killed (SIGKILL) at random moments, alone
 or two at once, and started again by the supervisor, as in `up`. Then the system is left alone until every drop has come
 to an end. The oracle reads blobs, manifests and the job list directly. Azurite itself loses what it wrote in its last
-seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it.
+seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison messages
+are counted too; a message is tried five times, and kills may take all five. Ends with 1 if anything else is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ QUIET_SECONDS = 6  # after which a drop without a marker closes
 STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed drop is looked at once more after 5
 PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
 BACK_SECONDS = 90.0  # for a part that was killed
-BAD = ("lost", "double", "stuck", "poison", "wrong content", "archive untrue", "archive without a model")
+BAD = ("lost", "double", "stuck", "wrong content", "archive untrue", "archive without a model")
 PROGRAM = (
     "import hashlib, pathlib, sys, time; top = pathlib.Path(sys.argv[1]); time.sleep(0.5); d = hashlib.sha256(); "
     "[d.update(p.name.encode() + hashlib.sha256(p.read_bytes()).digest()) "
@@ -192,7 +193,7 @@ def main(argv: list[str]) -> int:
     options.kills = options.kills or options.drops // 3
     with tempfile.TemporaryDirectory() as home:
         verdict, figures = run(options, Path(home))
-    counts = {kind: verdict.counts[kind] for kind in sorted({*verdict.counts, *BAD})}
+    counts = {kind: verdict.counts[kind] for kind in sorted({*verdict.counts, *BAD, "poison"})}
     for name, value in {"seed": options.seed, **figures, **counts}.items():
         print(f"{name:40} {value:>10}")
     for line in verdict.findings:
