@@ -5,8 +5,9 @@
 Clients upload drops and repeat what was not acknowledged; meanwhile parts are killed (SIGKILL) at random moments, alone
 or two at once, and started again by the supervisor, as in `up`. Then the system is left alone until every drop has come
 to an end. The oracle reads blobs, manifests and the job list directly. Azurite itself loses what it wrote in its last
-seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison messages
-are counted too; a message is tried five times, and kills may take all five. Ends with 1 if anything else is wrong.
+seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison
+messages are counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
+wrong.
 """
 
 from __future__ import annotations
