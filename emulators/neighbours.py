@@ -9,13 +9,13 @@ import os
 from pathlib import Path
 
 TABLE = Path("/proc/net/tcp")
-LOCAL, REMOTE, USER = 1, 2, 7  # columns
+LOCAL, REMOTE, USER, INODE = 1, 2, 7, 9  # columns
 Address = tuple[str, int]
 
 
 def is_ours(peer: Address, here: Address) -> bool:
     """Whether the other end of a connection belongs to this user or to root. Without the table it counts as ours;
-    with it, a connection that is not in it (its client has gone) does not."""
+    with it, a connection whose client has gone already does not."""
     try:
         lines = TABLE.read_text("ascii").splitlines()
     except OSError:
@@ -25,5 +25,6 @@ def is_ours(peer: Address, here: Address) -> bool:
         if ends[0] in line:
             row = line.split()
             if row[LOCAL].endswith(ends[0]) and row[REMOTE].endswith(ends[1]):
-                return int(row[USER]) in (0, os.getuid())
+                # A socket that its program has closed has no inode any more, and shows as root's.
+                return row[INODE] != "0" and int(row[USER]) in (0, os.getuid())
     return False

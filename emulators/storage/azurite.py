@@ -55,7 +55,7 @@ function ours(socket) {  // as emulators.neighbours
   const end = (port) => ":" + port.toString(16).toUpperCase().padStart(4, "0");
   const rows = table.split("\\n").map((line) => line.trim().split(/\\s+/));
   const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
-  return row !== undefined && ["0", String(process.getuid())].includes(row[7]);
+  return row !== undefined && row[9] !== "0" && ["0", String(process.getuid())].includes(row[7]);
 }
 http.createServer = (...given) => {
   const server = make(...given), emit = server.emit;

@@ -28,6 +28,18 @@ def test_our_own_connection_is_found_and_a_strangers_is_not(tmp_path: Path, monk
             accepted.close()
 
 
+@pytest.mark.skipif(not neighbours.TABLE.exists(), reason="needs Linux")
+def test_a_client_that_has_gone_is_nobody() -> None:
+    """Linux shows a closed socket as root's: a stranger who sends and closes at once must not pass for root."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, peer = server.accept()
+        client.sendall(b"POST / HTTP/1.1\r\n\r\n")
+        client.close()
+        assert not neighbours.is_ours(peer, server.getsockname())
+        accepted.close()
+
+
 def test_where_nobody_tells_all_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the table, as on macOS and Windows, every connection counts as ours."""
     monkeypatch.setattr(neighbours, "TABLE", tmp_path / "none")
