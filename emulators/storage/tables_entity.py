@@ -211,6 +211,8 @@ def _datetime(_: str, value: Any) -> tuple[Any, int, bool]:
 
 
 def _guid(_: str, value: Any) -> tuple[Any, int, bool]:
+    if not isinstance(value, str):
+        raise TypeError
     return str(uuid.UUID(value)), 16, True
 
 

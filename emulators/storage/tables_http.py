@@ -43,6 +43,7 @@ class TableService:
         self._tables = tables
         self._account = account
         self.endpoint = endpoint
+        self.read_at_once = READ_AT_ONCE
 
     async def answer(self, call: Call) -> Answer:
         resource = call.resource
@@ -128,7 +129,7 @@ class TableService:
     ) -> tuple[list[Entity], Entity | None]:
         """At most `top` entities, and the first that was not looked at, None at the end."""
         found, until = list[Entity](), time.monotonic() + SEARCH_SECONDS
-        size = top + 1 if asked.test is None else READ_AT_ONCE
+        size = top + 1 if asked.test is None else self.read_at_once
         while True:
             piece = self._tables.scan(table, asked, start, size)
             for entity in piece[: size - 1]:
