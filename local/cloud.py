@@ -41,7 +41,7 @@ class Options:
 
     `python` runs the nodes' processes and has torch. `app_env` goes over the settings of the Functions app.
     `retry_time_scale` multiplies Event Grid's retry delays. `storage_log` gets a line for each request to queues and
-    tables.
+    tables. With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0
@@ -50,6 +50,7 @@ class Options:
     retry_time_scale: float = 1.0
     routes: Path | None = None
     storage_log: Path | None = None
+    arm_limits: bool = False
     app: Path = REPOSITORY
     app_env: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
@@ -193,7 +194,8 @@ class Cloud:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
         events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
-        return {**configs.azureml(self.home, self.connection_string, options.python, seconds), "events": events}
+        config = configs.azureml(self.home, self.connection_string, options.python, seconds)
+        return {**config, "events": events, "arm_limits": {} if options.arm_limits else None}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
