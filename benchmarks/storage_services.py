@@ -196,7 +196,8 @@ def transaction(numbers: range) -> str:
     head += "POST http://localhost/devstoreaccount1/bench HTTP/1.1\r\nContent-Type: application/json\r\n"
     head += "Accept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n\r\n"
     parts = "".join(f"{head}{json.dumps(row(number))}\r\n" for number in numbers)
-    return f"--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n{parts}--changeset_1--\r\n--batch_1--\r\n"
+    start = "--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n"
+    return f"{start}{parts}--changeset_1--\r\n--batch_1--\r\n"
 
 
 def one(number: int) -> str:
