@@ -2,13 +2,14 @@
 
 import azure.functions as func
 
+from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
-from shared import requests
+from shared.api import queries, requests
+from shared.api.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.model import FINAL, Run
-from shared.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
-from shared.service import artifacts, intake, logs, members, metrics, views
+from shared.runs import artifacts, ask, logs, metrics, submit
+from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
 
@@ -19,22 +20,22 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
     if read_query(req.params, CreateQuery).dry_run:
-        return answer(intake.dry_run(the_system(), body, key))
-    return _accepted(intake.create_run(the_system(), body, key))
+        return answer(ask.dry_run(the_system(), body, key))
+    return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
 
 
 @blueprint.route("runs", methods=["GET"])
 @handled
 def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of runs, newest first."""
-    return answer(views.runs(the_system(), read_query(req.params, RunsQuery)))
+    return answer(queries.runs(the_system(), read_query(req.params, RunsQuery)))
 
 
 @blueprint.route("runs/{run}", methods=["GET"])
 @handled
 def get_run(req: func.HttpRequest) -> func.HttpResponse:
     """One run with its history."""
-    return answer(views.run(the_system(), req.route_params["run"]))
+    return answer(queries.run(the_system(), req.route_params["run"]))
 
 
 @blueprint.route("runs/{run}", methods=["DELETE"])
@@ -55,7 +56,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(intake.retry_run(the_system(), req.route_params["run"]))
+    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -63,7 +64,7 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def evict_member(req: func.HttpRequest) -> func.HttpResponse:
     """End the job of an elastic run's member, to see the run go on without it."""
     run, member = req.route_params["run"], requests.read_member(req.route_params["member"])
-    return answer({"run": run, "job": members.evict(the_system(), run, member)}, 202)
+    return answer({"run": run, "job": submit.evict(the_system(), run, member)}, 202)
 
 
 @blueprint.route("runs/{run}/logs", methods=["GET"])
@@ -105,5 +106,5 @@ def _accepted(run: Run) -> func.HttpResponse:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = intake.cancel_run(the_system(), req.route_params["run"])
+    run = submit.cancel_run(the_system(), req.route_params["run"])
     return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

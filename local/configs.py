@@ -10,7 +10,7 @@ from emulators.storage.azurite import ACCOUNT, KEY
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 GROUP = WORKSPACE = "trainyard"
 CONTAINERS = ("drops", "output", "deadletter")
-QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "archives", "announcements")
+QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "run-looks", "archives", "announcements")
 CLUSTER = "cpu-cluster"
 MAX_NODES = 4
 UPLOAD_CALLS = ["PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose"]  # those after which a blob is whole

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shared import config, routes
-from shared.config import Settings
-from shared.errors import BadSetting
+from shared.jobs import routes_file
+from shared.kernel import settings
+from shared.kernel.errors import BadSetting
+from shared.kernel.settings import Settings
 
 ENV = {
     "AzureWebJobsStorage": "AccountKey=secret",
@@ -43,13 +44,13 @@ def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
         Settings.from_env({**ENV, **change})
 
 
-def load(tmp_path: Path, text: str) -> routes.Routes:
+def load(tmp_path: Path, text: str) -> routes_file.Routes:
     (tmp_path / "routes.yaml").write_text(text)
     (tmp_path / "job.yaml").write_text("command: python x.py\n")
     (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")
     (tmp_path / "trainers" / "mnist").mkdir(parents=True)
     (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
-    return routes.load(tmp_path / "routes.yaml", tmp_path / "trainers")
+    return routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes
 
 
 def test_a_route_has_defaults(tmp_path: Path) -> None:
@@ -80,8 +81,8 @@ def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
     [
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
-        ("routes: {m: 3}", "must be a mapping with the keys cluster"),
-        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from cluster"),
+        ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
+        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from allow, cluster"),
         ("routes: {m: {trainer: mnist}}", "names no cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
@@ -105,4 +106,4 @@ def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> 
 
 def test_the_shipped_routes_load() -> None:
     """routes.yaml and the templates that it names are valid."""
-    assert "mnist" in routes.load(config.ROOT / "routes.yaml", config.ROOT / "trainers")
+    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers").routes

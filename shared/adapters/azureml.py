@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from shared.adapters import jobfile
-from shared.adapters.assets import Assets, Known, environment_id
+from shared.adapters import sdk_job
 from shared.adapters.clusters import AzureMLClusters
+from shared.adapters.code_assets import Assets, Known, environment_id
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
-from shared.config import Workspace
-from shared.errors import BadInput, Changed, NotFound, TrainyardError
-from shared.model import FINAL, JobStatus, Problem, RunState
-from shared.ports import Place
+from shared.jobs.job import HOUR_PROPERTY
+from shared.jobs.model import JobStatus, Problem
+from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError
+from shared.kernel.settings import Workspace
+from shared.kernel.storage import Place
+from shared.runs.model import FINAL, RunState
 
 __all__ = ["AzureMLClusters", "AzureMLJobs"]
 
@@ -49,12 +52,12 @@ class AzureMLJobs:
         self._lock = threading.Lock()
 
     def submit(self, job: dict[str, Any]) -> JobStatus:
-        if problems := list(jobfile.local_files(job)):
+        if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         ml = self._connection.ml
         try:
             with sdk_errors("Azure ML refused the job"):
-                sent = ml.jobs.create_or_update(jobfile.load(job, self._connection.arm.workspace_id))
+                sent = ml.jobs.create_or_update(sdk_job.load(job, self._connection.arm.workspace_id))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
             if there := self.status(str(job.get("name", ""))):
@@ -63,16 +66,18 @@ class AzureMLJobs:
         return _status(sent)
 
     def problems(self, job: dict[str, Any]) -> list[Problem]:
-        return jobfile.problems(job)
+        return sdk_job.problems(job)
 
     def status(self, name: str) -> JobStatus | None:
-        ml = self._connection.ml
-        try:
-            with sdk_errors(f"could not ask for job {name}"):
-                found = _status(ml.jobs.get(name))
-        except NotFound:
+        found = self._connection.arm.find(f"jobs/{name}")
+        if found is None:
             return None
-        return self._explained(found) if found.state is RunState.FAILED else found
+        status = _listed_status(found)
+        return self._explained(status) if status.state is RunState.FAILED else status
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
+            yield _listed_status(job)
 
     def cancel(self, name: str) -> None:
         try:
@@ -85,10 +90,9 @@ class AzureMLJobs:
                 raise
 
     def active(self) -> list[tuple[str, str]]:
-        ml = self._connection.ml
-        with sdk_errors("could not list the jobs"):
-            jobs = [job for job in islice(ml.jobs.list(), _MOST_LISTED) if job is not None]
-        return [(job.name, _compute_name(job)) for job in jobs if _state(job.status) not in FINAL]
+        jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
+        alive = (job for job in jobs if _listed_status(job).state not in FINAL)
+        return [(str(job["name"]), _compute_name(job)) for job in alive]
 
     def logs(self, name: str) -> Place:
         return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
@@ -153,6 +157,12 @@ def _state(raw: Any) -> RunState:
     return _STATES.get(str(getattr(raw, "value", raw)).replace("_", "").lower(), RunState.RUNNING)
 
 
-def _compute_name(job: Any) -> str:
-    """A job's compute is a name or a resource id; a job without one (serverless) has ''."""
-    return str(getattr(job, "compute", None) or "").rpartition("/")[2].removeprefix("azureml:")
+def _listed_status(job: dict[str, Any]) -> JobStatus:
+    """The status of a job as ARM writes it."""
+    raw = str(job["properties"].get("status") or "")
+    return JobStatus(str(job["name"]), _state(raw), raw)
+
+
+def _compute_name(job: dict[str, Any]) -> str:
+    """A job's compute is a resource id; a job without one (serverless) has ''."""
+    return str(job["properties"].get("computeId") or "").rpartition("/")[2]

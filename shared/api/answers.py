@@ -1,0 +1,225 @@
+"""What the HTTP API answers: as models, for its OpenAPI document, and made from records. Requests are in requests.py.
+
+The models of drops, runs, clusters and decisions come from their records' declarations: a new field of a record is a
+field of the answer, unless it is left out here. Times are ISO 8601 in UTC. Tests hold every real answer against the
+models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.clusters import model as clusters
+from shared.drops import model as drops
+from shared.runs import model as runs
+from shared.runs.model import RunState, member_job
+
+Json = dict[str, Any]
+
+
+class Problem(Struct):
+    """An error (RFC 9457). `code` is stable; `detail` says what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+class Check(Struct):
+    ok: bool
+    detail: str
+
+
+class Health(Struct):
+    status: str
+    checks: dict[str, Check]
+
+
+class Accepted(Struct):
+    run: str
+    state: RunState
+
+
+class Reason(Struct):
+    code: str
+    message: str
+
+
+class DryRun(Struct):
+    job: dict[str, Any]
+    reasons: list[Reason]
+
+
+class Moment(Struct):
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Metrics(Struct):
+    last: dict[str, float]
+    best: dict[str, float]
+
+
+class Member(Struct):
+    member: int
+    job: str
+    attempt: int
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Size(Struct):
+    at: datetime
+    nodes: int
+
+
+class Elastic(Struct):
+    min_nodes: int
+    resubmitted: int
+    resubmissions: int
+    deadline: datetime
+    members: list[Member]
+    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
+
+
+_Types = dict[str, Any]
+
+
+def _model(record: type[Any], also: _Types, skip: tuple[str, ...] = ()) -> Any:
+    """A model with the fields of a record but for those that are skipped, and further ones."""
+    known = {f.name: get_type_hints(record)[f.name] for f in fields(record) if f.name not in skip}
+    return msgspec.defstruct(record.__name__, [*(known | also).items()], module=__name__)
+
+
+_RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
+_DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
+
+Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics}, _RUN_SKIPS)
+Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
+Decision = _model(clusters.Decision, {}, ("cluster",))
+Cluster = _model(clusters.Cluster, {"decision": Decision | None})
+
+
+class RunPage(Struct):
+    runs: list[Run]  # type: ignore[valid-type]  # made from the record
+    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+        msgspec.field(name="continue")
+    )
+
+
+class Series(Struct):
+    series: Annotated[
+        dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]],
+        Meta(description="Points of each metric: step, value, Unix time or null. At most 2,000 of each."),
+    ]
+
+
+class Artifact(Struct):
+    name: str
+    size: int
+    md5: str
+    etag: str
+
+
+class Output(Struct, omit_defaults=True):
+    """What became of an output that the job declared: archived, empty, left where it is, or missing."""
+
+    name: str
+    state: str
+    path: str
+    why: str = ""
+    folder: str = ""
+    files: int = 0
+
+
+class Artifacts(Struct):
+    complete: bool
+    files: list[Artifact]
+    outputs: list[Output]
+
+
+class Evicted(Struct):
+    run: str
+    job: str
+
+
+class Scaled(Struct):
+    cluster: str
+    action: str
+    why: str
+
+
+class Queue(Struct):
+    messages: int
+    poison: int
+
+
+class Status(Struct):
+    checks: dict[str, str]
+    queues: dict[str, Queue]
+    poison: dict[str, list[str]]
+    drops: list[Drop]  # type: ignore[valid-type]
+    runs: list[Run]  # type: ignore[valid-type]
+    clusters: list[Cluster]  # type: ignore[valid-type]
+
+
+# --- made from records -----------------------------------------------------------------------------------------------
+
+
+def drop(record: drops.Drop) -> Json:
+    return {"drop": str(record.key), **_plain_fields(record, _DROP_SKIPS)}
+
+
+def run(record: runs.Run) -> Json:
+    return {
+        "run": record.name,
+        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history")),
+        "elastic": record.elastic and _elastic(record, record.elastic),
+        "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
+    }
+
+
+def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
+    members = [
+        {
+            "member": m.index,
+            "job": member_job(record.name, m.index, m.attempt),
+            "attempt": m.attempt,
+            "state": m.state,
+            "at": _plain(m.at),
+            "why": m.why,
+        }
+        for m in elastic.members
+    ]
+    return {
+        **_plain_fields(elastic, ("members", "sizes")),
+        "resubmitted": elastic.resubmitted,
+        "members": members,
+        "sizes": [{"at": _plain(size.at), "nodes": size.nodes} for size in elastic.sizes],
+    }
+
+
+def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
+    return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+
+
+def _plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:
+    return {f.name: _plain(getattr(record, f.name)) for f in fields(record) if f.name not in skip}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, StrEnum) else value

@@ -1,0 +1,171 @@
+"""From uploads to a complete drop: note an upload, look at a drop, close it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from shared.drops.decide import (
+    SETTLED_SECONDS,
+    OnUpload,
+    Verdict,
+    first_look,
+    judge_drop,
+    on_upload,
+    survey,
+    why_not_a_drop,
+)
+from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.seal import finish_sealing, reject, seal
+from shared.jobs.routes_file import Route
+from shared.kernel.errors import Changed
+from shared.kernel.storage import Blob, Place
+from shared.kernel.stored import Stored
+from shared.system import DROP_CHECKS, DROPS_CONTAINER, System
+
+log = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
+
+
+def note_upload(system: System, blob_name: str, at: datetime | None) -> None:
+    """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
+
+    The row is written before its check is sent: if we die in between, the reconcile timer sends one.
+    """
+    key, at = DropKey.of(blob_name), at or system.clock()
+    if not key.name and blob_name.endswith("/"):
+        return  # a whole route was renamed; the reconcile timer finds its drops
+    path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
+    for _ in range(WRITE_ATTEMPTS):
+        stored = system.drops.get(key)
+        step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))
+        try:
+            if _take(system, step, stored, key, path, at):
+                return
+        except Changed:
+            continue
+    raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
+
+
+def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> bool:
+    """Do what the upload asks for. False: the drop was brought to another state first, decide again."""
+    if step is OnUpload.REJECT:
+        _write(system, stored, _rejected(system, stored, key, path, at))
+    elif step is OnUpload.OPEN:
+        before = stored.value if stored else None
+        open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]))
+    elif step is OnUpload.LOOK and stored:
+        send_check(system, stored.value)
+    elif step is OnUpload.FINISH and stored:
+        finish_sealing(system, stored)
+        return False
+    return True
+
+
+def open_drop(system: System, stored: Stored[Drop] | None, key: DropKey, look_after: float) -> None:
+    """Begin collecting. Raises Changed if another writer was first."""
+    now = system.clock()
+    before = stored.value if stored else Drop(key, DropState.OPEN, "", now)
+    opened = replace(
+        before,
+        state=DropState.OPEN,
+        token=system.new_token(),
+        opened_at=now,
+        code="collecting",
+        why="Uploads are arriving.",
+    )
+    _write(system, stored, opened)
+    send_check(system, opened, look_after)
+
+
+def send_check(system: System, drop: Drop, delay: float = 0.0, last: bool = False) -> None:
+    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists."""
+    message = {"route": drop.key.route, "name": drop.key.name, "token": drop.token, "last": last}
+    system.queues.send(DROP_CHECKS, message, delay)
+
+
+def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> None:
+    """Look at a drop: seal it, reject it, or look again later. A stale token does nothing.
+
+    A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
+    their events saw an open drop, and did nothing.
+    """
+    stored = system.drops.get(key)
+    if stored is None or stored.value.token != token:
+        return
+    try:
+        if stored.value.state is DropState.SEALING:
+            finish_sealing(system, stored)
+        elif stored.value.state is DropState.OPEN:
+            _judge(system, stored, last)
+        else:
+            _look_once_more(system, stored)
+    except Changed:
+        log.info("drop %s: another look was quicker", key)
+
+
+def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
+    drop = stored.value
+    route = _route(system, drop.key)
+    if route is None:
+        _write(system, stored, _rejected(system, stored, drop.key, "", system.clock()))
+        return
+    now = system.clock()
+    seen = survey(drop.key, drop_blobs(system, drop.key))
+    verdict = judge_drop(drop, seen, route, now)
+    log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
+    if verdict.verdict is Verdict.WAIT:
+        if not last:
+            send_check(system, drop, verdict.wait)
+        return
+    if verdict.verdict is Verdict.FORGET:
+        system.drops.delete(stored)
+        return
+    send_check(system, drop, SETTLED_SECONDS, last=True)
+    looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
+    if verdict.verdict is Verdict.UNCHANGED:
+        system.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
+    elif verdict.verdict is Verdict.REJECT:
+        reject(system, Stored(looked, stored.etag), verdict.code, verdict.why)
+    else:
+        seal(system, Stored(looked, stored.etag), seen, verdict, route)
+
+
+def _look_once_more(system: System, stored: Stored[Drop]) -> None:
+    """Open a closed drop again if it holds other content than the listing that closed it."""
+    drop, now = stored.value, system.clock()
+    seen = survey(drop.key, drop_blobs(system, drop.key))
+    route = _route(system, drop.key)
+    if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
+        open_drop(system, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
+    else:
+        system.drops.replace(replace(drop, looked_at=now), stored)
+
+
+def drop_blobs(system: System, key: DropKey) -> Iterator[Blob]:
+    """The drop's blobs: those in its folder, or the one that has its very name."""
+    inside = system.blobs.list(Place(DROPS_CONTAINER, key.prefix()))
+    first = next(inside, None)
+    if first is not None:
+        return itertools.chain([first], inside)
+    exact = system.blobs.first(Place(DROPS_CONTAINER, str(key)))
+    return iter([exact] if exact is not None and exact.name == str(key) else [])
+
+
+def _rejected(system: System, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
+    """The record of what can't be a drop, with why."""
+    code, why = why_not_a_drop(key, path, _route(system, key), system.routes) or ("", "")
+    before = stored.value if stored else Drop(key, DropState.REJECTED, system.new_token(), system.clock())
+    return replace(before, state=DropState.REJECTED, code=code, why=why, newest=at, looked_at=at)
+
+
+def _write(system: System, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:
+    return system.drops.replace(drop, stored) if stored else system.drops.insert(drop)
+
+
+def _route(system: System, key: DropKey) -> Route | None:
+    return None if key.problem() else system.routes.get(key.route)

@@ -1,0 +1,37 @@
+"""The trainers' code and environment in Azure ML, as their ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shared.jobs.job import uses_own_code, uses_own_environment
+from shared.jobs.snapshot import digest_environment, digest_files
+from shared.system import System
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The ids that a job needs, None where it names its own, and the digest of the code."""
+
+    code: str | None = None
+    environment: str | None = None
+    code_digest: str = ""
+
+
+def assets(system: System, job: dict[str, Any], register: bool = True) -> Assets:
+    """The ids of the code and environment that this job needs, and the code's digest.
+
+    They are registered if they are new, unless only their ids are asked for.
+    """
+    code = environment = None
+    digest = ""
+    if uses_own_code(job):
+        digest = digest_files(system.trainers)
+        code_id = system.jobs.register_code if register else system.jobs.code_id
+        code = code_id(str(system.trainers), digest)
+    if uses_own_environment(job):
+        environment_id = system.jobs.register_environment if register else system.jobs.environment_id
+        file = str(system.trainers / "environment.yaml")
+        environment = environment_id(file, digest_environment(system.trainers))
+    return Assets(code, environment, digest)

@@ -1,0 +1,105 @@
+"""Follow what becomes of a run's jobs in Azure ML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from shared.jobs.model import JobStatus
+from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.storage import Place
+from shared.kernel.stored import Stored
+from shared.runs.decide import failing_log, is_over
+from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
+from shared.runs.submit import give_up
+from shared.runs.workload import Look, Seen
+from shared.runs.workloads import workload
+from shared.system import System
+
+LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
+TAIL_BYTES = 4096
+REASON_LINES = 15
+REASON_LIMIT = 8000  # characters
+
+
+def follow_job(system: System, job: str) -> None:
+    """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
+
+    An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
+    once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
+    """
+    name = run_of_job(job)
+    for _ in range(WRITE_ATTEMPTS):
+        try:
+            stored = system.runs.get(name)
+        except NotFound:
+            return
+        if is_over(stored.value):
+            send_to_archive(system, stored.value)
+            return
+        live = workload(stored.value).live_jobs(stored.value)
+        asked = [job] if job in live else live if job == name else []
+        try:
+            follow(system, stored, {each: system.jobs.status(each) for each in asked})
+        except Changed:
+            continue
+        return
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
+
+
+def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
+    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now."""
+    run = stored.value
+    how = workload(run)
+    look = how.look(run, seen, system.clock())
+    if look is None:
+        return
+    after = step(system, stored, look.state, _reason(system, look), look.changes)
+    try:
+        sent = how.act(system, after.value, look)
+    except BadInput as exc:
+        give_up(system, after.value, f"A member's job could not be submitted. {exc}")
+        return
+    if changes := how.sent(after.value, sent):
+        system.runs.update(after, **changes)
+
+
+def changes_something(run: Run, status: JobStatus) -> bool:
+    """Whether a status that was read in a list is worth a closer look."""
+    return run.elastic is not None or status.state is not run.state
+
+
+def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
+    """What was read in a list, with Azure ML's own account of each failure."""
+    failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
+    return seen | {name: system.jobs.status(name) or replace_missing(seen[name]) for name in failed}
+
+
+def replace_missing(status: JobStatus | None) -> JobStatus | None:
+    return replace(status, error="The job failed.") if status else None
+
+
+def _reason(system: System, look: Look) -> str:
+    """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
+    if not look.failed_job:
+        return look.why
+    file, tail = _failing_log(system, look.failed_job, look.error)
+    return f"{look.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else look.why
+
+
+def _failing_log(system: System, job: str, error: str) -> tuple[str, str]:
+    """The name and the last lines of the log that explains the failure, of those that are there."""
+    try:
+        place = system.jobs.logs(job)
+    except (NotFound, BadInput):  # a workspace without the datastore that holds them
+        return "", ""
+    named = re.search(r"user_logs/([\w.-]+\.txt)", error)
+    names = [named.group(1)] if named else _log_names(system, place)
+    tails = {n: system.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
+    return failing_log(tails, REASON_LINES)
+
+
+def _log_names(system: System, place: Place) -> list[str]:
+    logs = system.blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
+    return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]
