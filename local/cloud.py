@@ -43,7 +43,7 @@ class Options:
 
     `python` runs the nodes' processes and has torch. `app_env` goes over the settings of the Functions app.
     `retry_time_scale` multiplies Event Grid's retry delays. `storage_log` gets a line for each request to queues and
-    tables.
+    tables. With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0
@@ -52,6 +52,7 @@ class Options:
     retry_time_scale: float = 1.0
     routes: Path | None = None
     storage_log: Path | None = None
+    arm_limits: bool = False
     app: Path = REPOSITORY
     app_env: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
@@ -200,7 +201,8 @@ class Cloud:
         events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
         nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
         config = configs.azureml(self.home, self.connection_string, options.python, seconds)
-        return {**config, "events": events, "node_environment": nodes}
+        limits = {} if options.arm_limits else None
+        return {**config, "events": events, "node_environment": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""

@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 def stay(home: Path) -> int:
     """Start the cloud and look after it. Ends with KeyboardInterrupt or PartFailed, with everything stopped."""
     began = time.monotonic()
-    with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"))) as running:
+    with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"), arm_limits=True)) as running:
         say(banner(running.record, home, time.monotonic() - began))
         while True:
             time.sleep(CHECK_SECONDS)

@@ -128,7 +128,7 @@ class Demo:
             seen.cloud_up = datetime.now(UTC)
             yield found
             return
-        with cloud.Cloud.start(self.choice.home, cloud.Options(say=self._say_part)) as own:
+        with cloud.Cloud.start(self.choice.home, cloud.Options(say=self._say_part, arm_limits=True)) as own:
             self.screen.notes[CLOUD] = own.api
             seen.cloud_up = datetime.now(UTC)
             self._cloud = own
