@@ -201,7 +201,7 @@ class Cloud:
         events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
         nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
         config = configs.azureml(self.home, self.connection_string, options.python, seconds)
-        limits = {} if options.arm_limits else None
+        limits: dict[str, Any] | None = {} if options.arm_limits else None
         return {**config, "events": events, "node_environment": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
