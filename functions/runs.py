@@ -2,6 +2,7 @@
 
 import azure.functions as func
 
+from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
@@ -20,7 +21,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
-    return _accepted(ask.create_run(the_system(), body, key))
+    return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
 
 
 @blueprint.route("runs", methods=["GET"])
@@ -55,7 +56,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(ask.retry_run(the_system(), req.route_params["run"]))
+    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.azurite import ACCOUNT
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 GROUP = WORKSPACE = "trainyard"
@@ -13,18 +13,30 @@ CONTAINERS = ("drops", "output", "deadletter")
 QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "run-looks", "archives", "announcements")
 CLUSTER = "cpu-cluster"
 MAX_NODES = 4
-UPLOAD_CALLS = ["PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose"]  # those after which a blob is whole
+# Calls after which a blob is whole, or has another name. Azurite makes none of the last four; a test may publish them.
+UPLOAD_CALLS = [
+    "PutBlob",
+    "PutBlockList",
+    "CopyBlob",
+    "FlushWithClose",
+    "SftpCommit",
+    "RenameFile",
+    "RenameDirectory",
+    "SftpRename",
+]
+UPLOAD_TYPES = [f"Microsoft.Storage.{name}" for name in ("BlobCreated", "BlobRenamed", "DirectoryRenamed")]
+LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
-def storage(home: Path, access_log: Path | None) -> dict[str, Any]:
+def storage(home: Path, key: str, access_log: Path | None) -> dict[str, Any]:
     """The queues and tables; the blobs are Azurite's, under the same account and key."""
     log = str(access_log) if access_log else None
-    return {"host": "127.0.0.1", "state": str(home / "storage"), "access_log": log}
+    return {"host": "127.0.0.1", "state": str(home / "storage"), "key": key, "access_log": log}
 
 
-def connection_string(blobs: str, queues: str, tables: str) -> str:
+def connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
     endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
-    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
+    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={key};{endpoints}"
 
 
 def eventgrid(home: Path, storage: dict[str, str], topic_key: str, retry_time_scale: float) -> dict[str, Any]:
@@ -55,7 +67,7 @@ def _drop_events() -> dict[str, Any]:
         "drop-events",
         "storage",
         {
-            "includedEventTypes": ["Microsoft.Storage.BlobCreated"],
+            "includedEventTypes": UPLOAD_TYPES,
             "subjectBeginsWith": "/blobServices/default/containers/drops/blobs/",
             "advancedFilters": [{"operatorType": "StringIn", "key": "data.api", "values": UPLOAD_CALLS}],
         },
@@ -119,4 +131,5 @@ def host(app: Path) -> dict[str, Any]:
         "require_keys": False,
         "host_id": "trainyard-local",
         "backend": "direct",
+        "invisibility_seconds": LEASE_SECONDS,
     }

@@ -48,7 +48,8 @@ def world(tmp_path: Path) -> World:
 def job_of(world: World, **fields: Any) -> dict[str, Any]:
     """The job of a request that names the template mnist, or a whole job."""
     job = ask.dry_run(world.system, asked(**fields), "key")["job"]
-    return json.loads(json.dumps(job).replace(NAME, "run-0"))
+    renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
+    return renamed
 
 
 def test_a_template_has_its_routes_defaults(world: World) -> None:

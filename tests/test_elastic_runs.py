@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from shared.runs import ask, logs, submit
 from shared.runs.elastic import GRACE
 from shared.runs.looks import AGAIN_SECONDS
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
@@ -333,7 +334,9 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(tmp_path: Path, steps: list[tuple]) -> None:
+def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(
+    tmp_path: Path, steps: list[tuple[Any, ...]]
+) -> None:
     """Any order of jobs' fates, cancellation and crashes: within the budget, one live job a member, and an end."""
     world = World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
     run = start(world)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -209,7 +210,7 @@ def test_history_is_bounded() -> None:
 
 def test_metrics_keep_last_and_best() -> None:
     """Best is the least loss and the greatest accuracy; what is no number is left out."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
     ]

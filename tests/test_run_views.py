@@ -184,7 +184,11 @@ def put_metrics(world: World, run: Run, *rows: dict[str, Any] | str) -> None:
 
 def test_series_are_the_rows_numbers(world: World, run: Run) -> None:
     """Each metric is a series of step, value and time, live too; what is no finite number or no JSON is left out."""
-    rows = [{"step": 5, "time": 1.5, "loss": 2, "note": "x", "ok": True}, "{half", {"loss": 1.0, "bad": float("nan")}]
+    rows: list[Any] = [
+        {"step": 5, "time": 1.5, "loss": 2, "note": "x", "ok": True},
+        "{half",
+        {"loss": 1.0, "bad": float("nan")},
+    ]
     put_metrics(world, run, *rows)
     assert metrics.series(world.system, run.name) == {"loss": [(5, 2, 1.5), (6, 1.0, None)]}
     assert metrics.series(world.system, run.name, "other,accuracy") == {}

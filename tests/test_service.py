@@ -15,6 +15,7 @@ from shared.clusters.model import Cluster, Decision
 from shared.drops import collect
 from shared.drops.model import DropKey, DropState
 from shared.events import announce
+from shared.jobs.model import JobStatus
 from shared.jobs.routes_file import JobFileRule
 from shared.kernel.errors import BadMessage
 from shared.kernel.storage import Blob, Place
@@ -72,7 +73,7 @@ def test_from_upload_to_archive(world: World) -> None:
     assert run.best_metrics == {"test_accuracy": 0.9}
     assert run.last_metrics == {"test_accuracy": 0.8}
     assert world.archived(run) == {
-        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json",
+        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
     }  # fmt: skip
     kinds = [event.kind for event in world.events.distinct()]
     assert kinds == ["DropSealed", "RunSubmitted", "RunArchived"]
@@ -114,7 +115,8 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
     world.run_until_idle()
     assert drop_state(world, key) == (DropState.REJECTED, "unknown_route", "There is no route 'minst'. Routes: mnist.")
 
-    world.system.routes["minst"] = replace(ROUTE, name="minst")
+    routes = {**world.system.routes, "minst": replace(ROUTE, name="minst")}
+    world.system = replace(world.system, routes=routes)
     world.clock.advance(61)
     world.reconcile()
     world.run_until_idle()
@@ -351,14 +353,14 @@ def test_a_canceled_run_is_archived_too(world: World) -> None:
 
 
 def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> None:
-    """A run that can never be submitted is failed, explained, and archived without files."""
+    """A run that can never be submitted is failed, explained, and archived with nothing but the list of its data."""
     world = World(trainers_folder(tmp_path), [replace(ROUTE, cluster="nowhere")])
     complete(world, "1.bin")
     run = world.only_run()
 
     assert run.state is RunState.FAILED
     assert "there is no compute 'nowhere'" in run.reason
-    assert world.manifest(run)["files"] == []
+    assert [file["name"] for file in world.manifest(run)["files"]] == ["data.json.gz"]
 
 
 def test_lost_completion_events_cost_one_period(world: World) -> None:
@@ -376,8 +378,13 @@ def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch:
     """An event of the state that the row has already costs Azure ML no question; any other does."""
     complete(world, "1.bin")
     name, asked = world.only_run().name, list[str]()
-    status = world.jobs.status
-    monkeypatch.setattr(world.jobs, "status", lambda job: (asked.append(job), status(job))[1])
+    answer = world.jobs.status
+
+    def status(job: str) -> JobStatus | None:
+        asked.append(job)
+        return answer(job)
+
+    monkeypatch.setattr(world.jobs, "status", status)
     for raw, questions in (("Running", 1), ("Running", 1), ("Queued", 2), ("Completed", 3), ("Completed", 3)):
         world.job_goes(name, raw)
         world.deliver_all()
@@ -478,6 +485,8 @@ def test_health_names_what_does_not_answer(world: World) -> None:
     """Health, which anyone may ask for, is degraded when Azure ML does not answer, and shows no more than a code."""
     assert status.health(world.system)["status"] == "ok"
     world.jobs.down = True
+    assert status.health(world.system)["status"] == "ok"  # kept for ten seconds
+    world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from emulators.storage import azurite
 from local import cloud, configs
@@ -49,6 +50,17 @@ class ScaleCloud(cloud.Cloud):
 
     plan = Plan()
 
+    @contextlib.contextmanager
+    def _all_of_azurite(self) -> Iterator[None]:
+        """While this lasts, an Azurite that is started has queues and tables too."""
+        start = azurite.start
+        with mock.patch.object(azurite, "start", lambda folder, **_: start(folder)):
+            yield
+
+    def _start_all(self) -> None:
+        with self._all_of_azurite() if self.plan.azurite_queues else contextlib.nullcontext():
+            super()._start_all()
+
     def _azureml_config(self) -> dict[str, Any]:
         config = super()._azureml_config()
         limits = {"reads": ARM_READS, "writes": self.plan.writes, "deletes": ARM_READS}
@@ -58,6 +70,10 @@ class ScaleCloud(cloud.Cloud):
     @property
     def connection_string(self) -> str:
         return self._storage.connection_string if self.plan.azurite_queues else super().connection_string
+
+    @property
+    def storage_key(self) -> str:
+        return self._storage.key
 
     def restart_host(self) -> None:
         """A new process of the app, with nothing imported yet."""
@@ -100,16 +116,14 @@ def running(home: Path, plan: Plan) -> Iterator[ScaleCloud]:
     home.mkdir(parents=True, exist_ok=True)
     (home / "routes.yaml").write_text(ROUTES)
     (home / "noop.yaml").write_text(TEMPLATE)
-    made = type("PlannedCloud", (ScaleCloud,), {"plan": plan})
+
+    class Planned(ScaleCloud):
+        pass
+
+    Planned.plan = plan
     env = {**_SETTINGS, "TRAINYARD_RECONCILE_SCHEDULE": plan.reconcile, **plan.app_env}
-    start = azurite.start
-    if plan.azurite_queues:
-        azurite.start = lambda folder, **_: start(folder)  # type: ignore[assignment]
-    try:
-        one = made.start(home / "cloud", cloud.Options(routes=home / "routes.yaml", app_env=env))
-    finally:
-        azurite.start = start
-    with one:
+    with Planned.start(home / "cloud", cloud.Options(routes=home / "routes.yaml", app_env=env)) as one:
+        assert isinstance(one, ScaleCloud)
         yield one
 
 

@@ -12,7 +12,7 @@ import aiohttp
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from benchmarks.scaling.cloud import Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.azurite import ACCOUNT
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 
@@ -96,7 +96,7 @@ class _Memory:
 async def upload(cloud: ScaleCloud, name: str, count: int, a_minute: int, look: Any = lambda: None) -> None:
     """Begin one drop after the other, so many a minute, whatever becomes of those before."""
     until, write = datetime.now(UTC) + timedelta(hours=2), ContainerSasPermissions(write=True, create=True)
-    sas = generate_container_sas(ACCOUNT, "drops", account_key=KEY, permission=write, expiry=until)
+    sas = generate_container_sas(ACCOUNT, "drops", account_key=cloud.storage_key, permission=write, expiry=until)
     url = f"{cloud.record.blob_url}/drops/noop"
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=8)) as session:
         began, looked = time.monotonic(), 0.0

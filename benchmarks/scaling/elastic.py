@@ -14,7 +14,7 @@ from shared.runs.elastic import begin
 from shared.runs.follow import follow_job
 from shared.runs.model import Run
 from shared.runs.submit import submit_run
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import System
 
 FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end
@@ -52,9 +52,10 @@ def _event(cloud: ScaleCloud, system: System, job: str) -> int:
 
 def _run(members: int) -> Run:
     now = datetime.now(UTC)
-    job = {
+    name = "noop-00000000000000e1"
+    job: dict[str, Any] = {
         "type": "command",
-        "name": "noop-00000000000000e1",
+        "name": name,
         "display_name": "noop/elastic",
         "experiment_name": "noop",
         "command": f"python -m {LAUNCHER} train.py",
@@ -63,5 +64,5 @@ def _run(members: int) -> Run:
         "resources": {"instance_count": members},
         "limits": {"timeout": 3600},
     }
-    run = Run(job["name"], "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
+    run = Run(name, "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
     return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))

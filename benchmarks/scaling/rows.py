@@ -44,18 +44,22 @@ FILTERS = {
 
 
 def measure(home: Path, runs: int) -> dict[str, Any]:
-    with services.start(home, access_log=str(home / "access.log")) as running:
-        text = running.connection_string
-        with closing(TableServiceClient.from_connection_string(text)) as service:
-            table = TableRuns(service)
-            for number in range(PATTERNS):
-                table.insert(_run(number))
-            began = time.monotonic()
-            rows = _multiply(home / "state" / "tables.sqlite", runs)
-            loaded = time.monotonic() - began
-            table.page(RunFilter(), 100)
-            asked = {name: _ask(table, wanted, home / "access.log") for name, wanted in FILTERS.items()}
+    with services.start(home) as running, closing(_service(running)) as service:
+        table = TableRuns(service)
+        for number in range(PATTERNS):
+            table.insert(_run(number))
+    began = time.monotonic()
+    rows = _multiply(home / "state" / "tables.sqlite", runs)
+    loaded, log = time.monotonic() - began, home / "access.log"
+    with services.start(home, access_log=str(log)) as running, closing(_service(running)) as service:
+        table = TableRuns(service)
+        table.page(RunFilter(), 100)
+        asked = {name: _ask(table, wanted, log) for name, wanted in FILTERS.items()}
     return {"runs": runs, "rows": rows, "loaded_seconds": round(loaded, 1), "asked": asked}
+
+
+def _service(running: services.Services) -> TableServiceClient:
+    return TableServiceClient.from_connection_string(running.connection_string)
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:

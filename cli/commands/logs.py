@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 from rich.console import Group
-from rich.text import Text
 
 from .. import plot, png
 from ..client import patiently
 from ..errors import INTERRUPTED
 from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..session import Session, command, user_path
+from ..visible import LogText, Text
 from . import options
 from .following import end_with
 
 WAIT_SECONDS = 20.0
-Curves = dict[str, Sequence[plot.Point]]
 WIDEST = 110  # characters; a curve needs no more
 
 
@@ -30,16 +28,19 @@ def logs(
     following: options.FollowLog = False,
     rank: options.Rank = 0,
     offset: options.Offset = 0,
+    raw: options.Raw = False,
 ) -> None:
     """Print a run's log, and stay with it.
 
-    With --json it prints one object for each piece, with the offset to go on at.
+    Control characters are shown as signs (␛ for escape), colours are left out, and a carriage return begins a new line:
+    a log may hold what a terminal obeys. --raw prints the log as it is. With --json it prints one object for each
+    piece, with the offset to go on at.
 
     Example: trainyard logs -f mnist-0123456789abcdef
     """
     reader = LogReader(session.api, run, rank, offset)
     try:
-        _print_all(session, reader, following)
+        _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
         session.remark(
             f"\nThe run goes on. Go on reading: {session.program} logs -f {run} --rank {rank} --offset {reader.told}"
@@ -51,7 +52,7 @@ def logs(
         session.remark("The log may go on; -f stays with it.", "dim")
 
 
-def _print_all(session: Session, reader: LogReader, following: bool) -> None:
+def _print_all(session: Session, reader: LogReader, following: bool, shown: LogText | None) -> None:
     patience = PATIENCE_SECONDS if following else 0.0
     while not reader.complete:
         before = reader.offset
@@ -66,7 +67,7 @@ def _print_all(session: Session, reader: LogReader, following: bool) -> None:
                     {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
                 )
             elif text:
-                sys.stdout.write(text)
+                sys.stdout.write(text if shown is None else shown.feed(text, reader.complete))
                 sys.stdout.flush()
             reader.told = reader.offset
         if reader.offset == before and not following:
@@ -88,8 +89,7 @@ def metrics(
     """
     answer: dict[str, Any] = session.api.get("runs", run, "metrics", name=name[0] if name and len(name) == 1 else None)
     chosen = name or plot.telling(list(answer["series"]))
-    series = {key: points for key, points in answer["series"].items() if key in chosen and points}
-    curves: Curves = {key: [(float(step), float(value)) for step, value, *_ in rows] for key, rows in series.items()}
+    curves = plot.curves_of(answer["series"], chosen)
     if not curves and not session.as_json:
         session.remark(_none(answer["series"], name), "dim")
     elif file and curves:
@@ -99,7 +99,7 @@ def metrics(
         session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
 
 
-def _pictures(curves: Curves, width: int) -> Group:
+def _pictures(curves: plot.Curves, width: int) -> Group:
     kinds = plot.panels(list(curves)).items()
     return Group(*(Group(plot.plot({n: curves[n] for n in names}, kind, width), Text()) for kind, names in kinds))
 

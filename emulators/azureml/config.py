@@ -70,6 +70,8 @@ class Config:
     preemption_grace_seconds: float = 5.0
     events: EventTarget | None = None
     arm_limits: Limits | None = None
+    # What every node has beside Azure ML's own variables: it stands for the identity of the nodes.
+    node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
 
     @property

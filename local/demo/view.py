@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
+from cli.visible import Text
 from local.demo.phases import ALLOCATE, ARCHIVE, SEAL, SUBMIT, TRAIN, ZERO, Phase, Seen, phases
 from local.demo.progress import Log
 
@@ -102,14 +102,14 @@ class PlainView:
         for phase in phases(self._screen.seen, datetime.now(UTC)):
             if phase.seconds is not None and not phase.active and phase.key not in self._told:
                 self._told.add(phase.key)
-                self._write(f"{phase.label:16} {phase.seconds:6.1f} s  {self._screen.note(phase.key)}".rstrip())
+                self._write(f"{phase.label:18} {phase.seconds:6.1f} s  {self._screen.note(phase.key)}".rstrip())
 
 
 def picture(screen: Screen, now: datetime) -> RenderableType:
     rows = phases(screen.seen, now)
     table = Table.grid(padding=(0, 2))
     table.add_column(width=1)
-    table.add_column(min_width=16)
+    table.add_column(min_width=18)
     table.add_column(justify="right", min_width=7)
     table.add_column(overflow="ellipsis", no_wrap=True)
     for phase in rows:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from shared.adapters.circuit import Circuit
 from shared.adapters.translation import translated
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import Workspace
@@ -23,6 +24,8 @@ _PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id
 _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
 SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
 SCARCE_SECONDS = 5.0  # in that time it gives back as many
+_PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 15}  # seconds
+_LONGEST = 60  # seconds for one call with all its tries
 
 Json = dict[str, Any]
 
@@ -30,15 +33,21 @@ Json = dict[str, Any]
 class Arm:
     """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
 
-    def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
+    def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
+        self._circuit = circuit
         clouds = {**_PUBLIC, **workspace.client_kwargs.get("cloud_metadata", {})}
         self._manager = str(clouds["resource_manager"]).rstrip("/")
         self.workspace_id = (
             f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
         )
-        self._client = _client(self._manager, credential)
-        self._data_client = _client(str(clouds["aml_resource_id"]).rstrip("/"), credential)
+        from azure.core import PipelineClient
+        from azure.mgmt.core import ARMPipelineClient
+
+        data = str(clouds["aml_resource_id"]).rstrip("/")
+        policies = _policies(self._manager, credential)
+        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
+        self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
         self._data_plane = ""
         self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
         self._lock = threading.Lock()
@@ -79,7 +88,7 @@ class Arm:
         from azure.core.rest import HttpRequest
         from azure.mgmt.core.polling.arm_polling import ARMPolling
 
-        with translated(f"could not change {path}"):
+        with self._circuit.call(), translated(f"could not change {path}"):
             response = self._client.send_request(
                 HttpRequest("PATCH", self._url(path), json=body), _return_pipeline_response=True
             )
@@ -106,7 +115,7 @@ class Arm:
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
-        with translated(f"Azure ML refused {method} {what or 'the workspace'}"):
+        with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
             response = (client or self._client).send_request(HttpRequest(method, url, json=body))
             if left := response.headers.get(_READS_LEFT):
                 self._reads_left = (time.monotonic(), int(left))
@@ -115,17 +124,14 @@ class Arm:
         return answer
 
 
-def _client(resource: str, credential: TokenCredential) -> PipelineClient[Any, Any]:
-    from azure.core import PipelineClient
+def _policies(resource: str, credential: TokenCredential) -> list[Any]:
+    """What every request passes. The retry policy waits as long as a 429 or 503 says in Retry-After."""
     from azure.core.pipeline import policies
+    from azure.mgmt.core.policies import ARMHttpLoggingPolicy
 
-    return PipelineClient(
-        resource,
-        policies=[
-            policies.RequestIdPolicy(),
-            policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5),
-            policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
-        ],
-        connection_timeout=5,
-        read_timeout=30,
-    )
+    return [
+        policies.RequestIdPolicy(),
+        policies.RetryPolicy(retry_total=3, retry_connect=1, retry_read=0, retry_backoff_factor=0.5, timeout=_LONGEST),
+        policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
+        ARMHttpLoggingPolicy(),
+    ]

@@ -14,16 +14,18 @@ from shared.drops.decide import (
     Verdict,
     first_look,
     judge_drop,
+    judge_loose_file,
     on_upload,
     survey,
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropKey, DropState
-from shared.drops.seal import finish_sealing, reject, seal
+from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import Changed
 from shared.kernel.storage import Blob, Place
 from shared.kernel.stored import Stored
+from shared.runs.data import Listing
 from shared.system import DROP_CHECKS, DROPS_CONTAINER, System
 
 log = logging.getLogger(__name__)
@@ -31,13 +33,15 @@ log = logging.getLogger(__name__)
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
-def note_upload(system: System, blob_name: str, at: datetime) -> None:
-    """Note that a blob of the drops container was written at time `at`. Most events cost one read.
+def note_upload(system: System, blob_name: str, at: datetime | None) -> None:
+    """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
     The row is written before its check is sent: if we die in between, the reconcile timer sends one.
     """
-    key = DropKey.of(blob_name)
-    path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix())
+    key, at = DropKey.of(blob_name), at or system.clock()
+    if not key.name and blob_name.endswith("/"):
+        return  # a whole route was renamed; the reconcile timer finds its drops
+    path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
     for _ in range(WRITE_ATTEMPTS):
         stored = system.drops.get(key)
         step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))
@@ -112,9 +116,13 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     if route is None:
         _write(system, stored, _rejected(system, stored, drop.key, "", system.clock()))
         return
-    now = system.clock()
-    seen = survey(drop.key, drop_blobs(system, drop.key))
+    now, listing = system.clock(), Listing()
+    seen = survey(drop.key, listing.through(drop_blobs(system, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
+    if verdict.verdict is Verdict.SEAL and seen.single_file:
+        verdict = (
+            judge_loose_file(drop, system.drops.listed(route.name, limit=route.single_files + 1000), route) or verdict
+        )
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -130,7 +138,8 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     elif verdict.verdict is Verdict.REJECT:
         reject(system, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
-        seal(system, Stored(looked, stored.etag), seen, verdict, route)
+        complete = Complete(seen, verdict, route, listing)
+        seal(system, Stored(looked, stored.etag), complete)
 
 
 def _look_once_more(system: System, stored: Stored[Drop]) -> None:

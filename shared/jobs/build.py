@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from shared.jobs.data import Data
@@ -161,7 +160,7 @@ def _data_input(data: Data, template: Job) -> Job:
 def _inside(root: Data, below: str) -> str:
     if root.single_file:
         return root.path
-    parts = [part for part in PurePosixPath(below).parts if part != "."]
+    parts = [part for part in below.split("/") if part not in ("", ".")]
     return f"{root.path.rstrip('/')}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
 
 

@@ -20,7 +20,7 @@ from shared.kernel.storage import Place
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,13 @@ from shared.jobs.model import JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
+from shared.runs.data import ask_for_check
 from shared.runs.decide import failing_log, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up
-from shared.runs.workload import Look, Seen, workload
+from shared.runs.workload import Look, Seen
+from shared.runs.workloads import workload
 from shared.system import System
 
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
@@ -68,6 +70,8 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     if look is None:
         return
     after = step(system, stored, look.state, _reason(system, look), look.changes)
+    if after.value.state is RunState.RUNNING and run.attempts == 0:
+        ask_for_check(system, after.value)
     try:
         sent = how.act(system, after.value, look)
     except BadInput as exc:

@@ -18,7 +18,7 @@ from shared.kernel.errors import NotFound
 from shared.kernel.storage import Blob, Place
 from shared.runs.archive import archive_folder
 from shared.runs.model import Run
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import OUTPUT_CONTAINER, System
 
 CHUNK = 1 << 20  # bytes in one answer

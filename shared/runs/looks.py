@@ -20,14 +20,14 @@ from shared.runs.decide import is_over
 from shared.runs.follow import changes_something, explained, follow, follow_job
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.steps import apply
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import ARCHIVES, RUN_LOOKS, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
 AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
-APART_SECONDS = 3.0  # between the looks at two hours: all at once would hold up the events
+APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
 ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
 RUNS_A_PAGE = 2000
 BUDGET_SECONDS = 40.0  # of one look; what is left goes on in the next
@@ -143,9 +143,10 @@ class _HourLook:
             status is None or changes_something(run, status) for status in seen.values()
         ):
             return
-        if run.elastic is not None:  # its members' jobs are made from the request, which a page leaves out
-            stored = self.system.runs.get(run.name)
-        follow(self.system, stored, explained(self.system, seen))
+        whole = self.system.runs.get(run.name)  # with its request, which a page leaves out
+        if whole.etag != stored.etag:
+            raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
+        follow(self.system, whole, explained(self.system, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
         """Ask for the archive once more, after twice the time of the last try, or give it up."""

@@ -1,4 +1,4 @@
-"""Where everything that a run's jobs wrote has its place in the archive. Pure.
+"""Where everything that a run's jobs wrote has its place in the archive.
 
     models/...               the job's output `models` (or `model`, if there is only that)
     metrics/...              its output `metrics`
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from shared.jobs.job import mapping
 from shared.runs.model import Run
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 
 LEFT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 

@@ -9,7 +9,7 @@ from shared.kernel.errors import BadInput, Changed
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
-from shared.runs.workload import workload
+from shared.runs.workloads import workload
 from shared.system import SUBMISSIONS, System
 
 log = logging.getLogger(__name__)

@@ -94,11 +94,3 @@ class Workload(Protocol):
 
         Of a run without members any rank is possible: the logs themselves say which there are.
         """
-
-
-def workload(run: Run) -> Workload:
-    """The one that carries out this run."""
-    from shared.runs.members import MEMBERS
-    from shared.runs.plain import PLAIN
-
-    return PLAIN if run.elastic is None else MEMBERS

@@ -20,10 +20,10 @@ from cli.profiles import FileSecrets, KeyringSecrets, Profile, Profiles, choose
 class Memory(KeyringBackend):
     """A keyring as a system would have one."""
 
-    priority = 1.0  # type: ignore[assignment]
+    priority = 1.0
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # keyring has no types for it
         self.kept: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:
@@ -39,7 +39,7 @@ class Memory(KeyringBackend):
 @pytest.fixture
 def no_keyring() -> Iterator[None]:
     before = keyring.get_keyring()
-    keyring.set_keyring(NoKeyring())
+    keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
     yield
     keyring.set_keyring(before)
 
@@ -95,6 +95,26 @@ def test_a_dead_cloud_is_not_believed(tmp_path: Path, no_keyring: None) -> None:
 
     with pytest.raises(CliError, match=r"trainyard\.py up"):
         choose("", "", {"TRAINYARD_CLOUD": str(tmp_path)}, Profiles(tmp_path / "config"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
+def test_a_record_of_another_is_refused(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> None:
+    """A cloud.json that others could write, or that another user owns, ends the command with what to do; --url still
+    works, without anything of that record. A folder like /tmp above it does no harm."""
+    known = Profiles(tmp_path / "config")
+    file = Path(cloud["TRAINYARD_CLOUD"]) / "cloud.json"
+    tmp_path.chmod(0o1777)
+    assert choose("", "", cloud, known).name == "local"
+    file.chmod(0o666)
+    with pytest.raises(CliError, match=r"cloud.json can be written by everyone.*chmod go-w"):
+        choose("", "", cloud, known)
+    address = json.loads(file.read_text())["api"]
+    assert choose(address, "", cloud, known).connection_string == ""
+    file.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(file, 4242, 4242)
+        with pytest.raises(CliError, match=r"belongs to another user \(4242\)"):
+            choose("", "", cloud, known)
 
 
 def test_an_unknown_profile_lists_those_there_are(tmp_path: Path, no_keyring: None) -> None:

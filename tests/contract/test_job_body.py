@@ -59,7 +59,7 @@ def ours(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
 def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: LocalAzureML, route: str) -> None:
     """The job of every route of the routes file needs no azure-ai-ml, and is the one that it would send."""
     found = load(ROOT / "routes.yaml", TRAINERS).routes[route]
-    data = Data(f"azureml://datastores/drops/paths/{route}/a/", False)
+    data = Data(f"azureml://datastores/drops/paths/{route}/a/", single_file=False)
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
     job = resolve(build(order).job, CODE, "azureml:trainyard:1", "d")
     assert ours(azureml, job) == sent_by_the_sdk(azureml, job)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.data.tables import TableServiceClient
+from azure.data.tables import TableServiceClient, UpdateMode
 
 from emulators.storage.azurite import Azurite
 from shared.adapters import keys
@@ -233,7 +233,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
     runs.update(runs.get("mnist-2"), state=RunState.SUBMITTED)
 
-    def names(**wanted: str) -> list[str]:
+    def names(**wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), 2) for r in page]
 
     assert names(owner="ann") == ["mnist-2", "mnist-1"]
@@ -326,7 +326,7 @@ def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> Non
     table = tables.table.get_table_client("runs")
     key = f"t!{keys.newest_first(NOW + timedelta(seconds=1), 'mnist-1')}"
     for column, value in (("nodes", "many"), ("history", "[[["), ("state", "lost"), ("created_at", "")):
-        table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode="merge")
+        table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode=UpdateMode.MERGE)
         found = runs.newest()
         assert [r.name for r in found] == ["mnist-2", "mnist-1", "mnist-0"]
         assert found[1].state is RunState.BROKEN
