@@ -29,6 +29,7 @@ class Size:
     """How much of everything; `drops` a minute, for so many `minutes`."""
 
     live_runs: int = 10_000
+    hours: float = 4  # over which they were made
     drops: int = 1_000
     minutes: float = 10
     blobs: int = 1_000_000
@@ -38,9 +39,9 @@ class Size:
 
 
 FULL = Size()
-QUICK = Size(live_runs=1_000, drops=200, minutes=0.25, blobs=100_000, rows=100_000, members=10, starts=1)
+QUICK = Size(live_runs=1_000, hours=0.4, drops=200, minutes=0.25, blobs=100_000, rows=100_000, members=10, starts=1)
 PARTS: dict[str, Callable[[Path, Size, bool], Found]] = {
-    "live_runs": lambda home, size, _: live_runs.measure(home, size.live_runs),
+    "live_runs": lambda home, size, _: live_runs.measure(home, size.live_runs, size.hours),
     "drops": lambda home, size, azurite: drops.measure(home, size.drops, size.minutes, azurite),
     "blobs": lambda home, size, _: blobs.measure(home, size.blobs),
     "rows": lambda home, size, _: rows.measure(home, size.rows),

@@ -14,7 +14,7 @@ NAMES = (
     "live_runs round_seconds arm_reads peak_rss_mib event_p95_seconds drops_per_minute accepted_p95_seconds "
     "million_blobs_seconds million_blobs_extra_mib million_rows_p95_ms first_job_seconds"
 )
-SMALL = Size(live_runs=20, drops=60, minutes=0.05, blobs=6_000, rows=400, members=3, starts=1)
+SMALL = Size(live_runs=20, hours=0.1, drops=60, minutes=0.05, blobs=6_000, rows=400, members=3, starts=1)
 
 
 def test_the_last_line_is_one_object_of_figures(

@@ -29,17 +29,16 @@ from shared.runs.model import Run, RunState, hour_of
 from shared.system import RUN_LOOKS, System
 
 CHANGED = 0.05  # of the runs, during the round and unseen by events
-HOURS = 4  # over which the runs were made
 ROUND_SECONDS = 600.0  # until this benchmark gives up
 EVENT_SECONDS = 0.5  # between two jobs whose events arrive
 JOB_EVENTS = tuple(f"Microsoft.MachineLearningServices.{kind}" for kind in ("RunStatusChanged", "RunCompleted"))
 
 
-def measure(home: Path, count: int) -> dict[str, Any]:
+def measure(home: Path, count: int, hours: float) -> dict[str, Any]:
     plan = Plan(life={"queued_seconds": 0.0}, writes=(1_000_000, 1_000), reconcile="0 0 0 1 1 *")
     with running(home, plan) as cloud:
         system = cloud.system()
-        runs = [_run(number, count) for number in range(count)]
+        runs = [_run(number, count, hours) for number in range(count)]
         began = time.monotonic()
         cloud.lose_events(1.0, *JOB_EVENTS)
         with ThreadPoolExecutor(1) as pool:
@@ -119,9 +118,9 @@ def _settle(cloud: ScaleCloud) -> None:
         time.sleep(1.5)
 
 
-def _run(number: int, count: int) -> Run:
+def _run(number: int, count: int, hours: float) -> Run:
     now = datetime.now(UTC)
-    at = now - timedelta(hours=HOURS) * (1 - number / count) - timedelta(minutes=2)
+    at = now - timedelta(hours=hours) * (1 - number / count) - timedelta(minutes=2)
     name = f"noop-{number:016x}"
     job = {
         "type": "command",
