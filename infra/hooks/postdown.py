@@ -1,4 +1,4 @@
-"""After `azd down`: remove what subscription.bicep made, the budget and the custom role. Those that are gone are fine."""
+"""After `azd down`: remove the budget and the custom role that subscription.bicep made, if they are still there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from tools import HookFailed, rest, run, say, setting
 
 
 def main() -> None:
-    scope = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/providers"
-    remove(
-        "budget", f"{scope}/Microsoft.Consumption/budgets/trainyard-{setting('AZURE_ENV_NAME')}?api-version=2023-11-01"
-    )
+    scope, name = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/providers", setting("AZURE_ENV_NAME")
+    remove("budget", f"{scope}/Microsoft.Consumption/budgets/trainyard-{name}?api-version=2023-11-01")
     if role := setting("TRAINYARD_CLUSTER_ROLE_ID", ""):
         remove("custom role", f"{scope}/Microsoft.Authorization/roleDefinitions/{role}?api-version=2022-04-01")
 

@@ -1,4 +1,4 @@
-"""Before `azd down`: delete the workspace for good. A soft-deleted one holds its name for 14 days, and azd purges it not."""
+"""Before `azd down`: delete the workspace for good. A soft-deleted one holds its name for 14 days; azd lets it be."""
 
 from __future__ import annotations
 

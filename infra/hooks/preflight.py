@@ -1,4 +1,4 @@
-"""Before anything is made: are the providers registered, the region right, and the quotas enough? Says which is short."""
+"""Before anything is made: are providers registered, is the region right, are quotas enough? Says which is short."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def region_faults() -> list[str]:
     known = [squeezed(found["name"]) for found in az("functionapp", "list-flexconsumption-locations")]
     if squeezed(location) in known:
         return []
-    return [
-        f"Flex Consumption is not in region {location}. Choose another with azd env set AZURE_LOCATION: {', '.join(known)}"
-    ]
+    choices = ", ".join(known)
+    return [f"Flex Consumption is not in region {location}. Choose another with azd env set AZURE_LOCATION: {choices}"]
 
 
 def quota_faults() -> list[str]:

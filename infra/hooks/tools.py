@@ -31,12 +31,16 @@ def az(*arguments: str) -> Any:
 
 def rest(method: str, url: str, body: Any = None) -> Any:
     """One request with the caller's own login. `url` is absolute, or begins with /subscriptions."""
+    place, _, query = url.partition("?")
+    asked = ["rest", "--method", method, "--url", place]
+    if query:  # apart, since az.cmd would take an & for the end of the command
+        asked += ["--uri-parameters", *query.split("&")]
     if body is None:
-        return az("rest", "--method", method, "--url", url)
+        return az(*asked)
     with tempfile.TemporaryDirectory() as folder:  # a file, since shells disagree about quotes
         file = Path(folder, "body.json")
         file.write_text(json.dumps(body))
-        return az("rest", "--method", method, "--url", url, "--body", f"@{file}")
+        return az(*asked, "--body", f"@{file}")
 
 
 def remember(name: str, value: str) -> None:
