@@ -224,8 +224,9 @@ def resource_id(base: str, kind: str, name: str) -> str:
 
 def parents(resource_id: str) -> Iterator[str]:
     """The id itself, then of all that it lies in: what a role on any of them reaches it."""
-    while resource_id.count("/") > 1:
-        yield resource_id
-        resource_id = resource_id.rpartition("/")[0].rpartition("/")[0]
-        if resource_id.lower().endswith("/providers"):
-            resource_id = resource_id.rpartition("/")[0]
+    words = resource_id.strip("/").split("/")
+    while len(words) >= 2:
+        yield "/" + "/".join(words)
+        words = words[:-2]
+        if words[-2:-1] == ["providers"]:
+            words = words[:-2]

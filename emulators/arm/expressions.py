@@ -90,6 +90,9 @@ def _member(node: Node, scope: Scope) -> Any:
     while inner.type == "member_expression":
         path.insert(0, text(part(inner, "property")))
         inner = part(inner, "object")
+    if inner.type == "lambda_expression":  # the grammar reads `w => w.id` as `(w => w).id`
+        each = _lambda(inner, scope)
+        return lambda value: _reach(each(value), tuple(path), node, scope)
     return _reach(evaluate(inner, scope), tuple(path), node, scope)
 
 
@@ -130,6 +133,8 @@ def _lambda(node: Node, scope: Scope) -> Callable[[Any], Any]:
 
 def _binary(node: Node, scope: Scope) -> Any:
     operator, left = text(part(node, "operator")), evaluate(part(node, "left"), scope)
+    if callable(left):
+        raise error(scope.path, node, "the grammar can't read an operator in a lambda; put its body into parentheses")
     if operator in ("&&", "||"):
         return bool(left and _right(node, scope)) if operator == "&&" else bool(left or _right(node, scope))
     if operator == "??":
