@@ -140,6 +140,10 @@ class Template:
             return self._each(file.resources[name], self._resource)
         if name in file.modules:
             return self._each(file.modules[name], self._module)
+        if self.function(name):  # so the grammar reads f() as an item of an array
+            raise BicepError(
+                f"{file.path.name}: {name}: the grammar can't read a call without arguments here; give it a variable"
+            )
         raise BicepError(f"{file.path.name}: {name} is not declared")
 
     def _parameter(self, name: str, parameter: syntax.Parameter) -> Any:

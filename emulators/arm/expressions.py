@@ -12,7 +12,7 @@ from tree_sitter import Node
 from emulators.arm.functions import PURE, Json
 from emulators.arm.syntax import children, error, part, text
 
-ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'", r"\$": "$"}
+ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ def loop(node: Node, scope: Scope) -> Iterator[Scope]:
 def _string(node: Node, scope: Scope) -> str:
     if text(node).startswith("'''"):
         return text(node)[3:-3].removeprefix("\n")
+    if r"\$" in text(node):
+        raise error(scope.path, node, r"the grammar loses \$; build the string from parts")
     parts = []
     for child in children(node):
         if child.type == "interpolation":
