@@ -57,9 +57,8 @@ def workspace_action(method: str, path: str) -> tuple[str, str]:
     below = resource.partition("/providers/")[2].split("/")
     provider, rest = below[0], below[1:]
     kinds = rest[0::2]
-    if method == "POST":  # the last word is what is to be done
-        return f"{provider}/{'/'.join(kinds)}/action", resource.rpartition("/")[0]
-    return f"{provider}/{'/'.join(kinds)}/{VERBS[method]}", resource
+    about = resource.rpartition("/")[0] if len(rest) % 2 else resource  # a collection, or a POST's last word
+    return f"{provider}/{'/'.join(kinds)}/{VERBS.get(method, 'action')}", about
 
 
 def _one(target: str, *any_of: str) -> Need:

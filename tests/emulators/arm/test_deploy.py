@@ -104,7 +104,7 @@ a ${b}
         ("resource r 'A/b@1' = { name: 'x' }\noutput o string = r.properties.secret", "nobody knows properties.secret"),
         (
             "var a = { b: [ subscription().id ] }\noutput b object = a",
-            "main.bicep:1: the grammar can't read a call without arguments",
+            "the grammar can't read a call without arguments",
         ),
         ("type t = string", "main.bicep:1: type_declaration is not taken here"),
     ],

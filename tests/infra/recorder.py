@@ -1,0 +1,81 @@
+"""Three proxies before Azurite that write down each request: what the app and its host ask of the storage account."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from emulators.arm.operations import Request
+from emulators.storage.azurite import ACCOUNT, KEY
+
+SERVICES = ("blob", "queue", "table")
+HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")
+
+
+class Recorder:
+    """`ports_file` is where Azurite leaves its ports when it starts, which may be after us."""
+
+    def __init__(self, ports_file: Path) -> None:
+        self.requests: list[tuple[Request, int]] = []
+        self._ports_file = ports_file
+        self._servers = {name: ThreadingHTTPServer(("127.0.0.1", 0), self._handler(name)) for name in SERVICES}
+
+    @property
+    def connection_string(self) -> str:
+        urls = {name: f"http://127.0.0.1:{server.server_port}/{ACCOUNT}" for name, server in self._servers.items()}
+        places = "".join(f"{name.title()}Endpoint={url};" for name, url in urls.items())
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{places}"
+
+    def __enter__(self) -> Recorder:
+        for server in self._servers.values():
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers.values():
+            server.shutdown()
+            server.server_close()
+
+    def pass_on(self, service: str, method: str, path: str, headers: dict[str, str], body: bytes) -> Any:
+        port = json.loads(self._ports_file.read_text())[service]
+        upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            upstream.request(method, path, body, headers)
+            answer = upstream.getresponse()
+            status, sent, content = answer.status, answer.getheaders(), answer.read()
+        finally:
+            upstream.close()
+        known = {name.lower(): value for name, value in headers.items()}
+        text = body.decode("utf-8", "replace") if "$batch" in path else ""
+        self.requests.append((Request(service, method, path.removeprefix(f"/{ACCOUNT}"), known, text), status))
+        return status, sent, content
+
+    def _handler(self, service: str) -> type[BaseHTTPRequestHandler]:
+        recorder = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def relay(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, headers, content = recorder.pass_on(service, self.command, self.path, dict(self.headers), body)
+                self.send_response_only(status)
+                for name, value in headers:
+                    if name.lower() not in HOP_BY_HOP and (name.lower() != "content-length" or self.command == "HEAD"):
+                        self.send_header(name, value)
+                if self.command != "HEAD" and status not in (204, 304):
+                    self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = relay
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing: tests read `requests`."""
+
+        return Handler
