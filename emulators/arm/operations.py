@@ -1,7 +1,7 @@
 """Which permission a request needs: requests of Azure Storage and of an Azure ML workspace as RBAC actions.
 
-Source: learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory, the tables of permissions; for
-the control plane the rule of all of ARM, that the action is the resource type with read, write, delete or NAME/action.
+Source: learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory, the tables of permissions. For
+the control plane, the rule of all of ARM: the action is the resource type with read, write, delete or NAME/action.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _queue(request: Request, names: list[str], query: dict[str, str]) -> Iterato
         yield _one(place, f"{MESSAGE}/{VERBS[method]}")
 
 
-def _table(request: Request, names: list[str], query: dict[str, str]) -> Iterator[Need]:
+def _table(request: Request, names: list[str], _: dict[str, str]) -> Iterator[Need]:
     method, name = request.method, names[0] if names else ""
     if not name:
         yield _one("", f"{ACCOUNT}/tableServices/{VERBS[method]}")
