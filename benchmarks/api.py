@@ -29,8 +29,8 @@ from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters import keys, storage
 from shared.adapters.records import run_row
-from shared.config import Storage
-from shared.model import Moment, Run, RunState
+from shared.kernel.settings import Storage
+from shared.runs.model import Moment, Run, RunState
 
 SUBMISSIONS, RUNS, LISTS = 100, 10_000, 30
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"

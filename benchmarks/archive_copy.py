@@ -24,8 +24,8 @@ from azure.storage.blob import BlobBlock
 from emulators.storage import azurite
 from shared.adapters import storage
 from shared.adapters.blobs import StorageBlobs
-from shared.config import ROOT, Storage
-from shared.ports import Copy, Place
+from shared.kernel.settings import ROOT, Storage
+from shared.kernel.storage import Copy, Place
 
 SMALL_COUNT, SMALL_BYTES = 1000, 4096
 LARGE_BYTES = 1 << 30

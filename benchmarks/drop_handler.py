@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage import azurite
-from shared import bootstrap, messages
-from shared.config import ROOT, Settings, Storage, Workspace
-from shared.service import drops
+from shared import bootstrap
+from shared.drops import collect
+from shared.events import incoming
+from shared.kernel.settings import ROOT, Settings, Storage, Workspace
 from shared.system import System
 
 EVENTS = 2000
@@ -58,9 +59,9 @@ def event(number: int) -> bytes:
 
 
 def handle(system: System, body: bytes) -> None:
-    written = messages.blob_written(messages.decode(body))
+    written = incoming.blob_written(incoming.decode(body))
     assert written is not None
-    drops.note_upload(system, written.name, written.at)
+    collect.note_upload(system, written.name, written.at)
 
 
 def measure(connection_string: str) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import azure.functions as func
 
-from shared.errors import BadSetting
+from shared.kernel.errors import BadSetting
 
 READER, CONTRIBUTOR = "trainyard.reader", "trainyard.contributor"
 _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role")

@@ -5,18 +5,19 @@ import os
 import azure.functions as func
 
 from functions.http import answer, handled
+from shared.api import status
+from shared.api.requests import ScaleQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.requests import ScaleQuery, read_query
-from shared.service import clusters, status
+from shared.clusters import sweep
 
 blueprint = func.Blueprint()
 EVERY_5_MINUTES = "30 */5 * * * *"
 
 
 @blueprint.timer_trigger("timer", os.environ.get("TRAINYARD_SWEEP_SCHEDULE") or EVERY_5_MINUTES)
-def sweep(timer: func.TimerRequest) -> None:
+def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster."""
-    clusters.sweep(the_system())
+    sweep.sweep(the_system())
 
 
 @blueprint.route("clusters", methods=["GET"])
@@ -31,5 +32,5 @@ def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
 def scale_to_zero(req: func.HttpRequest) -> func.HttpResponse:
     """Bring a cluster to zero, unless something needs it. `?force=true` doesn't wait for its idle time."""
     force = read_query(req.params, ScaleQuery).force
-    decision = clusters.scale_to_zero(the_system(), req.route_params["cluster"], force)
+    decision = sweep.scale_to_zero(the_system(), req.route_params["cluster"], force)
     return answer({"cluster": decision.cluster, "action": decision.action, "why": decision.why}, 202)

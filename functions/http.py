@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import azure.functions as func
 
 from functions import access
-from shared.errors import (
+from shared.kernel.errors import (
     BadInput,
     BadSetting,
     Changed,

@@ -4,9 +4,10 @@ import os
 
 import azure.functions as func
 
-from shared import messages, system
+from shared import system
 from shared.bootstrap import system as the_system
-from shared.service import announce, archive, reconcile, runs
+from shared.events import announce, incoming
+from shared.runs import archive, follow, reconcile
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -16,36 +17,36 @@ EVERY_5_MINUTES = "0 */5 * * * *"
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
-    runs.submit_run(the_system(), messages.text(messages.decode(message.get_body()), "run"))
+    follow.submit_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
 
 
 @blueprint.queue_trigger("message", system.JOB_EVENTS, STORAGE)
 def job_events(message: func.QueueMessage) -> None:
     """A run event of Azure ML that Event Grid put on the queue."""
-    _follow(messages.decode(message.get_body()))
+    _follow(incoming.decode(message.get_body()))
 
 
 @blueprint.event_grid_trigger("event")
 def job_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
-    _follow(messages.decode(event.encode()))
+    _follow(incoming.decode(event.encode()))
 
 
-def _follow(event: messages.Json) -> None:
-    if job := messages.job_of(event):
-        runs.follow_run(the_system(), job)
+def _follow(event: incoming.Json) -> None:
+    if job := incoming.job_of(event):
+        follow.follow_run(the_system(), job)
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)
 def archives(message: func.QueueMessage) -> None:
     """A final run whose outputs are to be copied."""
-    archive.archive_run(the_system(), messages.text(messages.decode(message.get_body()), "run"))
+    archive.archive_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
 
 
 @blueprint.queue_trigger("message", system.ANNOUNCEMENTS, STORAGE)
 def announcements(message: func.QueueMessage) -> None:
     """A lifecycle event of our own, on its way to the topic."""
-    announce.publish(the_system(), messages.decode(message.get_body()))
+    announce.publish(the_system(), incoming.decode(message.get_body()))
 
 
 @blueprint.timer_trigger("timer", os.environ.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES)

@@ -4,11 +4,11 @@ import azure.functions as func
 
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
-from shared import requests
+from shared.api import queries, requests
+from shared.api.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.model import FINAL, Run
-from shared.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
-from shared.service import artifacts, intake, logs, members, metrics, views
+from shared.runs import artifacts, ask, logs, members, metrics
+from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
 
@@ -19,22 +19,22 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
     if read_query(req.params, CreateQuery).dry_run:
-        return answer(intake.dry_run(the_system(), body, key))
-    return _accepted(intake.create_run(the_system(), body, key))
+        return answer(ask.dry_run(the_system(), body, key))
+    return _accepted(ask.create_run(the_system(), body, key))
 
 
 @blueprint.route("runs", methods=["GET"])
 @handled
 def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of runs, newest first."""
-    return answer(views.runs(the_system(), read_query(req.params, RunsQuery)))
+    return answer(queries.runs(the_system(), read_query(req.params, RunsQuery)))
 
 
 @blueprint.route("runs/{run}", methods=["GET"])
 @handled
 def get_run(req: func.HttpRequest) -> func.HttpResponse:
     """One run with its history."""
-    return answer(views.run(the_system(), req.route_params["run"]))
+    return answer(queries.run(the_system(), req.route_params["run"]))
 
 
 @blueprint.route("runs/{run}", methods=["DELETE"])
@@ -55,7 +55,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(intake.retry_run(the_system(), req.route_params["run"]))
+    return _accepted(ask.retry_run(the_system(), req.route_params["run"]))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -105,5 +105,5 @@ def _accepted(run: Run) -> func.HttpResponse:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = intake.cancel_run(the_system(), req.route_params["run"])
+    run = ask.cancel_run(the_system(), req.route_params["run"])
     return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

@@ -3,9 +3,9 @@
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
+from shared.api import queries, status
+from shared.api.requests import DropsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.requests import DropsQuery, read_query
-from shared.service import status, views
 
 blueprint = func.Blueprint()
 
@@ -29,20 +29,20 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_drops(req: func.HttpRequest) -> func.HttpResponse:
     """The drops by name, `?route=` for those of one route."""
-    return answer(views.drops(the_system(), read_query(req.params, DropsQuery).route or None))
+    return answer(queries.drops(the_system(), read_query(req.params, DropsQuery).route or None))
 
 
 @blueprint.route("drops/{route}/{name}", methods=["GET"])
 @handled
 def get_drop(req: func.HttpRequest) -> func.HttpResponse:
     """One drop, with why it is not closed yet, or was rejected."""
-    return answer(views.drop(the_system(), req.route_params["route"], req.route_params["name"]))
+    return answer(queries.drop(the_system(), req.route_params["route"], req.route_params["name"]))
 
 
 @blueprint.route("openapi.json", methods=["GET"])
 @handled
 def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
     """This API as an OpenAPI document."""
-    from shared import openapi  # its models are needed here alone, and cost a cold start
+    from shared.api import openapi
 
     return answer(openapi.document())

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from shared.config import ROOT, Settings, routes_file
-from shared.routes import load
+from shared.jobs.routes_file import load
+from shared.kernel.settings import ROOT, Settings, routes_file
 
 if TYPE_CHECKING:
     from shared.system import System

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from shared.ports import Blobs, Clusters, Drops, Events, Jobs, Queues, Runs, SweepLog
-from shared.routes import Routes
+from shared.clusters.ports import Clusters, SweepLog
+from shared.drops.ports import Drops
+from shared.events.ports import Events
+from shared.jobs.ports import Jobs
+from shared.jobs.routes_file import Routes
+from shared.kernel.storage import Blobs, Queues
+from shared.runs.ports import Runs
 
 DROPS_CONTAINER = "drops"
 OUTPUT_CONTAINER = "output"

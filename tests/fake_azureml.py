@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.errors import BadInput, NotFound, Unavailable
-from shared.model import FINAL, Cluster, JobStatus, Problem, RunState
-from shared.ports import Place
+from shared.clusters.model import Cluster
+from shared.jobs.model import JobStatus, Problem
+from shared.kernel.errors import BadInput, NotFound, Unavailable
+from shared.kernel.storage import Place
+from shared.runs.model import FINAL, RunState
 
 _RAW_STATES = {
     "Queued": RunState.QUEUED,

@@ -9,9 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.errors import Changed, Impossible, NotFound
-from shared.model import Decision, Drop, DropKey, DropState, Run, Stored
-from shared.ports import RunFilter, RunPage
+from shared.clusters.model import Decision
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.stored import Stored
+from shared.runs.model import Run
+from shared.runs.ports import RunFilter, RunPage
 
 
 class Etags:

@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from shared.errors import BadInput, Changed, NotFound
-from shared.model import Blob
-from shared.ports import Copy, Place
+from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.storage import Blob, Copy, Place
 from tests.fake_records import Etags
 
 

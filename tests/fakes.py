@@ -1,4 +1,4 @@
-"""The ports in memory: plain state machines without threads, sleep or randomness, one a Protocol of shared/ports.py.
+"""The ports in memory: plain state machines without threads, sleep or randomness, one a Protocol of shared/*/ports.py.
 
 They pass the contract suites of tests/contract, which the adapters pass on Azurite and the local Azure ML. What a fake
 has beyond its port (take, put, set, ...) plays the other side: the uploader, the queue's host, Azure ML.

@@ -17,15 +17,15 @@ import azure.functions as func
 import pytest
 
 from functions import access, clusters, runs, status
-from shared import config
-from shared.config import Settings
-from shared.errors import BadSetting
+from shared.kernel import settings
+from shared.kernel.errors import BadSetting
+from shared.kernel.settings import Settings
 from tests import indexed
 from tests.test_config import ENV
 from tests.world import World, trainers_folder
 
 ROW = re.compile(r"^\| (GET|POST|PUT|PATCH|DELETE) \| `/api/(.+?)` \| (anyone|reader|contributor) \|$", re.MULTILINE)
-ROWS = ROW.findall((config.ROOT / "docs" / "security.md").read_text("utf-8"))
+ROWS = ROW.findall((settings.ROOT / "docs" / "security.md").read_text("utf-8"))
 ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor
     "anyone": (True, True, True, True),
     "reader": (401, 403, True, True),
@@ -115,7 +115,7 @@ def test_with_entra_the_host_asks_for_no_key() -> None:
     probe = "import functions.access as a; print(a.level().value)"
     for auth, level in (("entra", "anonymous"), ("keys", "function"), ("Entra", "function"), ("", "function")):
         argv, env = [sys.executable, "-c", probe], {"TRAINYARD_AUTH": auth, "PATH": ""}
-        done = subprocess.run(argv, cwd=config.ROOT, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(argv, cwd=settings.ROOT, env=env, capture_output=True, text=True, check=True)
         assert done.stdout.strip().lower() == level
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shared import config, routes
-from shared.config import Settings
-from shared.errors import BadSetting
+from shared.jobs import routes_file
+from shared.kernel import settings
+from shared.kernel.errors import BadSetting
+from shared.kernel.settings import Settings
 
 ENV = {
     "AzureWebJobsStorage": "AccountKey=secret",
@@ -43,13 +44,13 @@ def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
         Settings.from_env({**ENV, **change})
 
 
-def load(tmp_path: Path, text: str) -> routes.Routes:
+def load(tmp_path: Path, text: str) -> routes_file.Routes:
     (tmp_path / "routes.yaml").write_text(text)
     (tmp_path / "job.yaml").write_text("command: python x.py\n")
     (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")
     (tmp_path / "trainers" / "mnist").mkdir(parents=True)
     (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
-    return routes.load(tmp_path / "routes.yaml", tmp_path / "trainers")
+    return routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers")
 
 
 def test_a_route_has_defaults(tmp_path: Path) -> None:
@@ -105,4 +106,4 @@ def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> 
 
 def test_the_shipped_routes_load() -> None:
     """routes.yaml and the templates that it names are valid."""
-    assert "mnist" in routes.load(config.ROOT / "routes.yaml", config.ROOT / "trainers")
+    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers")

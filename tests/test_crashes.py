@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from shared import system
-from shared.model import DropState, RunState
+from shared.drops.model import DropState
+from shared.runs.model import RunState
 from tests.world import World, trainers_folder
 
 

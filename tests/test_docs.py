@@ -10,8 +10,9 @@ import pytest
 
 import trainyard
 from cli.__main__ import app as cli_app
-from shared.config import SETTINGS
-from shared.model import DropState, RunState
+from shared.drops.model import DropState
+from shared.kernel.settings import SETTINGS
+from shared.runs.model import RunState
 from tests import indexed
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared import system
-from shared.errors import Conflict, Impossible, NotFound
-from shared.members import GRACE
-from shared.model import FINAL, Run, RunState
-from shared.requests import LogQuery, NodeRange, RunRequest
-from shared.service import intake, logs, members
+from shared.api.requests import LogQuery, NodeRange, RunRequest
+from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.runs import ask, logs, members
+from shared.runs.elastic import GRACE
+from shared.runs.model import FINAL, Run, RunState
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
@@ -182,7 +182,7 @@ def test_cancel_ends_all_members(world: World) -> None:
     """A canceled run is canceled once its members are; none is resubmitted."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
-    intake.cancel_run(world.system, run)
+    ask.cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     assert world.only_run().state is RunState.CANCELED
@@ -192,10 +192,10 @@ def test_cancel_ends_all_members(world: World) -> None:
 def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
     run = start(world)
-    intake.cancel_run(world.system, run)
+    ask.cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
-    again = intake.retry_run(world.system, run)
+    again = ask.retry_run(world.system, run)
     world.run_until_idle()
     assert again.elastic
     assert (again.elastic.min_nodes, again.elastic.resubmissions, again.elastic.resubmitted) == (1, 2, 0)
@@ -240,17 +240,17 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     world.upload("mnist/x/1.bin")
     asked = RunRequest(template="mnist", data="drops/mnist/x", nodes=NodeRange(1, 2))
     with pytest.raises(Impossible, match="one number of nodes"):
-        intake.create_run(world.system, asked)
-    run = intake.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
+        ask.create_run(world.system, asked)
+    run = ask.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
     assert run.elastic
     assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (2, 2, 2)
     ranged = RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(1, 4), resubmissions=7)
-    run = intake.create_run(world.system, ranged)
+    run = ask.create_run(world.system, ranged)
     assert run.elastic
     assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (1, 4, 7)
     with pytest.raises(Impossible, match="at least 3 nodes, and at most 2"):
-        intake.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
-    shown = intake.dry_run(world.system, ranged)["job"]
+        ask.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
+    shown = ask.dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
 
 
@@ -336,7 +336,7 @@ def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(tmp_path: 
     for index, what, crash in steps:
         alive = [name for name, job in world.jobs.jobs.items() if job.raw in ("Queued", "Running")]
         if what == "cancel":
-            intake.cancel_run(world.system, run)
+            ask.cancel_run(world.system, run)
         elif what in ("deadline", "time"):
             world.clock.advance(ROUTE_1_TO_3.timeout_seconds if what == "deadline" else 61)
             world.reconcile(["", "", crash])

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from shared.config import ROOT
+from shared.kernel.settings import ROOT
 
 PROBE = """
 import json, sys
@@ -32,7 +32,7 @@ def test_every_trigger_is_there() -> None:
         "drop_events", "drop_checks", "submissions", "job_events", "archives", "announcements",
     }  # fmt: skip
     assert {name for name, kind in functions.items() if kind == "eventGridTrigger"} == {"drop_event", "job_event"}
-    assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {"reconcile_timer", "sweep"}
+    assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {"reconcile_timer", "sweep_timer"}
     assert "health" in functions
 
 

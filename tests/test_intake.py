@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from shared.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.model import Cluster, Run, RunState
-from shared.requests import RunRequest
-from shared.service import intake
+from shared.api.requests import RunRequest
+from shared.clusters.model import Cluster
+from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
+from shared.runs import ask
+from shared.runs.model import Run, RunState
 from shared.system import SUBMISSIONS
 from tests.fakes import Crash
 from tests.world import World, trainers_folder
@@ -29,8 +30,8 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def ask(world: World, key: str | None = None, **fields: Any) -> Run:
-    return intake.create_run(world.system, request(**fields), key)
+def asked(world: World, key: str | None = None, **fields: Any) -> Run:
+    return ask.create_run(world.system, request(**fields), key)
 
 
 def request(**fields: Any) -> RunRequest:
@@ -47,7 +48,7 @@ def ends(world: World, run: Run, raw: str = "Completed") -> Run:
 
 def test_a_run_goes_from_request_to_archive(world: World) -> None:
     """What is asked for becomes one job on the data named, and an archive."""
-    run = ask(world)
+    run = asked(world)
     assert (run.state, run.drop, run.route, run.cluster) == (RunState.RECEIVED, "shelf/a", "mnist", "cpu-cluster")
     done = ends(world, run)
     assert world.jobs.submissions == [run.name]
@@ -58,7 +59,7 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
 
 def test_a_single_file_is_a_file(world: World) -> None:
     """Data that are one blob become a uri_file, a folder a uri_folder."""
-    file = ask(world, template="mnist", data=f"{DATA}/1.bin").request["inputs"]["data"]
+    file = asked(world, template="mnist", data=f"{DATA}/1.bin").request["inputs"]["data"]
     assert file == {"type": "uri_file", "path": "azureml://datastores/drops/paths/shelf/a/1.bin"}
 
 
@@ -66,24 +67,24 @@ def test_data_must_be_there(world: World) -> None:
     """Data in the drops container that aren't there are refused before a run is made; a beginning of a name is none."""
     for data in ("drops/shelf/b", "drops/shelf/a/1.bi"):
         with pytest.raises(Impossible, match="nothing at"):
-            ask(world, template="mnist", data=data)
+            asked(world, template="mnist", data=data)
     assert world.runs.rows == {}
 
 
 def test_a_key_makes_one_run(world: World) -> None:
     """The same key gives the same run, also when its data are gone by then; without a key every call makes one."""
-    first = ask(world, "k")
+    first = asked(world, "k")
     world.blobs.delete("drops", "shelf/a/1.bin")
-    assert ask(world, "k").name == first.name
+    assert asked(world, "k").name == first.name
     world.blobs.put("drops", "shelf/a/1.bin")
-    assert len({first.name, ask(world, "K").name, ask(world).name, ask(world).name}) == 4
+    assert len({first.name, asked(world, "K").name, asked(world).name, asked(world).name}) == 4
 
 
 def test_a_key_is_of_one_request(world: World) -> None:
     """Another request under a key that was used raises Conflict, and no run is made."""
-    ask(world, "k")
+    asked(world, "k")
     with pytest.raises(Conflict) as refused:
-        ask(world, "k", template="mnist", data=DATA, nodes=3)
+        asked(world, "k", template="mnist", data=DATA, nodes=3)
     assert refused.value.code == "idempotency_conflict"
     assert len(world.runs.rows) == 1
 
@@ -96,8 +97,8 @@ def test_choices_are_named(world: World) -> None:
         ({"trainer": "plain"}, "cluster is missing"),
     ):
         with pytest.raises(Impossible, match=why):
-            ask(world, **fields)
-    run = ask(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
+            asked(world, **fields)
+    run = asked(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
     assert run.request["inputs"] == {"lr": 0.5}
 
 
@@ -109,13 +110,13 @@ WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("b
 def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedule: list[str]) -> None:
     """Wherever the call dies, the client's repeat with its key, or the timer alone, makes exactly one run and job."""
     with suppress(Crash, TrainyardError):
-        intake.create_run(world.crashing(schedule), request(), "k")
+        ask.create_run(world.crashing(schedule), request(), "k")
     made = bool(world.runs.rows)
     if by == "timer":
         world.settle()
         assert len(world.jobs.submissions) == int(made)
     world.clock.advance(6)
-    run = ask(world, "k")
+    run = asked(world, "k")
     world.run_until_idle()
     assert run.name in world.jobs.jobs
     world.settle()
@@ -125,9 +126,9 @@ def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedu
 
 def test_a_dry_run_makes_nothing(world: World) -> None:
     """A dry run gives exactly the job that a real one then sends, and neither a run, a message nor an asset."""
-    told = intake.dry_run(world.system, request(), "k")
+    told = ask.dry_run(world.system, request(), "k")
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
-    ask(world, "k")
+    asked(world, "k")
     world.run_until_idle()
     assert told == {"job": world.jobs.jobs[told["job"]["name"]].spec, "reasons": []}
 
@@ -136,7 +137,7 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     """Missing data, an unknown or too small or busy cluster, a job that can't be and an outage are reasons."""
 
     def codes(**fields: Any) -> list[str]:
-        return [reason["code"] for reason in intake.dry_run(world.system, request(**fields))["reasons"]]
+        return [reason["code"] for reason in ask.dry_run(world.system, request(**fields))["reasons"]]
 
     there = {"template": "mnist", "data": DATA}
     assert codes(template="mnist", data="drops/mnist/none") == ["no_data"]
@@ -153,13 +154,13 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
 
 def test_a_retry_is_one_new_run(world: World) -> None:
     """A final run can be tried again, once: asking twice gives the same new run, with its own outputs and archive."""
-    old = ask(world)
+    old = asked(world)
     with pytest.raises(Conflict) as refused:
-        intake.retry_run(world.system, old.name)
+        ask.retry_run(world.system, old.name)
     assert refused.value.code == "not_final"
     ends(world, old, "Failed")
-    new = intake.retry_run(world.system, old.name)
-    assert intake.retry_run(world.system, old.name).name == new.name != old.name
+    new = ask.retry_run(world.system, old.name)
+    assert ask.retry_run(world.system, old.name).name == new.name != old.name
     done = ends(world, new)
     assert (done.state, done.retry_of, done.drop) == (RunState.COMPLETED, old.name, old.drop)
     assert "models/model.pt" in world.archived(done)
@@ -173,7 +174,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     old = ends(world, world.only_run(), "Failed")
-    new = intake.retry_run(world.system, old.name)
+    new = ask.retry_run(world.system, old.name)
     world.run_until_idle()
     specs = [world.jobs.jobs[run.name].spec for run in (old, new)]
     assert specs[0]["inputs"] == specs[1]["inputs"]
@@ -182,7 +183,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
     """Cancel and retry of what is no run raise NotFound, whatever the text."""
-    for call, name in itertools.product((intake.cancel_run, intake.retry_run), ("run-0", "../x", "")):
+    for call, name in itertools.product((ask.cancel_run, ask.retry_run), ("run-0", "../x", "")):
         with pytest.raises(NotFound):
             call(world.system, name)
 
@@ -190,14 +191,14 @@ def test_an_unknown_run_can_not_be_changed(world: World) -> None:
 @pytest.mark.parametrize("raw", ["", "Queued", "Running"])
 def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
     """Before its job was sent, while it waits and while it runs, a cancel ends the run; twice is once."""
-    run = ask(world)
+    run = asked(world)
     if raw:
         world.run_until_idle()
         world.job_goes(run.name, raw)
         world.deliver_all()
         world.run_until_idle()
-    intake.cancel_run(world.system, run.name)
-    asked_at = intake.cancel_run(world.system, run.name).cancel_asked_at
+    ask.cancel_run(world.system, run.name)
+    asked_at = ask.cancel_run(world.system, run.name).cancel_asked_at
     world.clock.advance(10)
     world.run_until_idle()
     world.reconcile()
@@ -210,22 +211,22 @@ def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
 
 def test_a_final_run_is_not_canceled(world: World) -> None:
     """A cancel of a run that has ended changes nothing."""
-    done = ends(world, ask(world))
-    assert intake.cancel_run(world.system, done.name) == done
+    done = ends(world, asked(world))
+    assert ask.cancel_run(world.system, done.name) == done
 
 
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
 @pytest.mark.parametrize("first", ["submission", "cancel"])
 def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: str, schedule: list[str]) -> None:
     """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
-    run = ask(world)
+    run = asked(world)
     if first == "submission":
         world.handle(SUBMISSIONS, crashes=schedule)
-        intake.cancel_run(world.system, run.name)
+        ask.cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
-            intake.cancel_run(world.crashing(schedule), run.name)
-        intake.cancel_run(world.system, run.name)
+            ask.cancel_run(world.crashing(schedule), run.name)
+        ask.cancel_run(world.system, run.name)
         world.handle(SUBMISSIONS, crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
@@ -237,12 +238,12 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
 
 def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
     """A cancel that is accepted while the job is on its way to Azure ML ends that job right after."""
-    run = ask(world)
+    run = asked(world)
     submit = world.jobs.submit
 
     def slow(job: dict[str, Any]) -> Any:
         status = submit(job)
-        intake.cancel_run(world.system, run.name)
+        ask.cancel_run(world.system, run.name)
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]

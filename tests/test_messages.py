@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import messages
-from shared.errors import BadMessage
+from shared.events import incoming
+from shared.kernel.errors import BadMessage
 
 EVENT: dict[str, Any] = {
     "eventType": "Microsoft.Storage.BlobCreated",
@@ -35,16 +35,16 @@ def test_json_is_read_as_text_and_in_base64(message: dict[str, int]) -> None:
     """A message is understood in both encodings that Event Grid has used, alone or in an array of one."""
     text = json.dumps(message).encode()
 
-    assert messages.decode(text) == message
-    assert messages.decode(base64.b64encode(text)) == message
-    assert messages.decode(b"[" + text + b"]") == message
+    assert incoming.decode(text) == message
+    assert incoming.decode(base64.b64encode(text)) == message
+    assert incoming.decode(b"[" + text + b"]") == message
 
 
 @given(st.binary())
 def test_anything_else_is_refused(body: bytes) -> None:
     """No bytes make decode raise anything but BadMessage."""
     with contextlib.suppress(BadMessage):
-        assert isinstance(messages.decode(body), dict)
+        assert isinstance(incoming.decode(body), dict)
 
 
 @pytest.mark.parametrize("event", [EVENT, CLOUD_EVENT])
@@ -52,7 +52,7 @@ def test_both_event_schemas_tell_the_same(event: dict[str, Any]) -> None:
     """Container, name and time are read from either schema, with or without the subject's first slash."""
     at = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
-    assert messages.blob_written(event) == messages.BlobWritten("drops", "mnist/a/ü 1#.bin", at)
+    assert incoming.blob_written(event) == incoming.BlobWritten("drops", "mnist/a/ü 1#.bin", at)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_both_event_schemas_tell_the_same(event: dict[str, Any]) -> None:
 )
 def test_other_events_are_no_uploads(event: dict[str, Any]) -> None:
     """Deletions and files that are not closed yet start nothing."""
-    assert messages.blob_written(event) is None
+    assert incoming.blob_written(event) is None
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_other_events_are_no_uploads(event: dict[str, Any]) -> None:
 def test_broken_events_say_what_is_missing(event: dict[str, Any], why: str) -> None:
     """An event that lacks what we need raises BadMessage naming it."""
     with pytest.raises(BadMessage, match=why):
-        messages.blob_written(event)
+        incoming.blob_written(event)
 
 
 def test_run_events_are_read_whatever_their_case() -> None:
     """Azure ML has sent RunId and runId."""
     kind = "Microsoft.MachineLearningServices.RunCompleted"
 
-    assert messages.job_of({"eventType": kind, "data": {"RunId": "r"}}) == "r"
-    assert messages.job_of({"specversion": "1.0", "type": kind, "data": {"runId": "r"}}) == "r"
-    assert messages.job_of({"eventType": "Microsoft.MachineLearningServices.ModelRegistered", "data": {}}) is None
+    assert incoming.job_of({"eventType": kind, "data": {"RunId": "r"}}) == "r"
+    assert incoming.job_of({"specversion": "1.0", "type": kind, "data": {"runId": "r"}}) == "r"
+    assert incoming.job_of({"eventType": "Microsoft.MachineLearningServices.ModelRegistered", "data": {}}) is None
     with pytest.raises(BadMessage, match="runid"):
-        messages.job_of({"eventType": kind, "data": {}})
+        incoming.job_of({"eventType": kind, "data": {}})

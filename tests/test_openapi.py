@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from shared import openapi
-from shared.config import ROOT
-from shared.requests import RunRequest
+from shared.api import openapi
+from shared.api.requests import RunRequest
+from shared.kernel.settings import ROOT
 from tests.test_access import ENDPOINTS
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared import orders
-from shared.errors import BadInput, Impossible
-from shared.model import DropKey
-from shared.orders import Order
-from shared.requests import RunRequest, digest, read_body, read_key
+from shared.api.requests import RunRequest, digest, read_body, read_key
+from shared.drops.model import DropKey
+from shared.jobs import orders
+from shared.jobs.orders import Order
+from shared.kernel.errors import BadInput, Impossible
 from tests.world import ROUTE, TEMPLATE
 
 JOB: dict[str, Any] = {

@@ -11,22 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import policy
-from shared.model import (
-    FINAL,
-    TRANSITIONS,
-    Blob,
-    Cluster,
-    Decision,
-    Drop,
-    DropKey,
-    DropState,
-    Moment,
-    Run,
-    RunState,
-    run_name,
-)
-from shared.policy import Need, OnUpload, Verdict
+from shared.clusters.decide import Need, judge_cluster
+from shared.clusters.model import Cluster, Decision
+from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload, survey
+from shared.drops.model import Drop, DropKey, DropState
+from shared.jobs.routes_file import Route
+from shared.kernel.storage import Blob
+from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
+from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState, run_name
 from tests.world import ROUTE
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -41,10 +33,10 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def judge(drop: Drop, *blobs: tuple[str, float], route: policy.Route = ROUTE) -> policy.DropVerdict:
+def judge(drop: Drop, *blobs: tuple[str, float], route: Route = ROUTE) -> DropVerdict:
     """Judge a drop whose blobs are (path, seconds ago)."""
     listed = [Blob(f"{drop.key}/{path}", f"e{age}", 1, "", ago(age)) for path, age in blobs]
-    return policy.judge_drop(drop, policy.survey(drop.key, listed), route, NOW)
+    return judge_drop(drop, survey(drop.key, listed), route, NOW)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +71,9 @@ def test_a_drop_closes_at_the_maximum_wait() -> None:
 def test_an_archive_closes_at_once() -> None:
     """A single archive right in the route's folder needs no quiet period."""
     drop = replace(OPEN, key=DropKey("mnist", "Data.TAR.GZ"))
-    seen = policy.survey(drop.key, [Blob(str(drop.key), "e", 1, "", NOW)])
+    seen = survey(drop.key, [Blob(str(drop.key), "e", 1, "", NOW)])
 
-    assert policy.judge_drop(drop, seen, ROUTE, NOW).code == "archive"
+    assert judge_drop(drop, seen, ROUTE, NOW).code == "archive"
     assert seen.single_file
 
 
@@ -124,24 +116,24 @@ def test_deletions_alone_are_nothing_new() -> None:
 )
 def test_what_an_upload_asks_for(drop: Drop | None, path: str, age: float, step: OnUpload) -> None:
     """An upload opens a drop unless it is open or the upload is older than its last verdict."""
-    assert policy.on_upload(drop, path, ago(age), ROUTE) is step
+    assert on_upload(drop, path, ago(age), ROUTE) is step
 
 
 def test_a_late_event_opens_a_drop_at_most_once() -> None:
     """An event of the newest blob's own second is late too, once a listing was taken well after that second."""
     settled = replace(SEALED, looked_at=ago(-5))
 
-    assert policy.on_upload(settled, "1", NOW, ROUTE) is OnUpload.NOTHING
-    assert policy.on_upload(settled, "1", ago(-1), ROUTE) is OnUpload.OPEN
-    assert policy.first_look(SEALED, "1", NOW, ROUTE) == 5
-    assert policy.first_look(SEALED, "1", ago(-1), ROUTE) == 60
-    assert policy.first_look(None, "_SUCCESS", NOW, ROUTE) == 0
+    assert on_upload(settled, "1", NOW, ROUTE) is OnUpload.NOTHING
+    assert on_upload(settled, "1", ago(-1), ROUTE) is OnUpload.OPEN
+    assert first_look(SEALED, "1", NOW, ROUTE) == 5
+    assert first_look(SEALED, "1", ago(-1), ROUTE) == 60
+    assert first_look(None, "_SUCCESS", NOW, ROUTE) == 0
 
 
 def test_an_unknown_route_is_rejected_once() -> None:
     """Further uploads to an unknown route write nothing."""
-    assert policy.on_upload(None, "1", NOW, None) is OnUpload.REJECT
-    assert policy.on_upload(replace(OPEN, state=DropState.REJECTED), "1", NOW, None) is OnUpload.NOTHING
+    assert on_upload(None, "1", NOW, None) is OnUpload.REJECT
+    assert on_upload(replace(OPEN, state=DropState.REJECTED), "1", NOW, None) is OnUpload.NOTHING
 
 
 @given(
@@ -155,22 +147,22 @@ def test_the_fingerprint_tells_contents_apart(blobs: list[tuple[str, int, str]])
     same = [replace(blob, etag="other", last_modified=NOW) for blob in listed]
     other = [replace(listed[0], size=99), *listed[1:]]
 
-    assert policy.survey(KEY, listed).fingerprint == policy.survey(KEY, same).fingerprint
-    assert policy.survey(KEY, listed).fingerprint != policy.survey(KEY, other).fingerprint
+    assert survey(KEY, listed).fingerprint == survey(KEY, same).fingerprint
+    assert survey(KEY, listed).fingerprint != survey(KEY, other).fingerprint
 
 
 def test_the_etag_stands_in_for_a_checksum_that_is_not_known() -> None:
     """Without MD5 two writes of a blob are two contents."""
     first, second = Blob("mnist/a/1", "e1", 1), Blob("mnist/a/1", "e2", 1)
 
-    assert policy.survey(KEY, [first]).fingerprint != policy.survey(KEY, [second]).fingerprint
+    assert survey(KEY, [first]).fingerprint != survey(KEY, [second]).fingerprint
 
 
 def test_the_success_marker_is_no_content() -> None:
     """A drop that closed by quiet and gets its marker later has the same content."""
     data, marker = Blob("mnist/a/1", "e1", 1), Blob("mnist/a/_SUCCESS", "e2", 0)
 
-    assert policy.survey(KEY, [data]).fingerprint == policy.survey(KEY, [data, marker]).fingerprint
+    assert survey(KEY, [data]).fingerprint == survey(KEY, [data, marker]).fingerprint
 
 
 def test_run_names_suit_azure_ml() -> None:
@@ -189,7 +181,7 @@ def test_states_move_one_way(seen: list[RunState]) -> None:
     """Whatever is seen in whatever order, only steps of the table are taken, and nothing leaves a final state."""
     run = RUN
     for state in seen:
-        changes = policy.advance(run, state, NOW, "why")
+        changes = advance(run, state, NOW, "why")
         if changes:
             assert state in TRANSITIONS[run.state]
             assert run.state not in FINAL
@@ -201,17 +193,17 @@ def test_a_requeue_costs_an_attempt() -> None:
     """Attempts count how often the job began, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
-        run = replace(run, **policy.advance(run, RunState(state), NOW))
+        run = replace(run, **advance(run, RunState(state), NOW))
         assert run.attempts == attempts
-    assert policy.advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
+    assert advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:
     """A job preempted a thousand times keeps its first and its last moments."""
-    run = replace(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * policy.HISTORY_LIMIT)
-    history = policy.advance(run, RunState.QUEUED, NOW)["history"]
+    run = replace(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
+    history = advance(run, RunState.QUEUED, NOW)["history"]
 
-    assert len(history) == policy.HISTORY_LIMIT
+    assert len(history) == HISTORY_LIMIT
     assert history[-1].state is RunState.QUEUED
 
 
@@ -221,7 +213,7 @@ def test_metrics_keep_last_and_best() -> None:
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
     ]
-    assert policy.fold_metrics(rows) == (
+    assert fold_metrics(rows) == (
         {"test_loss": 0.7, "test_accuracy": 0.8},
         {"test_loss": 0.5, "test_accuracy": 0.9},
     )
@@ -233,9 +225,9 @@ def test_the_failing_rank_is_the_one_that_did_not_just_lose_its_peer() -> None:
         "std_log_process_0.txt": "Traceback\nRuntimeError: Connection closed by peer",
         "std_log_process_1.txt": "epoch 1\nTraceback\nValueError: images and labels differ",
     }
-    assert policy.failing_log(tails, 1) == ("std_log_process_1.txt", "ValueError: images and labels differ")
-    assert policy.failing_log({"b": "", "a": "quiet death\n"}, 5) == ("a", "quiet death")
-    assert policy.failing_log({}, 5) == ("", "")
+    assert failing_log(tails, 1) == ("std_log_process_1.txt", "ValueError: images and labels differ")
+    assert failing_log({"b": "", "a": "quiet death\n"}, 5) == ("a", "quiet death")
+    assert failing_log({}, 5) == ("", "")
 
 
 CLUSTER = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1)
@@ -258,7 +250,7 @@ def test_every_cluster_gets_a_decision_with_its_reason(
 ) -> None:
     """A cluster goes to zero only when nothing needs it for its own idle time."""
     latest = None if idle_for is None else Decision("c", "keep", "idle_time", "", ago(1), ago(idle_for))
-    decision = policy.judge_cluster(cluster, Need(busy), latest, NOW)
+    decision = judge_cluster(cluster, Need(busy), latest, NOW)
 
     assert (decision.action, decision.code) == (action, code)
     assert decision.why
@@ -266,16 +258,14 @@ def test_every_cluster_gets_a_decision_with_its_reason(
 
 def test_work_resets_the_idle_time() -> None:
     """A cluster that was busy at the last sweep begins its idle time anew."""
-    busy = policy.judge_cluster(
-        CLUSTER, Need("Run r is running."), Decision("c", "keep", "", "", ago(9), ago(900)), NOW
-    )
+    busy = judge_cluster(CLUSTER, Need("Run r is running."), Decision("c", "keep", "", "", ago(9), ago(900)), NOW)
 
-    assert policy.judge_cluster(CLUSTER, Need(), busy, NOW).code == "idle_time"
+    assert judge_cluster(CLUSTER, Need(), busy, NOW).code == "idle_time"
 
 
 def test_a_run_between_two_sweeps_resets_the_idle_time() -> None:
     """A run that began and ended since the last sweep counts as use."""
     latest = Decision("c", "keep", "idle_time", "", ago(300), ago(900))
 
-    assert policy.judge_cluster(CLUSTER, Need(last_used=ago(10)), latest, NOW).code == "idle_time"
-    assert policy.judge_cluster(CLUSTER, Need(last_used=ago(130)), latest, NOW).code == "idle"
+    assert judge_cluster(CLUSTER, Need(last_used=ago(10)), latest, NOW).code == "idle_time"
+    assert judge_cluster(CLUSTER, Need(last_used=ago(130)), latest, NOW).code == "idle"

@@ -14,10 +14,13 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from functions.ranges import log_answer, wanted_range
-from shared.errors import BadInput, Conflict, NotFound
-from shared.model import Cluster, Decision, Run, RunState
-from shared.requests import LogQuery, RunRequest, RunsQuery
-from shared.service import artifacts, clusters, intake, logs, metrics, views
+from shared.api import queries
+from shared.api.requests import LogQuery, RunRequest, RunsQuery
+from shared.clusters import sweep
+from shared.clusters.model import Cluster, Decision
+from shared.kernel.errors import BadInput, Conflict, NotFound
+from shared.runs import artifacts, ask, logs, metrics
+from shared.runs.model import Run, RunState
 from tests.world import World, trainers_folder
 
 DATA = "drops/shelf/a"
@@ -33,7 +36,7 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def run(world: World) -> Run:
     """A run whose job was sent, without a log so far."""
-    made = intake.create_run(world.system, RunRequest(template="mnist", data=DATA))
+    made = ask.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     return made
 
@@ -122,7 +125,7 @@ def test_a_single_process_is_rank_zero(world: World, run: Run) -> None:
 
 def test_a_run_that_never_wrote_is_complete_when_archived(world: World) -> None:
     """A run whose job was refused has an empty log, complete as soon as it is archived."""
-    made = intake.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster="none"))
+    made = ask.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster="none"))
     world.run_until_idle()
     assert world.runs.get(made.name).value.state is RunState.FAILED
     assert (read(world, made).data, read(world, made).complete) == (b"", True)
@@ -240,7 +243,7 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
         names: list[str] = []
         token: str | UnsetType = UNSET
         while True:
-            page = views.runs(world.system, RunsQuery(token=token, **fields))
+            page = queries.runs(world.system, RunsQuery(token=token, **fields))
             names += [row["run"] for row in page["runs"]]
             if not (token := page["continue"]):
                 return names
@@ -257,14 +260,14 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
 def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
-        views.runs(world.system, RunsQuery(since=since))
+        queries.runs(world.system, RunsQuery(since=since))
 
 
 def test_a_cluster_in_use_is_not_scaled(world: World, run: Run) -> None:
     """While a run needs the cluster it stays, with the run's name in the reason, forced or not."""
     for force in (False, True):
         with pytest.raises(Conflict, match=run.name) as refused:
-            clusters.scale_to_zero(world.system, "cpu-cluster", force)
+            sweep.scale_to_zero(world.system, "cpu-cluster", force)
         assert refused.value.code == "busy"
     assert world.clusters.zeroed == []
 
@@ -273,28 +276,28 @@ def test_busy_nodes_are_never_stopped(world: World) -> None:
     """Nodes that work on something that nobody knows of keep the cluster up, forced or not."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1, busy_nodes=1)
     with pytest.raises(Conflict, match="1 of 1 nodes"):
-        clusters.scale_to_zero(world.system, "cpu-cluster", force=True)
+        sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
 
 
 def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
     """Within its idle time a cluster stays; by force it goes, and that decision is recorded with its reason."""
-    clusters.sweep(world.system)
+    sweep.sweep(world.system)
     world.clock.advance(60)
     with pytest.raises(Conflict, match="Idle for 60 of 120 s") as refused:
-        clusters.scale_to_zero(world.system, "cpu-cluster")
+        sweep.scale_to_zero(world.system, "cpu-cluster")
     assert refused.value.code == "idle_time"
-    clusters.scale_to_zero(world.system, "cpu-cluster", force=True)
+    sweep.scale_to_zero(world.system, "cpu-cluster", force=True)
     latest = world.sweeps.latest("cpu-cluster")
     assert isinstance(latest, Decision)
     assert (world.clusters.zeroed, latest.code) == (["cpu-cluster"], "forced")
-    again = clusters.scale_to_zero(world.system, "cpu-cluster")
+    again = sweep.scale_to_zero(world.system, "cpu-cluster")
     assert (again.action, world.clusters.zeroed) == ("keep", ["cpu-cluster"])
 
 
 def test_a_cluster_goes_after_its_idle_time(world: World) -> None:
     """When nothing needs it and its idle time is over, it goes to zero without force; an unknown one is NotFound."""
-    clusters.sweep(world.system)
+    sweep.sweep(world.system)
     world.clock.advance(121)
-    assert clusters.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
+    assert sweep.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"
     with pytest.raises(NotFound, match="there are: cpu-cluster"):
-        clusters.scale_to_zero(world.system, "nope")
+        sweep.scale_to_zero(world.system, "nope")

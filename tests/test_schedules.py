@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from shared import messages, policy, system
-from shared.model import FINAL, DropKey, DropState
-from shared.ports import Place
+from shared import system
+from shared.drops.decide import survey
+from shared.drops.model import DropKey, DropState
+from shared.events import incoming
+from shared.kernel.storage import Place
+from shared.runs.model import FINAL
 from tests.world import World, trainers_folder
 
 FILES = ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS", "mnist/b/1.bin", "mnist/c.zip", "nowhere/d/1.bin")
@@ -67,7 +70,7 @@ class Schedules(RuleBasedStateMachine):
     def poison(self, data: st.DataObject) -> None:
         body = self.world.poison(data.draw(st.sampled_from(self.waiting())), data.draw(some_index))
         if "event" in body:
-            self.lost.append(messages.decode(body["event"].encode()))
+            self.lost.append(incoming.decode(body["event"].encode()))
 
     def waiting(self) -> list[str]:
         return [queue for queue in system.QUEUES if self.world.queues.visible(queue)]
@@ -133,7 +136,7 @@ class Schedules(RuleBasedStateMachine):
         for drop in self.world.drops.listed():
             if drop.state is DropState.SEALED and drop.key not in lost and not drop.key.is_archive():
                 blobs = self.world.blobs.list(Place("drops", drop.key.prefix()))
-                assert policy.survey(drop.key, blobs).fingerprint == drop.fingerprint
+                assert survey(drop.key, blobs).fingerprint == drop.fingerprint
 
 
 Schedules.TestCase.settings = settings(

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from shared.errors import BadMessage
-from shared.model import Blob, Cluster, Decision, DropKey, DropState, Run, RunState
-from shared.ports import Place
-from shared.routes import JobFileRule
-from shared.service import announce, clusters, drops, status
+from shared.api import status
+from shared.clusters import sweep
+from shared.clusters.model import Cluster, Decision
+from shared.drops import collect
+from shared.drops.model import DropKey, DropState
+from shared.events import announce
+from shared.jobs.routes_file import JobFileRule
+from shared.kernel.errors import BadMessage
+from shared.kernel.storage import Blob, Place
+from shared.runs.model import Run, RunState
 from tests.fakes import FakeBlobs
 from tests.world import ROUTE, World, trainers_folder
 
@@ -248,14 +253,14 @@ def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None
     def meanwhile() -> None:
         if "mnist/a/2.bin" not in world.blobs.containers["drops"]:
             world.upload("mnist/a/2.bin")
-            drops.note_upload(world.system, "mnist/a/2.bin", world.clock())
+            collect.note_upload(world.system, "mnist/a/2.bin", world.clock())
 
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     for name in ("1.bin", "_SUCCESS"):
-        drops.note_upload(world.system, f"mnist/a/{name}", world.clock())
+        collect.note_upload(world.system, f"mnist/a/{name}", world.clock())
     look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
-    drops.check_drop(look, A, world.drops.rows[A].value.token)
+    collect.check_drop(look, A, world.drops.rows[A].value.token)
     assert (world.drops.rows[A].value.generation, world.drops.rows[A].value.blobs) == (1, 2)
 
     world.settle()
@@ -292,7 +297,7 @@ def test_events_for_blobs_that_are_gone(world: World) -> None:
 @pytest.mark.parametrize("name", ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt"])
 def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) -> None:
     """A blob whose name makes no drop leaves a rejected drop behind that says how to do it."""
-    drops.note_upload(world.system, name, world.clock())
+    collect.note_upload(world.system, name, world.clock())
 
     (drop,) = world.drops.listed()
     assert (drop.state, drop.code) == (DropState.REJECTED, "bad_name")
@@ -368,20 +373,20 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
     world.upload("mnist/a/1.bin")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.why for d in clusters.sweep(world.system)] == ["Drop mnist/a is open and will train here."]
+    assert [d.why for d in sweep.sweep(world.system)] == ["Drop mnist/a is open and will train here."]
 
     complete(world)
     run = world.only_run()
-    assert [d.why for d in clusters.sweep(world.system)] == [f"Run {run.name} is submitted."]
+    assert [d.why for d in sweep.sweep(world.system)] == [f"Run {run.name} is submitted."]
 
     world.job_goes(run.name, "Completed")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.code for d in clusters.sweep(world.system)] == ["idle_time"]
+    assert [d.code for d in sweep.sweep(world.system)] == ["idle_time"]
     world.clock.advance(121)
-    assert [d.code for d in clusters.sweep(world.system)] == ["idle"]
+    assert [d.code for d in sweep.sweep(world.system)] == ["idle"]
     assert world.clusters.zeroed == ["cpu-cluster"]
-    assert [d.code for d in clusters.sweep(world.system)] == ["at_zero"]
+    assert [d.code for d in sweep.sweep(world.system)] == ["at_zero"]
     assert [d.code for d in world.sweeps.history("cpu-cluster")][:2] == ["at_zero", "idle"]
     world.run_until_idle()
     assert world.events.distinct()[-1].kind == "ClusterAtZero"
@@ -391,7 +396,7 @@ def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
     """Jobs that Trainyard did not send count as well."""
     world.jobs.submit({"name": "theirs", "compute": "azureml:cpu-cluster", "command": "x", "environment": "e"})
 
-    assert [d.why for d in clusters.sweep(world.system)] == ["Job theirs is queued or running."]
+    assert [d.why for d in sweep.sweep(world.system)] == ["Job theirs is queued or running."]
 
 
 def test_sweep_leaves_other_clusters_alone(world: World) -> None:
@@ -400,7 +405,7 @@ def test_sweep_leaves_other_clusters_alone(world: World) -> None:
     world.sweeps.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()))
     world.clock.advance(500)
 
-    assert [(d.cluster, d.code) for d in clusters.sweep(world.system)] == [
+    assert [(d.cluster, d.code) for d in sweep.sweep(world.system)] == [
         ("cpu-cluster", "idle_time"),
         ("gpu", "idle"),
     ]

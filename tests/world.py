@@ -14,13 +14,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from shared import messages, system
-from shared.errors import TrainyardError
-from shared.model import Cluster, DropKey, Run, run_of_job
-from shared.ports import Place
-from shared.routes import JobFileRule, Route
-from shared.service import announce, archive, drops, reconcile, runs
-from shared.service.archive import MANIFEST, archive_folder
+from shared import system
+from shared.clusters.model import Cluster
+from shared.drops import collect
+from shared.drops.model import DropKey
+from shared.events import announce, incoming
+from shared.jobs.routes_file import JobFileRule, Route
+from shared.kernel.errors import TrainyardError
+from shared.kernel.storage import Place
+from shared.runs import archive, follow, reconcile
+from shared.runs.archive import MANIFEST, archive_folder
+from shared.runs.model import Run, run_of_job
 from shared.system import System
 from tests.fakes import (
     Clock,
@@ -177,15 +181,15 @@ class World:
 
 def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
     if "event" in body:
-        event = messages.decode(body["event"].encode())
-    if queue == system.DROP_EVENTS and (written := messages.blob_written(event)):
-        drops.note_upload(system_, written.name, written.at)
+        event = incoming.decode(body["event"].encode())
+    if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
+        collect.note_upload(system_, written.name, written.at)
     elif queue == system.DROP_CHECKS:
-        drops.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
+        collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
     elif queue == system.SUBMISSIONS:
-        runs.submit_run(system_, body["run"])
-    elif queue == system.JOB_EVENTS and (job := messages.job_of(event)):
-        runs.follow_run(system_, job)
+        follow.submit_run(system_, body["run"])
+    elif queue == system.JOB_EVENTS and (job := incoming.job_of(event)):
+        follow.follow_run(system_, job)
     elif queue == system.ARCHIVES:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:

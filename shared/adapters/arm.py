@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from shared.adapters.translation import translated
-from shared.config import Workspace
-from shared.errors import NotFound
+from shared.kernel.errors import NotFound
+from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
     from azure.core import PipelineClient

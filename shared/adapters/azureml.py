@@ -8,15 +8,16 @@ import threading
 from itertools import islice
 from typing import Any
 
-from shared.adapters import jobfile
-from shared.adapters.assets import Assets, Known, environment_id
+from shared.adapters import sdk_job
 from shared.adapters.clusters import AzureMLClusters
+from shared.adapters.code_assets import Assets, Known, environment_id
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
-from shared.config import Workspace
-from shared.errors import BadInput, Changed, NotFound, TrainyardError
-from shared.model import FINAL, JobStatus, Problem, RunState
-from shared.ports import Place
+from shared.jobs.model import JobStatus, Problem
+from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError
+from shared.kernel.settings import Workspace
+from shared.kernel.storage import Place
+from shared.runs.model import FINAL, RunState
 
 __all__ = ["AzureMLClusters", "AzureMLJobs"]
 
@@ -49,12 +50,12 @@ class AzureMLJobs:
         self._lock = threading.Lock()
 
     def submit(self, job: dict[str, Any]) -> JobStatus:
-        if problems := list(jobfile.local_files(job)):
+        if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         ml = self._connection.ml
         try:
             with sdk_errors("Azure ML refused the job"):
-                sent = ml.jobs.create_or_update(jobfile.load(job, self._connection.arm.workspace_id))
+                sent = ml.jobs.create_or_update(sdk_job.load(job, self._connection.arm.workspace_id))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
             if there := self.status(str(job.get("name", ""))):
@@ -63,7 +64,7 @@ class AzureMLJobs:
         return _status(sent)
 
     def problems(self, job: dict[str, Any]) -> list[Problem]:
-        return jobfile.problems(job)
+        return sdk_job.problems(job)
 
     def status(self, name: str) -> JobStatus | None:
         ml = self._connection.ml

@@ -11,9 +11,8 @@ from azure.core.exceptions import HttpResponseError
 from shared.adapters.copying import Copier, bare_etag, blob_of, create_container
 from shared.adapters.signing import Signer
 from shared.adapters.translation import code_of, status_of, translated
-from shared.errors import BadInput
-from shared.model import Blob
-from shared.ports import Copy, Place
+from shared.kernel.errors import BadInput
+from shared.kernel.storage import Blob, Copy, Place
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from shared.adapters.workspace import connect
-from shared.config import Workspace
-from shared.model import Cluster
+from shared.clusters.model import Cluster
+from shared.kernel.settings import Workspace
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them

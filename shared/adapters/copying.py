@@ -19,9 +19,8 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.translation import code_of, status_of, translated
-from shared.errors import Unavailable
-from shared.model import Blob
-from shared.ports import Copy
+from shared.kernel.errors import Unavailable
+from shared.kernel.storage import Blob, Copy
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties, BlobServiceClient

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters.translation import translated
-from shared.config import Topic
+from shared.kernel.settings import Topic
 
 if TYPE_CHECKING:
     from azure.eventgrid import EventGridPublisherClient

@@ -13,8 +13,10 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.errors import BadInput
-from shared.model import Decision, Drop, DropKey, DropState, Elastic, Member, Moment, Run, RunState, Size
+from shared.clusters.model import Decision
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.errors import BadInput
+from shared.runs.model import Elastic, Member, Moment, Run, RunState, Size
 
 Row = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shared.config import Storage
+from shared.kernel.settings import Storage
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential

@@ -13,7 +13,7 @@ from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.records import Row
 from shared.adapters.translation import code_of, reason_of, status_of, translated
-from shared.errors import Changed, Impossible
+from shared.kernel.errors import Changed, Impossible
 
 if TYPE_CHECKING:
     from azure.data.tables import TableEntity, TableServiceClient

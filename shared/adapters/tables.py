@@ -35,9 +35,12 @@ from shared.adapters.records import (
     run_row,
 )
 from shared.adapters.table import RowMissing, Table
-from shared.errors import Changed, NotFound
-from shared.model import RUN_NAME, Decision, Drop, DropKey, DropState, Run, Stored
-from shared.ports import RunFilter, RunPage
+from shared.clusters.model import Decision
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.errors import Changed, NotFound
+from shared.kernel.stored import Stored
+from shared.runs.model import RUN_NAME, Run
+from shared.runs.ports import RunFilter, RunPage
 
 if TYPE_CHECKING:
     from azure.data.tables import TableEntity, TableServiceClient

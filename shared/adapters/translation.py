@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from azure.core.exceptions import AzureError, HttpResponseError
 
-from shared.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 
 _ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
 _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")

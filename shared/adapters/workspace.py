@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from azure.core.exceptions import AzureError
 
 from shared.adapters.translation import error_of, reason_of, without_secrets
-from shared.config import Workspace
-from shared.errors import BadInput
+from shared.kernel.errors import BadInput
+from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential

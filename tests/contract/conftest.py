@@ -17,7 +17,7 @@ from emulators import process
 from emulators.storage import azurite
 from shared.adapters import storage
 from shared.adapters.storage import StorageClients
-from shared.config import Settings, Storage
+from shared.kernel.settings import Settings, Storage
 from tests.contract.wire import LocalAzureML, azureml_config
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulators.process import wait_for
-from shared import jobspec
 from shared.adapters.azureml import AzureMLJobs
-from shared.model import FINAL, JobStatus, RunState
-from shared.ports import Jobs
+from shared.jobs import jobspec
+from shared.jobs.model import JobStatus
+from shared.jobs.ports import Jobs
+from shared.runs.model import FINAL, RunState
 from tests.fakes import FakeJobs
 
 WAITING = """

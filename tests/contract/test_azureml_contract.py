@@ -14,9 +14,10 @@ from shared.adapters.azureml import AzureMLJobs
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.storage import StorageClients
 from shared.adapters.tables import TableAssets
-from shared.errors import BadInput, NotFound, Unavailable
-from shared.model import FINAL, JobStatus, RunState
-from shared.ports import Place
+from shared.jobs.model import JobStatus
+from shared.kernel.errors import BadInput, NotFound, Unavailable
+from shared.kernel.storage import Place
+from shared.runs.model import FINAL, RunState
 from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
 from tests.contract.wire import LocalAzureML
 from tests.fakes import FakeAssets, FakeJobs

@@ -11,9 +11,8 @@ import pytest
 
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.storage import StorageClients
-from shared.errors import BadInput, Changed, NotFound
-from shared.model import Blob
-from shared.ports import Blobs, Copy, Place
+from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.storage import Blob, Blobs, Copy, Place
 from tests.fakes import FakeBlobs
 
 Names = Callable[[], str]

@@ -10,9 +10,9 @@ import pytest
 from emulators.process import wait_for
 from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
-from shared.errors import NotFound
-from shared.model import Cluster
-from shared.ports import Clusters
+from shared.clusters.model import Cluster
+from shared.clusters.ports import Clusters
+from shared.kernel.errors import NotFound
 from tests.contract.wire import LocalAzureML
 from tests.fakes import FakeClusters
 

@@ -13,9 +13,9 @@ from azure.data.tables import TableServiceClient
 from emulators.storage.azurite import Azurite
 from shared.adapters.storage import StorageClients
 from shared.adapters.tables import TableDrops
-from shared.errors import BadInput, Changed
-from shared.model import Drop, DropKey, DropState
-from shared.ports import Drops
+from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.ports import Drops
+from shared.kernel.errors import BadInput, Changed
 from tests.contract.wire import Dying
 from tests.fakes import Crash, FakeDrops
 

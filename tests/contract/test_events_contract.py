@@ -18,9 +18,9 @@ from emulators import process
 from emulators.storage.azurite import Azurite
 from shared.adapters.eventgrid import TopicEvents
 from shared.adapters.storage import StorageClients
-from shared.config import Topic
-from shared.errors import Unavailable
-from shared.ports import Events
+from shared.events.ports import Events
+from shared.kernel.errors import Unavailable
+from shared.kernel.settings import Topic
 from tests.fakes import FakeEvents
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

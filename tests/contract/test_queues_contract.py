@@ -9,8 +9,8 @@ import pytest
 
 from shared.adapters.queues import StorageQueues
 from shared.adapters.storage import StorageClients
-from shared.errors import BadInput
-from shared.ports import Queues
+from shared.kernel.errors import BadInput
+from shared.kernel.storage import Queues
 from tests.fakes import Clock, FakeQueues
 
 

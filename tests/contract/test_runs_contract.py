@@ -14,9 +14,9 @@ from emulators.storage.azurite import Azurite
 from shared.adapters.storage import StorageClients
 from shared.adapters.table import Table
 from shared.adapters.tables import TableRuns
-from shared.errors import Changed, Impossible, NotFound
-from shared.model import Elastic, Member, Moment, Run, RunState, Size
-from shared.ports import RunFilter, RunPage, Runs
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.runs.model import Elastic, Member, Moment, Run, RunState, Size
+from shared.runs.ports import RunFilter, RunPage, Runs
 from tests.contract.wire import Dying, Recording
 from tests.fakes import Crash, FakeRuns
 

@@ -22,10 +22,10 @@ from shared.adapters.queues import StorageQueues
 from shared.adapters.storage import StorageClients
 from shared.adapters.tables import TableDrops
 from shared.adapters.translation import without_secrets
-from shared.config import Storage
-from shared.errors import Unavailable
-from shared.model import Drop, DropKey, DropState
-from shared.ports import Copy, Place
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.errors import Unavailable
+from shared.kernel.settings import Storage
+from shared.kernel.storage import Copy, Place
 from tests.contract.conftest import NOW
 from tests.contract.wire import Recording
 

@@ -8,8 +8,8 @@ import pytest
 
 from shared.adapters.storage import StorageClients
 from shared.adapters.tables import TableAssets, TableSweepLog
-from shared.model import Decision
-from shared.ports import SweepLog
+from shared.clusters.model import Decision
+from shared.clusters.ports import SweepLog
 from tests.fakes import FakeAssets, FakeSweepLog
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -13,7 +13,7 @@ import requests
 from azure.core.pipeline.transport import RequestsTransport
 
 from emulators.process import Part
-from shared.config import Workspace
+from shared.kernel.settings import Workspace
 from tests.fakes import Crash
 
 

@@ -1,0 +1,100 @@
+"""Code and environments registered with Azure ML, once for each content.
+
+The code goes over plain REST: MLClient registers code only as a part of a job or component, under a random name.
+Registering one content twice at the same time does no harm: both upload the same files, and one version stands.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import yaml
+
+from shared.adapters.translation import translated
+from shared.adapters.workspace import Connection, sdk, sdk_errors
+from shared.jobs import jobspec
+from shared.kernel.errors import BadInput, Changed
+
+_FOLDER = "code"  # inside the container that Azure ML gives for the upload
+_HASH_VERSION = "202208"  # what the SDK writes beside its own hashes
+
+
+class Known(Protocol):
+    """Where the ids of registered contents are remembered; see TableAssets."""
+
+    def get(self, kind: str, digest: str) -> str | None: ...
+
+    def put(self, kind: str, digest: str, asset_id: str) -> None: ...
+
+
+class Assets:
+    """What is known is not looked up at Azure ML again, so an asset must not be deleted there while routes use it."""
+
+    def __init__(self, connection: Connection, known: Known) -> None:
+        self._connection = connection
+        self._known = known
+
+    def code(self, folder: str, digest: str) -> str:
+        """The id of the code asset with the snapshot's files, registered as `trainyard-<digest>` if it is new."""
+        if not (asset_id := self._known.get("code", digest)):
+            path = _code_path(digest)
+            if not self._connection.arm.find(path):
+                self._register_code(Path(folder), digest, path)
+            asset_id = self.code_id(digest)
+            self._known.put("code", digest, asset_id)
+        return asset_id
+
+    def code_id(self, digest: str) -> str:
+        return f"azureml:{self._connection.arm.workspace_id}/{_code_path(digest)}"
+
+    def environment(self, file: str, digest: str) -> str:
+        """The id of the environment that the file describes, registered under its own name and the digest."""
+        if not (asset_id := self._known.get("environment", digest)):
+            asset_id = self._register_environment(file, digest[:16])
+            self._known.put("environment", digest, asset_id)
+        return asset_id
+
+    def _register_code(self, folder: Path, digest: str, path: str) -> None:
+        arm = self._connection.arm
+        try:
+            upload = arm.post(f"{path}/startPendingUpload", {"pendingUploadType": "TemporaryBlobReference"})
+            place = upload["blobReferenceForConsumption"]
+            _upload(folder, place["credential"]["sasUri"])
+            properties = {"hash_sha256": digest, "hash_version": _HASH_VERSION}
+            arm.put(path, {"properties": {"codeUri": f"{place['blobUri']}/{_FOLDER}", "properties": properties}})
+        except (BadInput, Changed):
+            if not arm.find(path):  # else another process was quicker
+                raise
+
+    def _register_environment(self, file: str, version: str) -> str:
+        ml = self._connection.ml
+        with sdk_errors(f"could not read {file}"):
+            environment = sdk().load_environment(file, params_override=[{"version": version}])
+        asset_id = f"azureml:{environment.name}:{version}"
+        try:
+            with sdk_errors(f"could not register environment {asset_id}"):
+                ml.environments.create_or_update(environment)
+        except (BadInput, Changed):
+            if not self._connection.arm.find(f"environments/{environment.name}/versions/{version}"):
+                raise
+        return asset_id
+
+
+def _code_path(digest: str) -> str:
+    return f"codes/trainyard-{digest[:16]}/versions/1"
+
+
+def environment_id(file: str, digest: str) -> str:
+    """The id that the environment of this file gets: its own name, and the digest as its version."""
+    name = yaml.safe_load(Path(file).read_text("utf-8"))["name"]
+    return f"azureml:{name}:{digest[:16]}"
+
+
+def _upload(folder: Path, address: str) -> None:
+    from azure.storage.blob import ContainerClient
+
+    with translated(f"could not upload {folder}"), ContainerClient.from_container_url(address) as container:
+        for file in jobspec.snapshot_files(folder):
+            name = f"{_FOLDER}/{file.relative_to(folder).as_posix()}"
+            container.upload_blob(name, file.read_bytes(), overwrite=True)

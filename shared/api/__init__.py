@@ -1,0 +1,1 @@
+"""The HTTP API: requests, answers, and their description."""

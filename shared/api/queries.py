@@ -1,0 +1,45 @@
+"""What a person looks at: drops and runs, as the JSON that the HTTP API answers with."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from shared.api import encode
+from shared.api.requests import RunsQuery, read_name, read_time
+from shared.drops.model import DropKey
+from shared.kernel.errors import NotFound
+from shared.runs.ports import RunFilter
+from shared.system import System
+
+PAGE = 1000
+
+
+def drop(system: System, route: str, name: str) -> dict[str, Any]:
+    """One drop. Raises NotFound, saying which routes there are."""
+    stored = system.drops.get(DropKey(route, name))
+    if stored is None:
+        known = ", ".join(sorted(system.routes))
+        raise NotFound(f"No upload to drops/{route}/{name} was seen. Routes: {known}.")
+    return encode.drop(stored.value)
+
+
+def drops(system: System, route: str | None) -> list[dict[str, Any]]:
+    """The first thousand drops by name."""
+    return [encode.drop(d) for d in itertools.islice(system.drops.listed(route), PAGE)]
+
+
+def run(system: System, name: str) -> dict[str, Any]:
+    return encode.run(system.runs.get(name).value)
+
+
+def runs(system: System, query: RunsQuery) -> dict[str, Any]:
+    """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last."""
+    wanted = RunFilter(
+        read_name("experiment", query.experiment) if query.experiment else "",
+        query.state or "",
+        read_name("cluster", query.cluster) if query.cluster else "",
+        read_time(query.since) if query.since else None,
+    )
+    page = system.runs.page(wanted, query.limit, query.token or "")
+    return {"runs": [encode.run(run) for run in page.runs], "continue": page.token or None}

@@ -1,0 +1,155 @@
+"""What the HTTP API takes, as models: they check every request, and openapi.py describes them.
+
+A request that doesn't fit its model raises BadInput with the place and what was expected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from shared.jobs.routes_file import DAY, NAME
+from shared.kernel.errors import BadInput, Impossible
+from shared.runs.model import RunState
+
+M = TypeVar("M")
+
+BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
+MOST_RUNS = 1000  # in one page
+LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
+
+Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
+Key = Annotated[str, Meta(pattern="^[ -~]{1,128}$", description="Up to 128 printable ASCII characters.")]
+# Text, because msgspec would take any number in a query for Unix time.
+Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
+Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
+
+
+class NodeRange(Struct, forbid_unknown_fields=True):
+    """How many nodes an elastic run may have at any time."""
+
+    min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+    max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+
+
+class RunRequest(Struct, forbid_unknown_fields=True):
+    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
+
+    Whole numbers are floats here because to JSON Schema 2.0 is an integer, and to msgspec it isn't.
+    """
+
+    trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
+    template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
+    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job.")] = None
+    parameters: Annotated[
+        dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
+    ] = {}
+    data: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
+        Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
+    ] = None
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
+    resubmissions: Annotated[
+        Annotated[float, Meta(ge=0, le=1000, multiple_of=1)] | None,
+        Meta(description="How many jobs may replace lost ones in an elastic run."),
+    ] = None
+    cluster: Name | None = None
+    experiment: Name | None = None
+    timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
+
+
+class CreateQuery(Struct):
+    dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
+
+
+class RunsQuery(Struct):
+    """What is not asked for is UNSET: with None, the text "null" would do too. `token` is `continue` on the wire."""
+
+    experiment: Name | UnsetType = UNSET
+    state: RunState | UnsetType = UNSET
+    cluster: Name | UnsetType = UNSET
+    since: Time | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
+    token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
+
+
+class LogQuery(Struct):
+    rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    offset: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
+    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for more than there is.")] = 0.0
+
+
+class MetricsQuery(Struct):
+    name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
+
+
+class DropsQuery(Struct):
+    route: str | UnsetType = UNSET
+
+
+class ScaleQuery(Struct):
+    force: Annotated[bool, Meta(description="Don't wait for the cluster's idle time.")] = False
+
+
+def read_body(body: bytes, model: type[M]) -> M:
+    """The body as JSON of this model."""
+    if len(body) > BODY_LIMIT:
+        raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
+    try:
+        return msgspec.json.decode(body, type=model)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadInput(f"The body does not fit: {exc}.") from exc
+
+
+def read_query(params: Mapping[str, str], model: type[M]) -> M:
+    """The query's texts as this model. Parameters that it doesn't know are left alone: `code` is the host's."""
+    try:
+        return msgspec.convert(dict(params), model, strict=False)
+    except msgspec.ValidationError as exc:
+        raise BadInput(f"The query does not fit: {exc}.") from exc
+
+
+def read_key(text: str | None) -> str | None:
+    """The Idempotency-Key header."""
+    if text is not None and not re.fullmatch(r"[ -~]{1,128}", text):
+        raise BadInput("Idempotency-Key must have 1 to 128 printable ASCII characters.")
+    return text
+
+
+def read_name(what: str, text: str) -> str:
+    """The name of an experiment or cluster. A model's pattern lets a newline at the end pass; this doesn't."""
+    if not NAME.fullmatch(text):
+        raise Impossible(f"{what} is {text[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
+    return text
+
+
+def read_member(text: str) -> int:
+    """The number of a member of an elastic run."""
+    if not re.fullmatch(r"[0-9]{1,4}", text):
+        raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
+    return int(text)
+
+
+def digest(request: RunRequest) -> str:
+    """A hash of what is asked, whatever the order of its keys."""
+    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()
+
+
+def read_time(text: str) -> datetime:
+    """A time of RFC 3339, or a date; in UTC unless it says otherwise."""
+    try:
+        at = datetime.fromisoformat(text.upper())
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as exc:
+        raise Impossible(f"since is {text[:40]!r}; write a time like 2026-01-31T08:00:00Z.", "bad_time") from exc

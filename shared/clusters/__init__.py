@@ -1,0 +1,1 @@
+"""Clusters, and the sweep that brings them to zero."""

@@ -1,0 +1,1 @@
+"""Drops: folders of uploads that become runs."""

@@ -1,0 +1,201 @@
+"""Is the drop complete? Decisions without I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shared.drops.model import JOB_FILES, SUCCESS_MARKER, Drop, DropKey, DropState
+from shared.jobs.routes_file import Route
+from shared.kernel.names import path_problem
+from shared.kernel.storage import Blob
+
+CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
+
+
+SETTLED_SECONDS = CLOCK_SKEW_SECONDS + 1.0  # after that a listing has every blob of a second
+
+
+class OnUpload(StrEnum):
+    """What an upload event asks for."""
+
+    NOTHING = "nothing"  # already known, or late
+    OPEN = "open"  # begin collecting, and look again after the quiet period
+    LOOK = "look"  # it is open; look at once, this may have been its last file
+    FINISH = "finish"  # finish the sealing that is under way, then decide again
+    REJECT = "reject"  # it can't be a drop of any route
+
+
+def on_upload(drop: Drop | None, path: str, at: datetime, route: Route | None) -> OnUpload:
+    """Say what an upload of `path` inside the drop at time `at` asks for.
+
+    An event from before the last verdict's newest blob is late: that verdict's listing saw its blob. One from the very
+    second of the newest blob may be of a blob that came after the listing (times of blobs have no fractions), so it
+    opens the drop again, unless the listing was taken well after that second. If nothing is new, the next look finds
+    the same fingerprint and closes the drop without a run.
+    """
+    if drop is not None and drop.state is DropState.OPEN:
+        return OnUpload.LOOK if closes(path) else OnUpload.NOTHING
+    if drop is not None and _is_late(drop, at):
+        return OnUpload.NOTHING
+    if drop is not None and drop.state is DropState.SEALING:
+        return OnUpload.FINISH
+    if route is None:
+        return OnUpload.NOTHING if drop is not None and drop.state is DropState.REJECTED else OnUpload.REJECT
+    return OnUpload.OPEN
+
+
+def _is_late(drop: Drop, at: datetime) -> bool:
+    if drop.newest is None or drop.looked_at is None:
+        return False
+    second = drop.newest.replace(microsecond=0)
+    return at.replace(microsecond=0) < second + timedelta(seconds=_saw_it_all(drop))
+
+
+def _saw_it_all(drop: Drop) -> int:
+    """1 if the last listing was taken so long after its newest blob that it has all blobs of that second, else 0."""
+    assert drop.newest is not None
+    assert drop.looked_at is not None
+    return int(drop.looked_at - drop.newest >= timedelta(seconds=SETTLED_SECONDS))
+
+
+def closes(path: str) -> bool:
+    """Whether a blob at this path inside a drop may close it: a marker, or the drop's only file ('')."""
+    return path in (SUCCESS_MARKER, "", *JOB_FILES)
+
+
+def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> float:
+    """Seconds from the event that opens a drop to the first look at it.
+
+    An event of the second of the last verdict's newest blob is probably late. The look that finds out comes soon, but
+    late enough to settle the question for all such events.
+    """
+    if before is not None and before.newest is not None and at - before.newest < timedelta(seconds=1):
+        return SETTLED_SECONDS
+    return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a listing of a drop shows.
+
+    `fingerprint` is over (name, MD5 or etag, size) of its blobs in listing order, but for the `_SUCCESS` marker.
+
+    The etag stands in where the service knows no MD5 (a blob of several blocks, written without one). So the same bytes
+    uploaded again in one request give the same fingerprint, in many requests a new one.
+    """
+
+    fingerprint: str
+    blobs: int
+    bytes: int
+    data_blobs: int
+    newest: datetime | None
+    markers: Mapping[str, Blob]
+    single_file: bool
+    problem: str | None
+
+
+def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
+    """Look at each blob once, in bounded memory. The listing's order is the service's, the same at every call."""
+    digest, count, size, data, newest, problem, single = hashlib.sha256(), 0, 0, 0, None, None, False
+    markers: dict[str, Blob] = {}
+    for blob in blobs:
+        path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
+        single = not path
+        if path != SUCCESS_MARKER:  # it says "complete", and is no content
+            digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
+        count, size = count + 1, size + blob.size
+        if blob.last_modified is not None:
+            newest = blob.last_modified if newest is None else max(newest, blob.last_modified)
+        if path in (SUCCESS_MARKER, *JOB_FILES):
+            markers[path] = blob
+        else:
+            data += 1
+            problem = problem or (path_problem(path) if path else None)
+    return Survey(digest.hexdigest(), count, size, data, newest, markers, single, problem)
+
+
+class Verdict(StrEnum):
+    SEAL = "seal"
+    WAIT = "wait"
+    REJECT = "reject"
+    UNCHANGED = "unchanged"  # same content as sealed before: close it again, no run
+    FORGET = "forget"  # every blob is gone
+
+
+@dataclass(frozen=True)
+class DropVerdict:
+    """What to do with an open drop, and why, for its owner to read. `wait` in seconds, until the next look."""
+
+    verdict: Verdict
+    code: str
+    why: str
+    wait: float = 0.0
+
+
+def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVerdict:
+    """Say whether the drop is complete.
+
+    It is when a marker came after the last sealing (`_SUCCESS` at once, a job file when nothing arrived for the route's
+    settle time, because folders are often uploaded in parallel or by name), when it is a single archive, when nothing
+    arrived for the quiet period, or at the maximum wait.
+    """
+    if seen.blobs == 0 and drop.generation == 0:
+        return DropVerdict(Verdict.FORGET, "gone", "Every blob of it was deleted before it closed.")
+    if _nothing_new(drop, seen):
+        return DropVerdict(Verdict.UNCHANGED, "unchanged", f"Its content is that of run {drop.run}.")
+    waited, quiet = _ages(drop, seen, now)
+    closed = _closed_by(drop, seen, route, waited, quiet)
+    if closed is None:
+        wait = min(route.quiet_seconds - quiet, route.max_wait_seconds - waited)
+        if _fresh(drop, seen, JOB_FILES):
+            wait = min(wait, route.settle_seconds - quiet)
+        why = f"Closes after {route.quiet_seconds:g} s without an upload."
+        return DropVerdict(Verdict.WAIT, "collecting", why, max(wait, 0.1))
+    if problem := drop.key.problem() or seen.problem:
+        return DropVerdict(Verdict.REJECT, "bad_name", problem)
+    if seen.data_blobs == 0:
+        return DropVerdict(Verdict.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
+    return DropVerdict(Verdict.SEAL, *closed)
+
+
+def _nothing_new(drop: Drop, seen: Survey) -> bool:
+    """The same fingerprint as sealed before, or a difference that deletions alone explain (they raise no event)."""
+    if drop.generation == 0:
+        return False
+    if seen.fingerprint == drop.fingerprint or seen.newest is None or drop.newest is None:
+        return True
+    return seen.newest < drop.newest or (seen.newest == drop.newest and seen.blobs < drop.blobs)
+
+
+def _ages(drop: Drop, seen: Survey, now: datetime) -> tuple[float, float]:
+    """Seconds since the drop opened, and since its newest upload."""
+    newest = seen.newest or drop.opened_at
+    return (now - drop.opened_at).total_seconds(), (now - newest).total_seconds()
+
+
+def _closed_by(drop: Drop, seen: Survey, route: Route, waited: float, quiet: float) -> tuple[str, str] | None:
+    if _fresh(drop, seen, (SUCCESS_MARKER,)):
+        return "marker", f"{SUCCESS_MARKER} arrived."
+    if quiet >= route.settle_seconds and (names := _fresh(drop, seen, JOB_FILES)):
+        return "job_file", f"{names[0]} arrived."
+    if drop.key.is_archive():
+        return "archive", "It is a single archive."
+    if quiet >= route.quiet_seconds:
+        return "quiet", f"Nothing arrived for {route.quiet_seconds:g} s."
+    if waited >= route.max_wait_seconds:
+        return "max_wait", f"It was open for {route.max_wait_seconds:g} s."
+    return None
+
+
+def _fresh(drop: Drop, seen: Survey, names: Iterable[str]) -> list[str]:
+    """Those of the markers that arrived after the last sealing: an old marker closes no new generation."""
+    return [
+        name
+        for name in names
+        if (blob := seen.markers.get(name)) is not None
+        and (drop.generation == 0 or drop.newest is None or (blob.last_modified or drop.newest) > drop.newest)
+    ]

@@ -1,0 +1,98 @@
+"""Drops: their names, their record, and the states they go through.
+
+A drop collects uploads until it closes, again and again:
+
+    (none) -> open -> sealing -> sealed -> open ...    each sealing of new content is a generation, and one run
+                   -> rejected -> open ...             why is on the drop; another upload opens it again
+                   -> (none)                           every blob was deleted before it closed
+
+Sealing is the write-ahead mark: the drop names its run, and whoever finds it so makes that run and goes on to sealed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from shared.kernel.names import _SEGMENT_LIMIT, _segment_fault
+
+
+class DropState(StrEnum):
+    OPEN = "open"
+    SEALING = "sealing"
+    SEALED = "sealed"
+    REJECTED = "rejected"
+
+
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+JOB_FILES = ("job.yaml", "job.yml", "job.json")
+
+
+SUCCESS_MARKER = "_SUCCESS"
+
+
+@dataclass(frozen=True, order=True)
+class DropKey:
+    """The name of a drop: `route/name`, the first two segments of its blobs' names in the drops container.
+
+    Any text can be one, so that a drop with an unusable name can be recorded as rejected; `problem` says why.
+    """
+
+    route: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.route}/{self.name}"
+
+    @classmethod
+    def of(cls, blob_name: str) -> DropKey:
+        """The drop that this blob belongs to."""
+        route, _, rest = blob_name.partition("/")
+        return cls(route, rest.partition("/")[0])
+
+    def problem(self) -> str | None:
+        """Why this can't be a drop, as a sentence, or None."""
+        for what, segment in (("route", self.route), ("name", self.name)):
+            if fault := _segment_fault(segment, _SEGMENT_LIMIT):
+                return f"{str(self)[:80]!r} is no drop: its {what} {fault}. Upload to drops/<route>/<name>/<files>."
+        return None
+
+    def prefix(self) -> str:
+        """The prefix of the drop's blobs. A single-file drop is the blob of that name without the slash."""
+        return f"{self}/"
+
+    def is_archive(self) -> bool:
+        """Whether the drop is a single archive right in the route's folder."""
+        return self.name.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A folder (or single file) under the drops container, between its first upload and its runs.
+
+    `token` names the current opening; a check that carries another token is stale. `generation` counts sealings with
+    new content. `fingerprint`, `run`, `request`, `blobs` and `bytes` are those of the last sealing. `newest` is the
+    newest last-modified time that the last verdict saw, `looked_at` when that verdict listed the drop: together they
+    tell late events from new ones. `listed` is the fingerprint of that listing.
+    """
+
+    key: DropKey
+    state: DropState
+    token: str
+    opened_at: datetime
+    generation: int = 0
+    fingerprint: str = ""
+    run: str = ""
+    request: dict[str, Any] = field(default_factory=dict)
+    blobs: int = 0
+    bytes: int = 0
+    sealed_at: datetime | None = None
+    newest: datetime | None = None
+    looked_at: datetime | None = None
+    listed: str = ""
+    why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
+    code: str = ""  # the same, stable

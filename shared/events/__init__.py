@@ -1,0 +1,1 @@
+"""Events: those that arrive, and our own."""

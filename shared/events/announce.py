@@ -1,0 +1,28 @@
+"""Lifecycle events of our own: queued where they arise, so that an outage of the topic stops nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from shared.kernel.errors import BadMessage
+from shared.system import ANNOUNCEMENTS, System
+
+
+def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
+    """Queue an event if a topic is configured. The same (kind, subject) is the same event, however often queued."""
+    if system.events is not None:
+        message = {"kind": kind, "subject": subject, "at": system.clock().isoformat(), "data": data}
+        system.queues.send(ANNOUNCEMENTS, message)
+
+
+def publish(system: System, message: dict[str, Any]) -> None:
+    """Send a queued event to the topic. Does nothing if the topic was taken away meanwhile."""
+    if system.events is None:
+        return
+    try:
+        kind, subject, at = message["kind"], message["subject"], datetime.fromisoformat(message["at"])
+        data = message["data"]
+    except (KeyError, TypeError, ValueError) as exc:
+        raise BadMessage(f"No announcement: {exc!r} in {str(message)[:200]}.") from exc
+    system.events.publish(kind, subject, data, event_id=f"{kind}:{subject}", at=at)

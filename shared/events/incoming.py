@@ -1,0 +1,94 @@
+"""From what arrives (queue messages, events) to plain values. Whatever can't be read raises BadMessage, saying why."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.kernel.errors import BadMessage
+
+Json = dict[str, Any]
+
+
+def decode(body: bytes) -> Json:
+    """Read a queue message: a JSON object as text, or in base64 as Event Grid delivers it."""
+    try:
+        text = body if body.lstrip()[:1] in (b"{", b"[") else base64.b64decode(body, validate=True)
+        message = json.loads(text)
+    except (ValueError, binascii.Error) as exc:
+        raise BadMessage(f"Neither JSON nor base64 of JSON: {body[:80]!r}.") from exc
+    if isinstance(message, list) and len(message) == 1:
+        message = message[0]
+    if not isinstance(message, dict):
+        raise BadMessage(f"Expected one JSON object, found a {type(message).__name__}: {body[:80]!r}.")
+    return message
+
+
+def text(message: Json, key: str) -> str:
+    """A required member that is text."""
+    value = message.get(key)
+    if not isinstance(value, str) or not value:
+        raise BadMessage(f"The message has no text {key!r}: {json.dumps(message)[:200]}.")
+    return value
+
+
+@dataclass(frozen=True)
+class BlobWritten:
+    """A blob was written: container, name, and when."""
+
+    container: str
+    name: str
+    at: datetime
+
+
+COMMITS = frozenset({"PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose", "SftpCommit"})
+
+
+def blob_written(event: Json) -> BlobWritten | None:
+    """Read a storage event, in Event Grid's schema or as a CloudEvent. None if it tells of no committed blob.
+
+    The subject is `/blobServices/default/containers/<c>/blobs/<name>`; published samples show it without the slash too.
+    """
+    if _type(event) != "Microsoft.Storage.BlobCreated":
+        return None
+    data = _data(event)
+    if data.get("api") not in COMMITS:
+        return None
+    head, found, rest = text(event, "subject").partition("containers/")
+    container, found_blobs, name = rest.partition("/blobs/")
+    if not (found and found_blobs and name and "blobServices" in head):
+        raise BadMessage(f"The subject names no blob: {event['subject'][:200]!r}.")
+    return BlobWritten(container, name, _time(event))
+
+
+def job_of(event: Json) -> str | None:
+    """The job that an Azure ML run event is about, or None for other events. Keys are read whatever their case."""
+    if not _type(event).startswith("Microsoft.MachineLearningServices.Run"):
+        return None
+    data = {key.lower(): value for key, value in _data(event).items()}
+    return text(data, "runid")
+
+
+def _type(event: Json) -> str:
+    return text(event, "type" if "specversion" in event else "eventType")
+
+
+def _data(event: Json) -> Mapping[str, Any]:
+    data = event.get("data")
+    if not isinstance(data, dict):
+        raise BadMessage(f"The event has no data: {json.dumps(event)[:200]}.")
+    return data
+
+
+def _time(event: Json) -> datetime:
+    value = text(event, "time" if "specversion" in event else "eventTime")
+    try:
+        at = datetime.fromisoformat(value)  # Azure writes seven decimals; Python keeps six
+    except ValueError as exc:
+        raise BadMessage(f"The event's time can't be read: {value!r}.") from exc
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

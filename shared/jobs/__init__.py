@@ -1,0 +1,1 @@
+"""Jobs: from what was asked to exactly what Azure ML is sent."""

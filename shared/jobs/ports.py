@@ -1,0 +1,52 @@
+"""Azure ML's jobs, as the system needs them. tests/fakes.py and shared/adapters pass the same contract suite."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from shared.jobs.model import JobStatus, Problem
+from shared.kernel.storage import Place
+
+
+class Jobs(Protocol):
+    """Azure ML jobs. A job's name is its run's name."""
+
+    def submit(self, job: dict[str, Any]) -> JobStatus:
+        """Put the job (Azure ML's command job schema, ids resolved) under its name.
+
+        If a job of this name is there it is left as it is, and its status is returned. Raises BadInput with Azure ML's
+        own words if the job can never run.
+        """
+
+    def problems(self, job: dict[str, Any]) -> list[Problem]:
+        """What Azure ML's schema finds wrong with the job. Asks no service."""
+
+    def status(self, name: str) -> JobStatus | None:
+        """The job's status now, or None if there is no such job."""
+
+    def cancel(self, name: str) -> None:
+        """Ask for the end of the job. Nothing happens to one that has ended or isn't there."""
+
+    def active(self) -> list[tuple[str, str]]:
+        """(job, cluster) of the workspace's jobs that haven't ended, whoever sent them; the newest few hundred."""
+
+    def logs(self, name: str) -> Place:
+        """The folder that holds the job's `user_logs/` and `outputs/`."""
+
+    def place(self, path: str) -> Place:
+        """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
+
+    def register_code(self, folder: str, digest: str) -> str:
+        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up."""
+
+    def register_environment(self, file: str, digest: str) -> str:
+        """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""
+
+    def code_id(self, folder: str, digest: str) -> str:
+        """The id that `register_code` gives, without registering anything."""
+
+    def environment_id(self, file: str, digest: str) -> str:
+        """The id that `register_environment` gives, without registering anything."""
+
+    def check(self) -> None:
+        """Raise Unavailable unless the workspace answers."""

@@ -1,0 +1,174 @@
+"""The routes file: which folder of the drops container becomes which training. routes.yaml explains its keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shared.kernel.errors import BadSetting
+
+DAY = 86_400
+LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
+NUMBERS = {  # key: (default, least, most)
+    "resubmissions": (10, 0, 1000),
+    "max_nodes": (1, 1, 1000),
+    "timeout_seconds": (DAY, 60, 30 * DAY),
+    "quiet_seconds": (60, 0.1, 7 * DAY),
+    "settle_seconds": (3, 0, 3600),
+    "max_wait_seconds": (3600, 1, 30 * DAY),
+}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
+KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", *NUMBERS}
+
+
+@dataclass(frozen=True)
+class JobFileRule:
+    """What a job file in a drop may do. `environments` None means any."""
+
+    allowed: bool = True
+    environments: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """One entry of the routes file. Times are in seconds. `template` is an Azure ML command job.
+
+    `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
+    """
+
+    name: str
+    template: dict[str, Any]
+    trainer: str
+    cluster: str
+    nodes: int
+    max_nodes: int
+    experiment: str
+    timeout_seconds: float
+    quiet_seconds: float
+    settle_seconds: float
+    max_wait_seconds: float
+    job_file: JobFileRule
+    min_nodes: int = 0
+    resubmissions: int = 10
+
+
+Routes = dict[str, Route]
+
+
+def load(file: Path, trainers: Path) -> Routes:
+    """Read the routes file and the templates it names. Raises BadSetting naming file, route, key and choices."""
+    document = _yaml_object(file)
+    entries = document.get("routes")
+    if not isinstance(entries, dict) or not entries or set(document) != {"routes"}:
+        raise BadSetting(
+            f"{file}: expected one top-level key, routes, with at least one route; found {sorted(document)}."
+        )
+    return {str(name): _route(str(name), entry, file, trainers) for name, entry in entries.items()}
+
+
+def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
+    where = f"{file}: route {name!r}"
+    if not isinstance(entry, dict):
+        raise BadSetting(f"{where} must be a mapping with the keys {_list(KEYS)}.")
+    if unknown := set(entry) - KEYS:
+        raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
+    if not entry.get("cluster"):
+        raise BadSetting(f"{where} names no cluster.")
+    for key, value in (("cluster", entry["cluster"]), ("experiment", entry.get("experiment", name))):
+        if not NAME.fullmatch(str(value)):
+            raise BadSetting(f"{where}: {key} is {value!r}; use letters, digits, dashes and underscores.")
+    numbers = {
+        key: _number(entry.get(key, default), key, low, high, where) for key, (default, low, high) in NUMBERS.items()
+    }
+    fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    template = _template(entry, where, file, trainers)
+    if fewest and not is_elastic(template):
+        raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
+    return Route(
+        name=name,
+        template=template,
+        trainer=str(entry.get("trainer", "")),
+        cluster=str(entry["cluster"]),
+        nodes=nodes,
+        min_nodes=fewest,
+        max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
+        resubmissions=int(numbers.pop("resubmissions")),
+        experiment=str(entry.get("experiment", name)),
+        job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
+        **numbers,
+    )
+
+
+def is_elastic(job: Mapping[str, Any]) -> bool:
+    return LAUNCHER in str(job.get("command", ""))
+
+
+def _nodes(value: Any, where: str) -> tuple[int, int]:
+    """The fewest nodes (0 for a plain number) and the most."""
+    if not isinstance(value, dict):
+        return 0, int(_number(value, "nodes", 1, 1000, where))
+    if set(value) != {"min", "max"}:
+        raise BadSetting(f"{where}: nodes is {value!r}; give a number, or {{min: ..., max: ...}}.")
+    most = _number(value["max"], "nodes.max", 1, 100, where)
+    return int(_number(value["min"], "nodes.min", 1, most, where)), int(most)
+
+
+def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> dict[str, Any]:
+    if ("trainer" in entry) == ("template" in entry):
+        raise BadSetting(f"{where} must name one of trainer and template.")
+    if "template" in entry:
+        return _yaml_object(file.parent / str(entry["template"]))
+    choices = trainer_names(trainers)
+    if entry["trainer"] not in choices:
+        raise BadSetting(f"{where} names trainer {entry['trainer']!r}; there are {_list(choices)}.")
+    return trainer_template(trainers, entry["trainer"])
+
+
+def trainer_names(trainers: Path) -> list[str]:
+    """The folders of trainers/ that hold a job.yaml."""
+    return sorted(p.parent.name for p in trainers.glob("*/job.yaml"))
+
+
+def trainer_template(trainers: Path, name: str) -> dict[str, Any]:
+    """The job.yaml of one of `trainer_names`."""
+    return _yaml_object(trainers / name / "job.yaml")
+
+
+def _job_file_rule(value: Any, where: str) -> JobFileRule:
+    if value in ("allowed", "forbidden"):
+        return JobFileRule(allowed=value == "allowed")
+    if isinstance(value, dict) and set(value) == {"environments"} and isinstance(value["environments"], list):
+        return JobFileRule(environments=tuple(str(e) for e in value["environments"]))
+    raise BadSetting(f"{where}: job_file is {value!r}; choose allowed, forbidden or {{environments: [...]}}.")
+
+
+def _number(value: Any, key: str, low: float, high: float, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise BadSetting(f"{where}: {key} is {value!r}; it must be a number from {low:g} to {high:g}.")
+    return value
+
+
+def _yaml_object(file: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
+    except yaml.YAMLError as exc:
+        raise BadSetting(f"{file} is no YAML: {exc}") from exc
+    if not isinstance(document, dict):
+        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+    try:
+        json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise BadSetting(f"{file} holds a value that is neither text nor number: {exc}. Put it in quotes.") from exc
+    return document
+
+
+def _list(names: Any) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,1 @@
+"""What every noun needs: errors, settings, names, blobs and queues."""

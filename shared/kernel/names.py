@@ -1,0 +1,31 @@
+"""Names that come from outside: what a path segment and a path may be."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_SEGMENT_LIMIT = 200  # characters of a route's or a drop's name; a whole blob name has at most 1,024
+
+
+_FILE_NAME_LIMIT = 255  # bytes of one path segment on the nodes' file systems (ext4, NTFS in characters)
+
+
+def path_problem(path: str) -> str | None:
+    """Why a node could not write this path below a folder of its own, as a sentence, or None."""
+    for segment in path.split("/"):
+        if fault := _segment_fault(segment, _FILE_NAME_LIMIT, in_bytes=True):
+            return f"The name {path[:80]!r} can't be a file on a node: a segment {fault}."
+    return None
+
+
+def _segment_fault(segment: str, limit: int, in_bytes: bool = False) -> str | None:
+    length = len(segment.encode(errors="replace")) if in_bytes else len(segment)
+    if not segment:
+        return "is empty"
+    if segment in (".", ".."):
+        return f"is {segment!r}"
+    if length > limit:
+        return f"has {length} {'bytes' if in_bytes else 'characters'}, the limit is {limit}"
+    if "\\" in segment or any(unicodedata.category(c) in ("Cc", "Cs") for c in segment):
+        return "has a backslash or a control character"
+    return None

@@ -1,0 +1,97 @@
+"""Blobs and queues of the one storage account, as the system needs them.
+
+shared/adapters talks to Azure, tests/fakes.py to memory; both pass the same contract suite. Each method says what
+happens when it is called twice, late, or on something finished. All of them may raise errors.Unavailable; the caller's
+message is then tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Blob:
+    """One blob as a listing shows it. `md5` is lower-case hex, and empty where the service doesn't know it."""
+
+    name: str
+    etag: str
+    size: int
+    md5: str = ""
+    last_modified: datetime | None = None
+    metadata: dict[str, str] = field(default_factory=dict, compare=False)
+
+
+class Queues(Protocol):
+    """Storage queues with JSON messages. Delivery is at least once and in no order."""
+
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+        """Put a message, invisible for `delay` seconds (at most 7 days; more is cut to that)."""
+
+    def counts(self, queues: Iterable[str]) -> dict[str, int]:
+        """The approximate number of messages in each queue; 0 for one that does not exist."""
+
+    def peek(self, queue: str, limit: int = 32) -> list[str]:
+        """The first messages' texts, left where they are. Empty for a queue that does not exist."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder in blob storage: `prefix` ends with '/' or is empty."""
+
+    container: str
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A blob to copy inside the storage account, and where to."""
+
+    source: Blob
+    container: str  # of the source
+    to_container: str
+    to_name: str
+
+
+class Blobs(Protocol):
+    """Blobs of the one storage account that drops, jobs and archives share."""
+
+    def list(self, place: Place) -> Iterator[Blob]:
+        """Every blob under the place, by name, page by page, with its metadata. Empty if the container isn't there."""
+
+    def first(self, place: Place) -> Blob | None:
+        """The first blob under the place by name, or None. One request, however many there are."""
+
+    def folders(self, place: Place) -> Iterator[str]:
+        """The names of the folders and single blobs right under the place, without listing what is in the folders."""
+
+    def read(self, container: str, name: str, limit: int) -> bytes:
+        """The blob. Raises NotFound, or BadInput if it is longer than `limit` bytes (nothing is read then)."""
+
+    def lines(self, container: str, name: str) -> Iterator[str]:
+        """The blob's lines, in bounded memory; none if it isn't there. A last line without its end counts too."""
+
+    def read_from(self, container: str, name: str, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes from `offset` on; empty at or past the end, or if the blob isn't there."""
+
+    def tail(self, container: str, name: str, size: int) -> str:
+        """The last `size` bytes as text; '' if the blob isn't there."""
+
+    def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
+        """Write the blob whole, over what was there. Makes the container on first need."""
+
+    def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
+        """Copy on the server, and give each finished copy (as it now is) in no order.
+
+        A copy carries its source's etag in metadata `source_etag`. One that is already there with this etag is not
+        made again. A source that is gone raises NotFound. The bytes never come here.
+        """
+
+    def read_url(self, container: str, name: str, seconds: float) -> str:
+        """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
+
+    def check(self) -> None:
+        """Raise Unavailable unless the account answers."""

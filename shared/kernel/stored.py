@@ -1,0 +1,16 @@
+"""A record as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stored(Generic[T]):
+    """A record as it was read, with the etag that guards the next write."""
+
+    value: T
+    etag: str

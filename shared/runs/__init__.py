@@ -1,0 +1,1 @@
+"""Runs: one training each, from submission to archive."""

@@ -1,0 +1,42 @@
+"""What a run left behind: the files of its manifest, and addresses to fetch them from."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from shared.kernel.errors import NotFound
+from shared.kernel.storage import Blobs
+from shared.runs.archive import MANIFEST, archive_folder, read_manifest
+from shared.system import OUTPUT_CONTAINER, System
+
+ADDRESS_LIFE = 900  # seconds that a signed address works
+_MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls
+
+
+def artifacts(system: System, name: str) -> dict[str, Any]:
+    """The files of a run's archive. Until that is complete there are none: half an archive is never handed out."""
+    run = system.runs.get(name).value
+    files = _files(system, archive_folder(run)) if run.archived_at else {}
+    return {"complete": run.archived_at is not None, "files": list(files.values())}
+
+
+def address(system: System, name: str, path: str) -> str:
+    """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
+    run = system.runs.get(name).value
+    if run.archived_at is None:
+        raise NotFound(f"Run {name} is {run.state} and not archived yet; there is nothing to fetch.")
+    folder = archive_folder(run)
+    if path != MANIFEST and path not in _files(system, folder):
+        raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
+    return system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
+
+
+def _files(system: System, folder: str) -> dict[str, dict[str, Any]]:
+    return _read_once(system.blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
+
+
+@lru_cache(maxsize=_MANIFESTS)
+def _read_once(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
+    """The manifest's files by name. An archive that is complete doesn't change."""
+    return {file["name"]: file for file in read_manifest(blobs, folder)["files"]}

@@ -1,0 +1,86 @@
+"""What a job's status changes in its run, and what a failure's log and the metrics say. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.jobs.model import JobStatus
+from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
+
+HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps its first half and its last
+
+
+def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str, Any]:
+    """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step."""
+    if state not in TRANSITIONS[run.state]:
+        return {}
+    history = (*run.history, Moment(state, now, why))
+    if len(history) > HISTORY_LIMIT:
+        history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
+    changes: dict[str, Any] = {"state": state, "history": history}
+    starts_anew = state is RunState.QUEUED and run.state is RunState.RUNNING
+    if starts_anew or (run.attempts == 0 and state in (RunState.QUEUED, RunState.RUNNING)):
+        changes["attempts"] = run.attempts + 1
+    if state in (RunState.FAILED, RunState.CANCELED):
+        changes["reason"] = why
+    return changes
+
+
+def first_moment(run: Run) -> tuple[Moment, ...]:
+    """The history of a run that was just received."""
+    return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.drop} was sealed."),)
+
+
+def why_step(run: Run, status: JobStatus) -> str:
+    """One sentence about a step that needs one."""
+    if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
+        return "The job lost its nodes and waits for others."
+    if status.state is RunState.CANCELED:
+        return status.error or ("Canceled as asked." if run.cancel_asked_at else "The job was canceled in Azure ML.")
+    return ""
+
+
+def first_line(text: str) -> str:
+    """The first sentence-like line of an error, without what follows "Error:" (the log tells that better)."""
+    line = text.strip().partition("\n")[0]
+    return line.partition(" Error: ")[0].strip()
+
+
+def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
+    """Of several ranks' log ends, the name and the last lines of the one that explains a failure.
+
+    A rank that raised says more than those that then lost their peer, whose last line is about a connection: those come
+    second, and third the first rank that wrote at all.
+    """
+    written = {name: tail.strip() for name, tail in sorted(tails.items()) if tail.strip()}
+    raised = {name: tail for name, tail in written.items() if "Traceback" in tail or ": failed:" in tail}
+    own = {name: tail for name, tail in raised.items() if "connection" not in tail.rpartition("\n")[2].lower()}
+    for candidates in (own, raised, written):
+        for name, tail in candidates.items():
+            return name, "\n".join(tail.splitlines()[-lines:])
+    return "", ""
+
+
+def is_over(run: Run) -> bool:
+    return run.state in FINAL
+
+
+LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
+
+
+def fold_metrics(
+    rows: Iterable[Mapping[str, Any]], skip: frozenset[str] = frozenset({"time", "step", "epoch"})
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The last and the best value of each metric. Lower is better for those that LOWER_IS_BETTER names."""
+    last: dict[str, float] = {}
+    best: dict[str, float] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name in skip or isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+                continue
+            last[name] = float(value)
+            pick = min if any(word in name for word in LOWER_IS_BETTER) else max
+            best[name] = pick(best.get(name, float(value)), float(value))
+    return last, best

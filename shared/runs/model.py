@@ -1,0 +1,175 @@
+"""Runs: their records, their names, and the states they go through.
+
+Everything that decides which state may follow which is in the table below; what is not in it is illegal and changes
+nothing, so a late or repeated event can be applied without a thought. Nothing here reads a clock or a service.
+
+A run goes from left to right. Only a preempted job goes back, from running to queued, and that costs an attempt.
+The three states on the right are final: nothing leaves them.
+
+    received -> submitted -> queued <-> running -> completed | failed | canceled
+
+Archiving is no state: a final run has `archived_at` once its manifest is written.
+
+Who writes which field of a run (one writer each): ask and seal write what the run is, submit writes job, code and
+environment, follow writes state, history, attempts, reason and elastic, archive writes output, metrics and archived_at,
+cancel writes cancel_asked_at. The first two also write their own step into state and history, under the row's etag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from shared.drops.model import DropKey
+
+
+class RunState(StrEnum):
+    RECEIVED = "received"
+    SUBMITTED = "submitted"
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+FINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
+
+
+# A job may be seen at any later state first, because events get lost: skipping forward is legal.
+_S = RunState
+
+
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    _S.RECEIVED: frozenset({_S.SUBMITTED, _S.QUEUED, _S.RUNNING}) | FINAL,
+    _S.SUBMITTED: frozenset({_S.QUEUED, _S.RUNNING}) | FINAL,
+    _S.QUEUED: frozenset({_S.RUNNING}) | FINAL,
+    _S.RUNNING: frozenset({_S.QUEUED}) | FINAL,
+    _S.COMPLETED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.CANCELED: frozenset(),
+}
+
+
+RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
+
+
+def asked_run_name(kind: str, what: str) -> str:
+    """The name of the run that someone asked for: `run-<16 hex digits>`, the same for the same kind and text.
+
+    It says nothing of what was asked, so that another request under the same Idempotency-Key meets the first one's run.
+    """
+    return f"run-{hashlib.sha256(f'{kind} {what}'.encode()).hexdigest()[:16]}"
+
+
+def run_name(drop: DropKey, fingerprint: str) -> str:
+    """The name of the run, and of its Azure ML job, that this content of this drop makes: always the same one.
+
+    `<route>-<16 hex digits>`, where the route keeps only letters, digits and dashes. 64 bits: two drops in a million
+    meet with a probability of 3e-8.
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", drop.route.lower()).strip("-")[:32].strip("-")
+    slug = slug if slug[:1].isalpha() else f"run-{slug}".strip("-")
+    digest = hashlib.sha256(f"{drop}\n{fingerprint}".encode()).hexdigest()
+    return f"{slug}-{digest[:16]}"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of a run's history."""
+
+    state: RunState
+    at: datetime
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
+
+    `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
+    """
+
+    index: int
+    attempt: int
+    state: RunState
+    at: datetime
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Size:
+    """From `at` on so many members of an elastic run were running."""
+
+    at: datetime
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """What makes a run elastic: single-node jobs, its members, that meet in the rendezvous under the run's name.
+
+    At least `min_nodes` and at most `Run.nodes` of them train together. `resubmissions` is how many jobs may replace
+    others; none does so after `deadline`.
+    """
+
+    min_nodes: int
+    resubmissions: int
+    deadline: datetime
+    members: tuple[Member, ...]
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def resubmitted(self) -> int:
+        return sum(member.attempt - 1 for member in self.members)
+
+
+_MEMBER_JOB = re.compile(r"(.+)-m\d{1,4}-\d{1,4}")  # a plain run's name ends with 16 digits, so it is none
+
+
+def member_job(run: str, index: int, attempt: int) -> str:
+    """The name of the Azure ML job of a member of an elastic run."""
+    return f"{run}-m{index}-{attempt}"
+
+
+def run_of_job(job: str) -> str:
+    """The name of the run that a job of this name belongs to."""
+    match = _MEMBER_JOB.fullmatch(job)
+    return match[1] if match else job
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, from submission to archive. `request` is the job as asked for, before code and environment ids.
+
+    `drop` and `route` are empty for a run that was asked for without one. `asked` is then the digest of the request.
+    """
+
+    name: str
+    drop: str
+    route: str
+    fingerprint: str
+    experiment: str
+    cluster: str
+    nodes: int
+    created_at: datetime
+    request: dict[str, Any] = field(default_factory=dict)
+    state: RunState = RunState.RECEIVED
+    history: tuple[Moment, ...] = ()
+    attempts: int = 0
+    reason: str = ""
+    job: str = ""
+    code: str = ""
+    environment: str = ""
+    output: str = ""  # output/<experiment>/<run>, once archiving has begun
+    last_metrics: dict[str, float] = field(default_factory=dict)
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    archived_at: datetime | None = None
+    asked: str = ""
+    retry_of: str = ""  # the run whose job this one repeats
+    cancel_asked_at: datetime | None = None
+    elastic: Elastic | None = None  # None for a run that is one job
