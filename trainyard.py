@@ -6,6 +6,7 @@
     python3 trainyard.py down      stop it from another terminal; --purge also removes its data
     python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
                                    clusters, pause, evict, status, doctor, open, login, logout; see docs/cli.md
+    python3 trainyard.py package   the files that Azure runs, as a folder and a zip in dist/
     python3 trainyard.py test      run the tests; further arguments go to pytest
     python3 trainyard.py check     all that CI runs: format, lint, types, tests
     python3 trainyard.py bench     run the benchmarks
@@ -50,6 +51,7 @@ COMMANDS = {
     "demo": (USE, ["-m", "local.demo"]),
     "up": (USE, ["-m", "local.up"]),
     "down": (USE, ["-m", "local.down"]),
+    "package": (TALK, ["-m", "local.package"]),
     "test": (DEVELOP, ["-m", "pytest"]),
     "check": (DEVELOP, [str(Path(".ci", "check.py"))]),
     "bench": (DEVELOP, ["-m", "benchmarks"]),

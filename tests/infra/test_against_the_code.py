@@ -11,7 +11,7 @@ import yaml
 from emulators.arm import declared
 from emulators.eventgrid import filters, schema
 from local import configs
-from shared.config import SETTINGS, Settings
+from shared.kernel.settings import SETTINGS, Settings
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
 from tests.infra.declared import INFRA, ROOT, main
