@@ -15,12 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
+from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
+from emulators.arm.declared import Storage
 from emulators.storage import azurite
 from local import configs
+from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
@@ -39,8 +42,8 @@ class AlreadyRunning(RuntimeError):
 class Options:
     """What a caller may change about a cloud.
 
-    `python` runs the nodes' processes and has torch. `app_env` goes over the settings of the Functions app.
-    `retry_time_scale` multiplies Event Grid's retry delays.
+    `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
+    `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
     """
 
     node_start_seconds: float = 1.0
@@ -49,6 +52,7 @@ class Options:
     retry_time_scale: float = 1.0
     routes: Path | None = None
     app: Path = REPOSITORY
+    infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
     say: Callable[[str], None] = lambda _: None
@@ -74,6 +78,7 @@ class Cloud:
         self._azurite: azurite.Azurite | None = None
         self._azurite_restarts = 0
         self._parts: dict[str, _Running] = {}
+        self._declaration = Declaration(options.infra)
 
     @classmethod
     def start(cls, home: Path, options: Options | None = None) -> Cloud:
@@ -85,7 +90,11 @@ class Cloud:
         lock = Lock.take(home)
         if lock is None:
             raise AlreadyRunning(read(home))
-        cloud = cls(home, options or Options(), lock)
+        try:
+            cloud = cls(home, options or Options(), lock)
+        except BaseException:
+            lock.release()
+            raise
         try:
             cloud._start_all()
         except BaseException:
@@ -173,11 +182,12 @@ class Cloud:
         options, say = self.options, self.options.say
         say("azurite: blobs, queues, tables")
         self._azurite = azurite.start(self.home / "azurite")
-        make_storage(self.connection_string)
+        make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
         key = secrets.token_urlsafe(24)
         storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
-        self._start("eventgrid", configs.eventgrid(self.home, storage, key, options.retry_time_scale), {})
+        config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
+        self._start("eventgrid", config, {})
         say("azureml: the workspace and its cluster")
         self._start("azureml", self._azureml_config(), {})
         say("host: the Functions app")
@@ -187,15 +197,18 @@ class Cloud:
     def _azureml_config(self) -> dict[str, Any]:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
-        events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
-        return {**configs.azureml(self.home, self.connection_string, options.python, seconds), "events": events}
+        topic = self._declaration.workspace_topic
+        events = {"url": f"{self.eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
+        config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
+        return {**config, "events": events}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
         settings = {
+            **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
             **self._parts["azureml"].part.info["env"],
-            "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/trainyard/api/events",
+            "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             # Nobody pays for polling here, and nobody wants to wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
@@ -245,15 +258,18 @@ def _one_more(name: str, restarts: int, log: Path) -> int:
     return restarts + 1
 
 
-def make_storage(connection_string: str) -> None:
-    """Make the containers and queues that the app and Event Grid use. Those that exist stay as they are."""
+def make_storage(connection_string: str, wanted: Storage) -> None:
+    """Make the containers, queues and tables that are declared. Those that exist stay as they are."""
     with (
         BlobServiceClient.from_connection_string(connection_string) as blobs,
         QueueServiceClient.from_connection_string(connection_string) as queues,
+        TableServiceClient.from_connection_string(connection_string) as tables,
     ):
-        for container in configs.CONTAINERS:
-            with contextlib.suppress(ResourceExistsError):
-                blobs.create_container(container)
-        for queue in configs.QUEUES:
-            with contextlib.suppress(ResourceExistsError):
-                queues.create_queue(queue)
+        for create, names in (
+            (blobs.create_container, wanted.containers),
+            (queues.create_queue, wanted.queues),
+            (tables.create_table, wanted.tables),
+        ):
+            for name in names:
+                with contextlib.suppress(ResourceExistsError):
+                    create(name)

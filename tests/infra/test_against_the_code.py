@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from emulators.arm import declared
-from emulators.eventgrid import filters, schema
+from emulators.eventgrid import config, filters, schema
 from local import configs
+from local.declaration import Declaration
 from shared.kernel.settings import SETTINGS, Settings
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
@@ -103,14 +104,16 @@ def test_the_health_of_the_app_needs_no_login() -> None:
     assert (rules["unauthenticatedClientAction"], rules["excludedPaths"]) == ("Return401", ["/api/health"])
 
 
-def test_the_subscriptions_are_those_of_the_local_event_grid() -> None:
-    """What Azure filters, delivers, retries and keeps is what the local Event Grid is configured with."""
-    there = configs.eventgrid(Path("home"), {}, "key", 1.0)["subscriptions"]
-    local = {s["name"]: (s["filter"], s["retryPolicy"], s["eventDeliverySchema"]) for s in there}
-    azure = {
-        s["name"]: (s["filter"], s["retryPolicy"], s["eventDeliverySchema"]) for s in declared.subscriptions(main())
+def test_the_local_event_grid_takes_what_is_declared() -> None:
+    """The local Event Grid is configured with the declared topics and subscriptions, and accepts every one."""
+    storage = {"connection_string": "x", "access_log": "x"}
+    given = configs.eventgrid(Path("home"), storage, Declaration(INFRA), "key", 1.0)
+    read = config.read(given)
+    assert {s.name: s.target for s in read.subscriptions} == {
+        name: config.QueueTarget(name) for name in ("drop-events", "job-events")
     }
-    assert azure == local
+    assert {s.dead_letter_container for s in read.subscriptions} == {"deadletter"}
+    assert {(s.policy.max_attempts, s.policy.ttl_seconds) for s in read.subscriptions} == {(30, 86400)}
 
 
 @pytest.mark.parametrize(

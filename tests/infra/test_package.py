@@ -48,7 +48,7 @@ def test_the_package_holds_the_app_and_nothing_else(unpacked: Path) -> None:
     assert {"function_app.py", "host.json", "requirements.txt", "routes.yaml", "trainers/conda.yaml"} <= names
     tops = {name.partition("/")[0] for name in names if "/" in name}
     assert tops <= {"functions", "shared", "trainers", "page"}
-    assert not [name for name in names if re.search(r"(^|/)[._]{1,2}(?!init)|local\.settings|\.md$|test", name)]
+    assert not [name for name in names if re.search(r"(^|/)(\.|__pycache__|test)|local\.settings|\.md$|\.pyc$", name)]
     routes = yaml.safe_load((unpacked / "routes.yaml").read_text())["routes"]
     assert {f"trainers/{route['trainer']}/job.yaml" for route in routes.values() if "trainer" in route} <= names
 
