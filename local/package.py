@@ -18,7 +18,7 @@ import yaml
 from pathspec import GitIgnoreSpec
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTPUT = ROOT / "dist"
+OUTPUT = ROOT / ".trainyard" / "package"
 ENVIRONMENT = Path("trainers", "environment.yaml")
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 MODE = 0o644 << 16
@@ -71,7 +71,9 @@ def use_image(file: Path, image: str) -> None:
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="trainyard.py package", description=__doc__)
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the folder to write to; default dist/")
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="the folder to write to; default .trainyard/package"
+    )
     parser.add_argument("--image", default="", help="the training image, as registry.azurecr.io/name:tag")
     options = parser.parse_args(argv)
     package = build(options.output, options.image)

@@ -33,7 +33,7 @@ print(json.dumps({"functions": [f.get_function_name() for f in app.get_functions
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The zip of this repository, unpacked, with everything read-only."""
     home = tmp_path_factory.mktemp("package")
-    built = package.build(home / "dist")
+    built = package.build(home / "package")
     folder = home / "unpacked"
     with zipfile.ZipFile(built.archive) as archive:
         archive.extractall(folder)
