@@ -58,9 +58,8 @@ def measure(python: Path, folder: Path, module: str) -> dict[str, Any]:
     """Medians over fresh processes."""
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder), "HOME": os.environ.get("HOME", "/")}
     argv = [str(python), "-P", "-s", "-c", PROBE.format(module=module)]
-    run = lambda: json.loads(subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout)  # noqa: E731
-    run()  # fills the disk cache
-    samples = [run() for _ in range(RUNS)]
+    told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(RUNS + 1)]
+    samples = [json.loads(text) for text in told[1:]]  # the first one fills the disk cache
     return {key: round(statistics.median(sample[key] for sample in samples)) for key in samples[0]}
 
 

@@ -93,6 +93,9 @@ def uninterrupted() -> Iterator[None]:
 class Watcher(Protocol):
     """Who is told of what a follow sees."""
 
+    def drop(self, drop: dict[str, Any]) -> None:
+        """The drop as it is now, {} while no upload to it was seen; called about twice a second."""
+
     def run(self, run: dict[str, Any]) -> None:
         """The run as it is now; called about once a second."""
 
@@ -134,6 +137,7 @@ def wait_for_drop(api: Api, route: str, name: str, generation: int, watcher: Wat
     """
     while True:
         drop = patiently(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.trouble)
+        watcher.drop(drop)
         if drop.get("state") == "rejected":
             raise CliError(f"Drop {route}/{name} was rejected. {drop['why']}", drop.get("code", ""))
         if drop.get("state") == "sealed" and (drop["generation"] > generation or drop.get("code") == "unchanged"):

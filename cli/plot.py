@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 Point = tuple[float, float]
+Curves = dict[str, Sequence[Point]]
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of the dot in row, column of a cell
 BLANK = 0x2800
 COLOURS = ("cyan", "red", "green", "yellow", "magenta", "blue")
@@ -45,7 +47,13 @@ class Canvas:
         ]
 
 
-def plot(curves: dict[str, Sequence[Point]], title: str, width: int) -> RenderableType:
+def curves_of(series: dict[str, Any], names: Sequence[str]) -> Curves:
+    """The curves of these metrics, without those that have no points, from the API's series."""
+    chosen = {name: rows for name, rows in series.items() if name in names and rows}
+    return {name: [(float(step), float(value)) for step, value, *_ in rows] for name, rows in chosen.items()}
+
+
+def plot(curves: Curves, title: str, width: int) -> RenderableType:
     """One picture with these curves over the step: axes with their ends, and a legend with the last values."""
     shown = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
     points = [point for curve in shown.values() for point in curve]

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import CliError, extra
-from .plot import Point, panels
+from .plot import Curves, Point, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE_INCHES, DOTS_PER_INCH = (5.5, 3.8), 160  # of one panel
+SIZE_INCHES, DOTS_PER_INCH = (5.5, 4.4), 160  # of one panel
 INK, GREY, RULE = "#1f2328", "#7d8590", "#e7e9ec"
-COLOURS = ("#7a9cc6", "#c2452d", "#5a9367", "#c29a2d", "#8a6fb0", "#4f7f8f")
-POINTS_MARKED = 40  # a curve of no more has a mark at each point
+COLOURS = ("#c2452d", "#7a9cc6", "#5a9367", "#c29a2d", "#8a6fb0", "#4f7f8f")  # test before train, as names sort
+POINTS_MARKED = 25  # a curve of no more has a mark at each point, a longer one is drawn as its running mean
+DECADES_FROM = 20  # highest over lowest value, from which the axis is logarithmic
+LEAST_GAP = 0.075  # between two labels, as a share of the panel's height
 
 
-def draw(curves: dict[str, Sequence[Point]], title: str, path: Path) -> None:
-    """Write a PNG with one panel for each kind of metric. Raises CliError if matplotlib is not installed."""
+def draw(curves: Curves, title: str, path: Path, facts: str = "") -> None:
+    """Write a PNG with one panel for each kind of metric, and `facts` under the title.
+
+    Raises CliError if matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as exc:
@@ -27,10 +33,10 @@ def draw(curves: dict[str, Sequence[Point]], title: str, path: Path) -> None:
     kinds = panels(list(curves))
     columns = min(2, len(kinds))
     rows = -(-len(kinds) // columns)
-    figure = Figure(
-        figsize=(SIZE_INCHES[0] * columns, SIZE_INCHES[1] * rows + 0.5), dpi=DOTS_PER_INCH, layout="constrained"
-    )
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13, weight="bold", color=INK)
+    width, height = SIZE_INCHES[0] * columns, SIZE_INCHES[1] * rows + 0.6
+    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor="white", layout="constrained")
+    figure.suptitle(f"{title}\n\n", x=0.01, ha="left", fontsize=13, weight="bold", color=INK)
+    figure.text(0.01, 1 - 0.42 / height, facts, fontsize=10, color=GREY, va="top")
     places: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, (kind, names) in zip(places, kinds.items(), strict=False):
         _panel(axes, kind, {name: curves[name] for name in names})
@@ -40,15 +46,76 @@ def draw(curves: dict[str, Sequence[Point]], title: str, path: Path) -> None:
     figure.savefig(path)
 
 
-def _panel(axes: Axes, kind: str, curves: dict[str, Sequence[Point]]) -> None:
+def smooth(curve: Sequence[Point]) -> list[Point]:
+    """The mean of a curve over a sliding twentieth of its length; a short curve as it is."""
+    if len(curve) <= POINTS_MARKED:
+        return list(curve)
+    half = max(1, len(curve) // 40)
+    windows = (curve[max(0, i - half) : i + half + 1] for i in range(len(curve)))
+    return [(x, sum(y for _, y in window) / len(window)) for (x, _), window in zip(curve, windows, strict=True)]
+
+
+def _panel(axes: Axes, kind: str, curves: Curves) -> None:
+    _frame(axes, kind)
+    share = kind.endswith("accuracy")
+    ends: list[tuple[Point, str, str]] = []
     for colour, (name, points) in zip(COLOURS * len(curves), curves.items(), strict=False):
+        mean = smooth(points)
+        if len(points) > POINTS_MARKED:  # the points lie faint behind their mean
+            axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.9, alpha=0.35)
         marker = "o" if len(points) <= POINTS_MARKED else None
-        label = f"{name} {points[-1][1]:.4g}"
-        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.8, marker=marker, markersize=3.5, label=label)
-    axes.set_title(kind.replace("_", " "), loc="left", fontsize=11, color=INK)
-    axes.set_xlabel("step", color=GREY, fontsize=9)
-    axes.tick_params(colors=GREY, labelsize=9, length=0)
-    axes.grid(axis="y", color=RULE)
+        axes.plot(*zip(*mean, strict=True), color=colour, linewidth=2, marker=marker, markersize=4, clip_on=False)
+        last = f"{points[-1][1]:.2%}" if share else f"{points[-1][1]:.3g}"
+        ends.append((mean[-1], f"{name.removesuffix(f'_{kind}')} {last}", colour))
+    _limits(axes, [smooth(points) for points in curves.values()], share)
+    _end_labels(axes, ends)
+
+
+def _limits(axes: Axes, curves: Sequence[Sequence[Point]], share: bool) -> None:
+    """Scales that spend the height on what happens: values over decades go on a logarithmic axis, shares up to 1."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    values = [y for curve in curves for _, y in curve]
+    low, high = min(values), max(values)
+    axes.set_xlim(0, max(1.0, *(x for curve in curves for x, _ in curve)))
+    if share and low >= 0 and high <= 1:
+        axes.set_ylim(max(0.0, math.floor(10 * low - 0.5) / 10), 1.0)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+    elif low > 0 and high > DECADES_FROM * low:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_ylim(low * 0.8, high * 1.25)
+    elif low >= 0:
+        axes.set_ylim(0, high * 1.05 or 1.0)
+
+
+def _end_labels(axes: Axes, ends: Sequence[tuple[Point, str, str]]) -> None:
+    """Write each curve's name and last value at its end, apart from each other where the curves end close together."""
+    to_panel = axes.transData + axes.transAxes.inverted()
+    placed = sorted((float(to_panel.transform(point)[1]), text, colour) for point, text, colour in ends)
+    for height, (_, text, colour) in zip(spread([height for height, *_ in placed]), placed, strict=True):
+        axes.text(1.02, height, text, transform=axes.transAxes, color=colour, fontsize=9.5, weight="bold", va="center")
+
+
+def spread(heights: Sequence[float]) -> list[float]:
+    """Sorted heights moved apart to LEAST_GAP and within the panel, from 0 to 1, as far as there is room."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + LEAST_GAP if moved else 0.0))
+    ceiling = 1.0
+    for i in reversed(range(len(moved))):
+        moved[i] = min(moved[i], ceiling)
+        ceiling = moved[i] - LEAST_GAP
+    return moved
+
+
+def _frame(axes: Axes, kind: str) -> None:
+    axes.set_title(kind.replace("_", " "), loc="left", fontsize=11.5, color=INK, pad=10)
+    axes.set_xlabel("step", color=GREY, fontsize=9.5)
+    axes.tick_params(colors=GREY, labelsize=9.5, length=0, pad=6)
+    axes.grid(axis="y", color=RULE, linewidth=1)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    axes.spines["bottom"].set_color("#c9ced4")

@@ -20,6 +20,19 @@ from .show import nodes
 TROUBLE_EVERY_SECONDS = 5.0
 
 
+class Lines:
+    """The whole lines of a text that comes in pieces, cut anywhere."""
+
+    def __init__(self) -> None:
+        self.rest = ""  # of which the end has not come
+
+    def add(self, text: str) -> list[str]:
+        """Take the next piece, and return the lines that are whole with it."""
+        *lines, self.rest = (self.rest + text).split("\n")
+        # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
+        return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+
+
 class Screen:
     """Prints each phase when it is over, the log as it comes, and below them a line that runs with the clock."""
 
@@ -27,8 +40,9 @@ class Screen:
         self._console, self._usual = console, usual
         self._clock = clock or (lambda: datetime.now(UTC))
         self._run: dict[str, Any] = {}
+        self._drop: dict[str, Any] = {}
         self._told: set[str] = set()
-        self._rest = ""
+        self._lines = Lines()
         self._trouble_at = 0.0
         self._trouble = ""
         self._spinner = Spinner("dots", style="yellow")
@@ -42,6 +56,9 @@ class Screen:
         with Live(console=self._console, get_renderable=self._line, refresh_per_second=8, transient=True):
             yield self
 
+    def drop(self, drop: dict[str, Any]) -> None:
+        self._drop, self._trouble = drop, ""
+
     def run(self, run: dict[str, Any]) -> None:
         self._run, self._trouble = run, ""
         current, times = phases.phase(run), phases.spent(run, self._clock())
@@ -53,10 +70,8 @@ class Screen:
                 self._print(self._done(key, times[key]))
 
     def log(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
-            self._print(Text(line.rstrip("\r").rpartition("\r")[2]))
+        for line in self._lines.add(text):
+            self._print(Text(line))
 
     def trouble(self, exc: Unreachable) -> None:
         self._trouble = str(exc)
@@ -66,7 +81,7 @@ class Screen:
 
     def _flush(self) -> None:
         """The log's last line may have no end."""
-        if self._rest:
+        if self._lines.rest:
             self.log("\n")
 
     def _done(self, key: str, seconds: float) -> Text:
@@ -85,9 +100,12 @@ class Screen:
         return words.get(key, "")
 
     def _line(self) -> RenderableType:
-        current = phases.phase(self._run) if self._run else phases.SUBMIT
         if self._trouble:
             return Text(f"{self._trouble} Trying again; Ctrl-C to stop.", "yellow", no_wrap=True, overflow="ellipsis")
+        if not self._run and self._drop:
+            self._spinner.update(text=Text(f"waiting for the drop to close: {self._drop.get('why', '')}"))
+            return self._spinner
+        current = phases.phase(self._run) if self._run else phases.SUBMIT
         if current is None:
             return Text()
         seconds = phases.spent(self._run, self._clock()).get(current, 0.0) if self._run else 0.0

@@ -7,16 +7,25 @@ table of all routes, and a test that walks it.
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import azure.functions as func
 
-from shared.kernel.errors import BadSetting
+from shared.kernel.errors import BadInput, BadSetting
+from shared.kernel.outside import read_json
+from shared.kernel.settings import app_service_signs_in, asks_entra
 
 READER, CONTRIBUTOR = "trainyard.reader", "trainyard.contributor"
+_NAME_LIMIT = 256  # characters
+_NAME_CLAIMS = (
+    "preferred_username",
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/upn",
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name",
+    "http://schemas.microsoft.com/identity/claims/objectidentifier",
+    "oid",
+)
 _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role")
 
 
@@ -29,7 +38,7 @@ class Denied(Exception):
 
 
 def by_roles() -> bool:
-    return os.environ.get("TRAINYARD_AUTH") == "entra"
+    return asks_entra(os.environ)
 
 
 def level() -> func.AuthLevel:
@@ -49,7 +58,7 @@ def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> No
     The headers are App Service's own word only while its authentication is on: then it removes what a caller wrote into
     them. WEBSITE_AUTH_ENABLED is its sign; without it anyone could be anyone, so nobody is let in.
     """
-    if env.get("WEBSITE_AUTH_ENABLED", "").lower() != "true":
+    if not app_service_signs_in(env):
         raise BadSetting(
             "TRAINYARD_AUTH is entra, but App Service authentication is off (WEBSITE_AUTH_ENABLED). Turn it on."
         )
@@ -61,16 +70,27 @@ def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> No
         )
 
 
+def caller(req: func.HttpRequest) -> str:
+    """Who calls, as Entra ID names them: their sign-in name, else their object id; '' where keys are used."""
+    if not by_roles():
+        return ""
+    claims = _claims(req.headers)
+    return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+
+
 def _roles(headers: Mapping[str, str]) -> set[str]:
-    """The roles of X-MS-CLIENT-PRINCIPAL: base64 of JSON with claims of `typ` and `val`."""
+    return {value for kind, value in _claims(headers) if kind in _ROLE_CLAIMS}
+
+
+def _claims(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The claims of X-MS-CLIENT-PRINCIPAL, base64 of JSON with claims of `typ` and `val`, as pairs."""
     text = next((value for name, value in headers.items() if name.lower() == "x-ms-client-principal"), "")
     try:
-        principal: Any = json.loads(base64.b64decode(text, validate=True))
-        claims = [(claim["typ"], claim["val"]) for claim in principal["claims"]]
-        known = (*_ROLE_CLAIMS, principal.get("role_typ"))
-        provider = principal.get("auth_typ")
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        principal: Any = read_json(base64.b64decode(text, validate=True), "The principal")
+        claims = [(str(claim["typ"]), str(claim["val"])) for claim in principal["claims"]]
+        role, provider = principal.get("role_typ"), principal.get("auth_typ")
+    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise Denied(401, "Sign in with Microsoft Entra ID: the request names no caller.") from exc
     if provider != "aad":
         raise Denied(401, "Sign in with Microsoft Entra ID; other providers are not accepted.")
-    return {str(value) for kind, value in claims if kind in known}
+    return [("roles" if kind == role else kind, value) for kind, value in claims]

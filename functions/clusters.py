@@ -9,12 +9,12 @@ from shared.api import status
 from shared.api.requests import ScaleQuery, read_query
 from shared.bootstrap import system as the_system
 from shared.clusters import sweep
+from shared.kernel.settings import sweep_schedule
 
 blueprint = func.Blueprint()
-EVERY_5_MINUTES = "30 */5 * * * *"
 
 
-@blueprint.timer_trigger("timer", os.environ.get("TRAINYARD_SWEEP_SCHEDULE") or EVERY_5_MINUTES)
+@blueprint.timer_trigger("timer", sweep_schedule(os.environ))
 def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster."""
     sweep.sweep(the_system())

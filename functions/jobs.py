@@ -7,17 +7,18 @@ import azure.functions as func
 from shared import system
 from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
-from shared.runs import archive, follow, reconcile
+from shared.kernel.settings import reconcile_schedule
+from shared.reconcile import reconcile
+from shared.runs import archive, follow, looks, submit
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
-EVERY_5_MINUTES = "0 */5 * * * *"
 
 
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
-    follow.submit_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
+    submit.submit_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
 
 
 @blueprint.queue_trigger("message", system.JOB_EVENTS, STORAGE)
@@ -34,7 +35,13 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        follow.follow_run(the_system(), job)
+        follow.follow_job(the_system(), job)
+
+
+@blueprint.queue_trigger("message", system.RUN_LOOKS, STORAGE)
+def run_looks(message: func.QueueMessage) -> None:
+    """A look at the runs of an hour that events may have missed."""
+    looks.look_at_hour(the_system(), incoming.text(incoming.decode(message.get_body()), "hour"))
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)
@@ -49,7 +56,7 @@ def announcements(message: func.QueueMessage) -> None:
     announce.publish(the_system(), incoming.decode(message.get_body()))
 
 
-@blueprint.timer_trigger("timer", os.environ.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES)
+@blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
-    reconcile.reconcile(the_system())
+    reconcile(the_system())

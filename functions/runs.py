@@ -2,12 +2,13 @@
 
 import azure.functions as func
 
+from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
 from shared.api.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, logs, members, metrics
+from shared.runs import artifacts, ask, logs, metrics, submit
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -20,7 +21,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
-    return _accepted(ask.create_run(the_system(), body, key))
+    return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
 
 
 @blueprint.route("runs", methods=["GET"])
@@ -55,7 +56,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(ask.retry_run(the_system(), req.route_params["run"]))
+    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -63,7 +64,7 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def evict_member(req: func.HttpRequest) -> func.HttpResponse:
     """End the job of an elastic run's member, to see the run go on without it."""
     run, member = req.route_params["run"], requests.read_member(req.route_params["member"])
-    return answer({"run": run, "job": members.evict(the_system(), run, member)}, 202)
+    return answer({"run": run, "job": submit.evict(the_system(), run, member)}, 202)
 
 
 @blueprint.route("runs/{run}/logs", methods=["GET"])
@@ -105,5 +106,5 @@ def _accepted(run: Run) -> func.HttpResponse:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = ask.cancel_run(the_system(), req.route_params["run"])
+    run = submit.cancel_run(the_system(), req.route_params["run"])
     return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

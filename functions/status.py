@@ -28,8 +28,8 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 @blueprint.route("drops", methods=["GET"])
 @handled
 def list_drops(req: func.HttpRequest) -> func.HttpResponse:
-    """The drops by name, `?route=` for those of one route."""
-    return answer(queries.drops(the_system(), read_query(req.params, DropsQuery).route or None))
+    """The drops by name, `?route=` for those of one route, `?after=` for the next page."""
+    return answer(queries.drops(the_system(), read_query(req.params, DropsQuery)))
 
 
 @blueprint.route("drops/{route}/{name}", methods=["GET"])

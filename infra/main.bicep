@@ -22,7 +22,8 @@ param authMode string = 'keys'
 param entraClientId string = ''
 
 @allowed(['3.11', '3.12', '3.13'])
-param pythonVersion string = '3.12'
+@description('3.13 is the one on which the tests run the app under the runtime of Microsoft.')
+param pythonVersion string = '3.13'
 
 @description('VM size of the training nodes. The preprovision hook checks the quota for clusterMaxNodes of them.')
 param clusterVmSize string = 'Standard_D2s_v5'
@@ -178,4 +179,5 @@ output AZURE_STORAGE_ACCOUNT_NAME string = storage.outputs.accountName
 output AZURE_WORKSPACE_NAME string = workspace.outputs.workspaceName
 output AZURE_REGISTRY_NAME string = workspace.outputs.registryName
 output TRAINYARD_URL string = app.outputs.url
+output TRAINYARD_SCOPE string = authMode == 'entra' ? 'api://${entraClientId}/.default' : ''
 output TRAINYARD_ACCOUNT_URL string = storage.outputs.blobEndpoint

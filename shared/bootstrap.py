@@ -33,21 +33,22 @@ def system() -> System:
 
 def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
-    from shared.adapters import azureml, blobs, eventgrid, queues, storage, tables
+    from shared.adapters import azureml, blobs, drop_table, eventgrid, queues, run_table, storage, tables
     from shared.system import System
 
-    clients = storage.clients(settings.storage)
+    clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
     jobs = azureml.AzureMLJobs(settings.workspace, tables.TableAssets(clients.table))
     return System(
-        drops=tables.TableDrops(clients.table),
-        runs=tables.TableRuns(clients.table),
+        drops=drop_table.TableDrops(clients.table),
+        runs=run_table.TableRuns(clients.table),
         queues=queues.StorageQueues(clients.queue),
         blobs=blobs.StorageBlobs(clients.blob),
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
         sweeps=tables.TableSweepLog(clients.table),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
-        routes=load(settings.routes_file, TRAINERS),
+        routes=routes.routes,
+        limits=routes.limits,
         trainers=TRAINERS,
         clock=lambda: datetime.now(UTC),
         new_token=lambda: secrets.token_hex(8),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from shared.clusters.ports import Clusters, SweepLog
 from shared.drops.ports import Drops
 from shared.events.ports import Events
+from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
 from shared.kernel.storage import Blobs, Queues
@@ -24,7 +25,8 @@ SUBMISSIONS = "submissions"
 JOB_EVENTS = "job-events"
 ARCHIVES = "archives"
 ANNOUNCEMENTS = "announcements"
-QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, ARCHIVES, ANNOUNCEMENTS)
+RUN_LOOKS = "run-looks"
+QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, ARCHIVES, ANNOUNCEMENTS)
 
 
 @dataclass(frozen=True)
@@ -43,4 +45,5 @@ class System:
     trainers: Path
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
+    limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

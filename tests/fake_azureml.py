@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.clusters.model import Cluster
+from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus, Problem
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
@@ -63,6 +64,12 @@ class FakeJobs:
     def status(self, name: str) -> JobStatus | None:
         self._answer()
         return self._status(name) if name in self.jobs else None
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        self._answer()
+        for name, job in reversed(self.jobs.items()):
+            if (job.spec.get("properties") or {}).get(HOUR_PROPERTY) == hour:
+                yield replace(self._status(name), error="")
 
     def cancel(self, name: str) -> None:
         self._answer()

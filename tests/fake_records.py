@@ -13,7 +13,7 @@ from shared.clusters.model import Decision
 from shared.drops.model import Drop, DropKey, DropState
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState, hour_of
 from shared.runs.ports import RunFilter, RunPage
 
 
@@ -27,12 +27,10 @@ class Etags:
         return f"0x{next(self._numbers):X}"
 
 
-_UNFINISHED = (DropState.OPEN, DropState.SEALING)
-
-
 class FakeDrops:
     def __init__(self) -> None:
         self.rows: dict[DropKey, Stored[Drop]] = {}
+        self.cursors: dict[str, str] = {}
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -43,29 +41,39 @@ class FakeDrops:
             raise Changed(f"drop {drop.key} is there already")
         return self._put(drop)
 
-    def replace(self, drop: Drop, etag: str) -> Stored[Drop]:
+    def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
         row = self.rows.get(drop.key)
-        if row is None or row.etag != etag:
+        if row is None or row.etag != before.etag:
             raise Changed(f"drop {drop.key} changed in between")
         return self._put(drop)
 
-    def delete(self, key: DropKey, etag: str) -> None:
-        row = self.rows.get(key)
-        if row is not None and row.etag != etag:
-            raise Changed(f"drop {key} changed in between")
-        self.rows.pop(key, None)
+    def delete(self, before: Stored[Drop]) -> None:
+        row = self.rows.get(before.value.key)
+        if row is not None and row.etag != before.etag:
+            raise Changed(f"drop {before.value.key} changed in between")
+        self.rows.pop(before.value.key, None)
 
     def open(self) -> Iterator[Drop]:
-        yield from [row.value for row in self.rows.values() if row.value.state in _UNFINISHED]
+        yield from [row.value for row in self.rows.values() if row.value.state in (DropState.OPEN, DropState.SEALING)]
 
-    def unsealed(self) -> Iterator[Drop]:
-        yield from [row.value for row in self.rows.values() if row.value.state is not DropState.SEALED]
+    def rejected(self, limit: int) -> list[Drop]:
+        return [drop for drop in self.listed() if drop.state is DropState.REJECTED][:limit]
 
-    def codes(self, route: str) -> dict[str, str]:
-        return {key.name: row.value.code for key, row in self.rows.items() if key.route == route}
+    def codes(self, route: str, first: str, last: str) -> dict[str, str]:
+        def within(name: str) -> bool:
+            return first.encode() <= name.encode() <= last.encode()
 
-    def listed(self, route: str | None = None) -> Iterator[Drop]:
-        yield from [self.rows[key].value for key in sorted(self.rows) if route in (None, key.route)]
+        return {k.name: row.value.code for k, row in self.rows.items() if k.route == route and within(k.name)}
+
+    def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
+        keys = [key for key in sorted(self.rows) if route in (None, key.route) and (after is None or key > after)]
+        return [self.rows[key].value for key in keys[:limit]]
+
+    def cursor(self, walk: str) -> str:
+        return self.cursors.get(walk, "")
+
+    def move_cursor(self, walk: str, at: str) -> None:
+        self.cursors[walk] = at
 
     def _put(self, drop: Drop) -> Stored[Drop]:
         self.rows[drop.key] = Stored(drop, self._etags.next())
@@ -80,7 +88,8 @@ class FakeRuns:
     def __init__(self) -> None:
         self.names: dict[str, datetime] = {}
         self.rows: dict[str, Stored[Run]] = {}
-        self.unsettled_names: set[str] = set()
+        self.hour_rows: dict[str, tuple[str, datetime | None]] = {}  # etag, and when it was looked at
+        self._claims: dict[str, str] = {}
         self._etags = Etags()
 
     def insert(self, run: Run) -> bool:
@@ -93,7 +102,7 @@ class FakeRuns:
         """What a call leaves that dies before its last write."""
         if run.name in self.names:
             return False
-        self.unsettled_names.add(run.name)
+        self.hour_rows[hour_of(run.created_at)] = (self._etags.next(), None)
         self.names[run.name] = run.created_at
         return True
 
@@ -125,16 +134,38 @@ class FakeRuns:
             if len(found) == limit:
                 break
             last = run
-            if all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+            tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
+            if tagged and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
         more = bool(ahead) and last is not ahead[-1]
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "")
 
-    def unsettled(self) -> Iterator[str]:
-        yield from sorted(self.unsettled_names)
+    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
+        yield from [(run.name, run.cluster) for run in self.newest(len(self.rows)) if run.state is state]
 
-    def settle(self, name: str) -> None:
-        self.unsettled_names.discard(name)
+    def hours(self) -> list[str]:
+        return sorted(self.hour_rows)
+
+    def claim_hour(self, hour: str, now: datetime, seconds: float) -> bool:
+        if hour not in self.hour_rows:
+            return False
+        looked_at = self.hour_rows[hour][1]
+        if looked_at is not None and looked_at > now - timedelta(seconds=seconds):
+            return False
+        self._claims[hour] = self._etags.next()
+        self.hour_rows[hour] = (self._claims[hour], now)
+        return True
+
+    def drop_hour(self, hour: str) -> bool:
+        if self.hour_rows.get(hour, ("", None))[0] != self._claims.pop(hour, None):
+            return False
+        del self.hour_rows[hour]
+        return True
+
+    def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
+        runs = self.newest(len(self.rows), before)
+        found = [run for run in runs if hour_of(run.created_at) == hour and run.archived_at is None]
+        return [Stored(replace(run, request={}), self.rows[run.name].etag) for run in found[:limit]]
 
     def _put(self, run: Run) -> Stored[Run]:
         self.rows[run.name] = Stored(run, self._etags.next())
@@ -142,7 +173,8 @@ class FakeRuns:
 
 
 def _equalities(wanted: RunFilter) -> list[tuple[str, str]]:
-    return [("experiment", wanted.experiment), ("state", wanted.state), ("cluster", wanted.cluster)]
+    fields = ("experiment", "state", "cluster", "owner")
+    return [(name, getattr(wanted, name)) for name in fields]
 
 
 def _age(run: Run) -> tuple[int, str]:
@@ -168,7 +200,7 @@ class FakeSweepLog:
 
 
 class FakeAssets:
-    """What shared/adapters/tables.py TableAssets is to the Azure ML adapter."""
+    """What shared/adapters/tables.py's TableAssets is to the Azure ML adapter."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}

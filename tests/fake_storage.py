@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Blob, Copy, Place
+from shared.kernel.storage import Blob, Copy, FolderPage, Place
 from tests.fake_records import Etags
 
 
@@ -104,9 +104,10 @@ class FakeBlobs:
     def first(self, place: Place) -> Blob | None:
         return next(self.list(place), None)
 
-    def folders(self, place: Place) -> Iterator[str]:
-        names = (blob.name[len(place.prefix) :] for blob in self.list(place))
-        yield from sorted({name.split("/", 1)[0] for name in names})
+    def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
+        names = sorted({blob.name[len(place.prefix) :].split("/", 1)[0] for blob in self.list(place)}, key=str.encode)
+        ahead = [name for name in names if name.encode() > token.encode()]
+        return FolderPage(ahead[:limit], ahead[limit - 1] if len(ahead) > limit else "")
 
     def read(self, container: str, name: str, limit: int) -> bytes:
         if (content := self._get(container, name)) is None:

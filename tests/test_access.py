@@ -67,8 +67,9 @@ CALLERS = [{}, principal(), principal(access.READER), principal(access.CONTRIBUT
 def call(method: str, route: str, headers: dict[str, str]) -> func.HttpResponse:
     params = dict.fromkeys(re.findall(r"\{\*?(\w+)\}", route), "x")
     request = func.HttpRequest(method, f"/api/{route}", headers=headers, params={}, route_params=params, body=b"{}")
-    answered = ENDPOINTS[method, route].call(request)
-    return asyncio.run(answered) if inspect.isawaitable(answered) else answered
+    answered: Any = ENDPOINTS[method, route].call(request)
+    answer: func.HttpResponse = asyncio.run(answered) if inspect.iscoroutine(answered) else answered
+    return answer
 
 
 @pytest.fixture(autouse=True)

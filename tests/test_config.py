@@ -50,7 +50,7 @@ def load(tmp_path: Path, text: str) -> routes_file.Routes:
     (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")
     (tmp_path / "trainers" / "mnist").mkdir(parents=True)
     (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
-    return routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers")
+    return routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes
 
 
 def test_a_route_has_defaults(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
     [
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
-        ("routes: {m: 3}", "must be a mapping with the keys cluster"),
-        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from cluster"),
+        ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
+        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from allow, cluster"),
         ("routes: {m: {trainer: mnist}}", "names no cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
@@ -106,4 +106,4 @@ def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> 
 
 def test_the_shipped_routes_load() -> None:
     """routes.yaml and the templates that it names are valid."""
-    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers")
+    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers").routes

@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 import pytest
 
+import cli.commands  # noqa: F401  # registers them
 import trainyard
-from cli.__main__ import app as cli_app
+from cli.session import app as cli_app
 from shared.drops.model import DropState
 from shared.kernel.settings import SETTINGS
 from shared.runs.model import RunState

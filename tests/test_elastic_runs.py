@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from shared import system
 from shared.api.requests import LogQuery, NodeRange, RunRequest
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.runs import ask, logs, members
+from shared.runs import ask, logs, submit
 from shared.runs.elastic import GRACE
+from shared.runs.looks import AGAIN_SECONDS
 from shared.runs.model import FINAL, Run, RunState
+from shared.runs.workloads import workload
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
@@ -81,7 +84,7 @@ def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
     go(world, f"{run}-m2-1", "Canceled")
     found = world.only_run()
     assert found.state is RunState.RUNNING
-    assert states(found) == ["2 queued", "1 running", "2 received"]
+    assert states(found) == ["2 submitted", "1 running", "2 submitted"]
     assert found.elastic
     assert found.elastic.resubmitted == 2
     assert found.elastic.members[0].why == "The node was preempted."
@@ -96,7 +99,7 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     go(world, f"{run}-m1-1", "Running")
     go(world, f"{run}-m0-1", "Queued")
     found = world.only_run()
-    assert states(found) == ["1 queued", "1 running", "1 queued"]
+    assert states(found) == ["1 queued", "1 running", "1 submitted"]
     assert found.elastic
     assert found.elastic.resubmitted == 0
     assert "waits for another" in found.elastic.members[0].why
@@ -129,6 +132,7 @@ def test_a_member_that_does_not_end_after_the_training_is_ended(world: World) ->
     world.clock.advance(GRACE.total_seconds() + 1)
     world.reconcile()
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
+    world.clock.advance(AGAIN_SECONDS)
     world.reconcile()
     assert world.only_run().state is RunState.COMPLETED
 
@@ -171,6 +175,7 @@ def test_the_deadline_ends_a_run(world: World) -> None:
     go(world, f"{run}-m0-1", "Running")
     world.clock.advance(ROUTE_1_TO_3.timeout_seconds + 1)
     world.reconcile()
+    world.clock.advance(AGAIN_SECONDS)
     world.reconcile()
     found = world.only_run()
     assert found.state is RunState.FAILED
@@ -182,7 +187,7 @@ def test_cancel_ends_all_members(world: World) -> None:
     """A canceled run is canceled once its members are; none is resubmitted."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
-    ask.cancel_run(world.system, run)
+    submit.cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     assert world.only_run().state is RunState.CANCELED
@@ -192,7 +197,7 @@ def test_cancel_ends_all_members(world: World) -> None:
 def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
     run = start(world)
-    ask.cancel_run(world.system, run)
+    submit.cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     again = ask.retry_run(world.system, run)
@@ -208,13 +213,13 @@ def test_a_member_can_be_evicted(world: World) -> None:
     """To evict a member ends its job, and a new one takes its place; only running ones of elastic runs can be."""
     run = start(world)
     with pytest.raises(Conflict, match="not running"):
-        members.evict(world.system, run, 0)
+        submit.evict(world.system, run, 0)
     go(world, f"{run}-m0-1", "Running")
-    assert members.evict(world.system, run, 0) == f"{run}-m0-1"
+    assert submit.evict(world.system, run, 0) == f"{run}-m0-1"
     world.reconcile()
-    assert states(world.only_run())[0] == "2 received"
+    assert states(world.only_run())[0] == "2 submitted"
     with pytest.raises(NotFound, match="0 to 2"):
-        members.evict(world.system, run, 3)
+        submit.evict(world.system, run, 3)
 
 
 def test_each_job_of_a_member_has_its_log(world: World) -> None:
@@ -248,7 +253,7 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     run = ask.create_run(world.system, ranged)
     assert run.elastic
     assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (1, 4, 7)
-    with pytest.raises(Impossible, match="at least 3 nodes, and at most 2"):
+    with pytest.raises(Impossible, match="at least 3, and at most 2"):
         ask.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
     shown = ask.dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
@@ -312,7 +317,7 @@ def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str)
         run = world.only_run()
         assert run.state is RunState.COMPLETED, f"call {at}"
         assert run.archived_at, f"call {at}"
-        assert set(world.jobs.jobs) == set(members.jobs_of(run).values()), f"call {at}"
+        assert set(world.jobs.jobs) == set(workload(run).jobs(run).values()), f"call {at}"
         assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}, f"call {at}"
     assert counting.taken > 40, "the story must go through every handler"
 
@@ -329,14 +334,16 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(tmp_path: Path, steps: list[tuple]) -> None:
+def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(
+    tmp_path: Path, steps: list[tuple[Any, ...]]
+) -> None:
     """Any order of jobs' fates, cancellation and crashes: within the budget, one live job a member, and an end."""
     world = World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
     run = start(world)
     for index, what, crash in steps:
         alive = [name for name, job in world.jobs.jobs.items() if job.raw in ("Queued", "Running")]
         if what == "cancel":
-            ask.cancel_run(world.system, run)
+            submit.cancel_run(world.system, run)
         elif what in ("deadline", "time"):
             world.clock.advance(ROUTE_1_TO_3.timeout_seconds if what == "deadline" else 61)
             world.reconcile(["", "", crash])
@@ -352,7 +359,7 @@ def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(tmp_path: 
     assert found.archived_at
     assert found.elastic
     assert found.elastic.resubmitted <= ROUTE_1_TO_3.resubmissions
-    assert set(world.jobs.jobs) <= set(members.jobs_of(found).values())
+    assert set(world.jobs.jobs) <= set(workload(found).jobs(found).values())
     assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}
     completed = any(job.raw == "Completed" for job in world.jobs.jobs.values())
     assert completed or found.state is not RunState.COMPLETED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 from shared.api.requests import RunRequest
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.runs import ask
+from shared.runs import ask, submit
 from shared.runs.model import Run, RunState
 from shared.system import SUBMISSIONS
 from tests.fakes import Crash
-from tests.world import World, trainers_folder
+from tests.world import ROUTE, World, trainers_folder
 
 DATA = "drops/shelf/a"  # in no route's folder, so that no drop becomes a run of its own
 
@@ -94,7 +95,7 @@ def test_choices_are_named(world: World) -> None:
     for fields, why in (
         ({"trainer": "../x", "data": DATA}, "There is no trainer '../x'; there are: plain."),
         ({"template": "minst"}, "There is no template 'minst'; there are: mnist."),
-        ({"trainer": "plain"}, "cluster is missing"),
+        ({"trainer": "plain"}, "compute is missing"),
     ):
         with pytest.raises(Impossible, match=why):
             asked(world, **fields)
@@ -139,10 +140,13 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     def codes(**fields: Any) -> list[str]:
         return [reason["code"] for reason in ask.dry_run(world.system, request(**fields))["reasons"]]
 
+    route = replace(ROUTE, clusters=frozenset({"other"}))
+    world.system = replace(world.system, routes={"mnist": route}, limits=route.limits)
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 3, 120)
     there = {"template": "mnist", "data": DATA}
     assert codes(template="mnist", data="drops/mnist/none") == ["no_data"]
     assert codes(**there, cluster="other") == ["unknown_cluster"]
-    assert codes(**there, nodes=9) == ["too_many_nodes"]
+    assert codes(**there, nodes=4) == ["too_many_nodes"]
     assert codes(job={"compute": "cpu-cluster", "command": "x"}) == ["bad_job"]
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, nodes=3, busy_nodes=3)
     assert codes(**there) == ["cluster_busy"]
@@ -183,7 +187,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
     """Cancel and retry of what is no run raise NotFound, whatever the text."""
-    for call, name in itertools.product((ask.cancel_run, ask.retry_run), ("run-0", "../x", "")):
+    for call, name in itertools.product((submit.cancel_run, ask.retry_run), ("run-0", "../x", "")):
         with pytest.raises(NotFound):
             call(world.system, name)
 
@@ -197,8 +201,8 @@ def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
         world.job_goes(run.name, raw)
         world.deliver_all()
         world.run_until_idle()
-    ask.cancel_run(world.system, run.name)
-    asked_at = ask.cancel_run(world.system, run.name).cancel_asked_at
+    submit.cancel_run(world.system, run.name)
+    asked_at = submit.cancel_run(world.system, run.name).cancel_asked_at
     world.clock.advance(10)
     world.run_until_idle()
     world.reconcile()
@@ -212,7 +216,7 @@ def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
 def test_a_final_run_is_not_canceled(world: World) -> None:
     """A cancel of a run that has ended changes nothing."""
     done = ends(world, asked(world))
-    assert ask.cancel_run(world.system, done.name) == done
+    assert submit.cancel_run(world.system, done.name) == done
 
 
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
@@ -222,11 +226,11 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
     run = asked(world)
     if first == "submission":
         world.handle(SUBMISSIONS, crashes=schedule)
-        ask.cancel_run(world.system, run.name)
+        submit.cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
-            ask.cancel_run(world.crashing(schedule), run.name)
-        ask.cancel_run(world.system, run.name)
+            submit.cancel_run(world.crashing(schedule), run.name)
+        submit.cancel_run(world.system, run.name)
         world.handle(SUBMISSIONS, crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
@@ -239,11 +243,11 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
 def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
     """A cancel that is accepted while the job is on its way to Azure ML ends that job right after."""
     run = asked(world)
-    submit = world.jobs.submit
+    put = world.jobs.submit
 
     def slow(job: dict[str, Any]) -> Any:
-        status = submit(job)
-        ask.cancel_run(world.system, run.name)
+        status = put(job)
+        submit.cancel_run(world.system, run.name)
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]

@@ -1,9 +1,10 @@
-"""Who may import whom, read from the source with ast."""
+"""Who may import whom, what decides without I/O, and that no modules import each other in a circle; read with ast."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,18 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "trainers": (set(), {"azure.functions"}),
 }
 
+# Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
+PURE_NAMES = {"model.py", "decide.py"}
+IMPURE_IMPORTS = {
+    "asyncio", "http", "logging", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys",
+    "tempfile", "threading", "time", "urllib", "shared.adapters", "shared.bootstrap", "shared.system",
+}  # fmt: skip
+IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "date.today"}
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+
+def imports(path: Path, top_only: bool = False) -> Iterator[str]:
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    for node in tree.body if top_only else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -51,11 +61,56 @@ def test_imports_go_one_way(place: str) -> None:
     assert [line for path in files for line in offences(path, place)] == []
 
 
-def test_the_table_can_fail(tmp_path: Path) -> None:
-    """An import inside a function, and one by `from`, are both seen."""
+def impurities(path: Path) -> list[str]:
+    """What a module does or could do besides deciding."""
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    found = [f"imports {name}" for name in imports(path) if within(name, IMPURE_IMPORTS)]
+    calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return found + [f"calls {call}" for call in calls if call in IMPURE_CALLS]
+
+
+def pure_modules() -> list[Path]:
+    paths = sorted((ROOT / "shared").rglob("*.py"))
+    return [p for p in paths if p.name in PURE_NAMES or " Pure.\n" in p.read_text("utf-8")[:600]]
+
+
+@pytest.mark.parametrize("path", pure_modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_decisions_do_no_io(path: Path) -> None:
+    """Models, decisions and what calls itself pure read no clock, no file and no service."""
+    assert impurities(path) == []
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def import_graph(files: list[Path]) -> dict[str, set[str]]:
+    """For each module those that it imports anywhere, in functions too."""
+    known = {module(path) for path in files}
+    graph: dict[str, set[str]] = {}
+    for path in files:
+        names = {name if name in known else name.rpartition(".")[0] for name in imports(path)}
+        graph[module(path)] = (names & known) - {module(path)}
+    return graph
+
+
+@pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli"])
+def test_no_modules_import_each_other(place: str) -> None:
+    """There is an order in which every module comes after all that it imports."""
+    try:
+        list(TopologicalSorter(import_graph(sorted((ROOT / place).rglob("*.py")))).static_order())
+    except CycleError as exc:
+        pytest.fail(" -> ".join(exc.args[1]))
+
+
+def test_the_tables_can_fail(tmp_path: Path) -> None:
+    """An import inside a function, one by `from`, an impure call and a circle are all seen."""
     file = tmp_path / "bad.py"
-    file.write_text("from azure import functions\ndef f():\n    import torch.nn\n")
+    file.write_text("from azure import functions\ndef f():\n    import torch.nn\n    open('x')\n    datetime.now()\n")
     assert [name for name in imports(file) if within(name, {"torch", "azure.functions"})] == [
         "azure.functions",
         "torch.nn",
     ]
+    assert impurities(file) == ["calls open", "calls datetime.now"]
+    with pytest.raises(CycleError):
+        list(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())

@@ -30,7 +30,11 @@ CLOUD_EVENT = {
 }
 
 
-@given(st.dictionaries(st.text(), st.integers()))
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0")), st.integers(-(2**63) + 1, 2**63 - 1)
+    )
+)
 def test_json_is_read_as_text_and_in_base64(message: dict[str, int]) -> None:
     """A message is understood in both encodings that Event Grid has used, alone or in an array of one."""
     text = json.dumps(message).encode()
@@ -45,6 +49,16 @@ def test_anything_else_is_refused(body: bytes) -> None:
     """No bytes make decode raise anything but BadMessage."""
     with contextlib.suppress(BadMessage):
         assert isinstance(incoming.decode(body), dict)
+
+
+def test_what_was_renamed_is_there_under_its_new_name() -> None:
+    """A file or folder that was moved into the container counts as written; a CloudEvent may leave its time out."""
+    renamed = {**EVENT, "eventType": "Microsoft.Storage.BlobRenamed", "data": {"api": "RenameFile"}}
+    assert (incoming.blob_written(renamed) or incoming.BlobWritten("", "", None)).name == "mnist/a/ü 1#.bin"
+    folder = {**CLOUD_EVENT, "type": "Microsoft.Storage.DirectoryRenamed", "data": {"api": "RenameDirectory"}}
+    folder = {key: value for key, value in folder.items() if key != "time"}
+    folder["subject"] = "/blobServices/default/containers/drops/blobs/mnist/b/"
+    assert incoming.blob_written(folder) == incoming.BlobWritten("drops", "mnist/b/", None)
 
 
 @pytest.mark.parametrize("event", [EVENT, CLOUD_EVENT])

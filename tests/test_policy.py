@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -116,15 +117,15 @@ def test_deletions_alone_are_nothing_new() -> None:
 )
 def test_what_an_upload_asks_for(drop: Drop | None, path: str, age: float, step: OnUpload) -> None:
     """An upload opens a drop unless it is open or the upload is older than its last verdict."""
-    assert on_upload(drop, path, ago(age), ROUTE) is step
+    assert on_upload(drop, KEY, path, ago(age), ROUTE) is step
 
 
 def test_a_late_event_opens_a_drop_at_most_once() -> None:
     """An event of the newest blob's own second is late too, once a listing was taken well after that second."""
     settled = replace(SEALED, looked_at=ago(-5))
 
-    assert on_upload(settled, "1", NOW, ROUTE) is OnUpload.NOTHING
-    assert on_upload(settled, "1", ago(-1), ROUTE) is OnUpload.OPEN
+    assert on_upload(settled, KEY, "1", NOW, ROUTE) is OnUpload.NOTHING
+    assert on_upload(settled, KEY, "1", ago(-1), ROUTE) is OnUpload.OPEN
     assert first_look(SEALED, "1", NOW, ROUTE) == 5
     assert first_look(SEALED, "1", ago(-1), ROUTE) == 60
     assert first_look(None, "_SUCCESS", NOW, ROUTE) == 0
@@ -132,8 +133,8 @@ def test_a_late_event_opens_a_drop_at_most_once() -> None:
 
 def test_an_unknown_route_is_rejected_once() -> None:
     """Further uploads to an unknown route write nothing."""
-    assert on_upload(None, "1", NOW, None) is OnUpload.REJECT
-    assert on_upload(replace(OPEN, state=DropState.REJECTED), "1", NOW, None) is OnUpload.NOTHING
+    assert on_upload(None, KEY, "1", NOW, None) is OnUpload.REJECT
+    assert on_upload(replace(OPEN, state=DropState.REJECTED), KEY, "1", NOW, None) is OnUpload.NOTHING
 
 
 @given(
@@ -209,7 +210,7 @@ def test_history_is_bounded() -> None:
 
 def test_metrics_keep_last_and_best() -> None:
     """Best is the least loss and the greatest accuracy; what is no number is left out."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
     ]

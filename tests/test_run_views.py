@@ -125,7 +125,8 @@ def test_a_single_process_is_rank_zero(world: World, run: Run) -> None:
 
 def test_a_run_that_never_wrote_is_complete_when_archived(world: World) -> None:
     """A run whose job was refused has an empty log, complete as soon as it is archived."""
-    made = ask.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster="none"))
+    world.jobs.clusters.clear()
+    made = ask.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     assert world.runs.get(made.name).value.state is RunState.FAILED
     assert (read(world, made).data, read(world, made).complete) == (b"", True)
@@ -183,7 +184,11 @@ def put_metrics(world: World, run: Run, *rows: dict[str, Any] | str) -> None:
 
 def test_series_are_the_rows_numbers(world: World, run: Run) -> None:
     """Each metric is a series of step, value and time, live too; what is no finite number or no JSON is left out."""
-    rows = [{"step": 5, "time": 1.5, "loss": 2, "note": "x", "ok": True}, "{half", {"loss": 1.0, "bad": float("nan")}]
+    rows: list[Any] = [
+        {"step": 5, "time": 1.5, "loss": 2, "note": "x", "ok": True},
+        "{half",
+        {"loss": 1.0, "bad": float("nan")},
+    ]
     put_metrics(world, run, *rows)
     assert metrics.series(world.system, run.name) == {"loss": [(5, 2, 1.5), (6, 1.0, None)]}
     assert metrics.series(world.system, run.name, "other,accuracy") == {}
@@ -212,7 +217,7 @@ def test_a_long_series_is_thinned(count: int) -> None:
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
     """There are none until the archive is complete; then an address leads to this run's very file, and to no other."""
-    assert artifacts.artifacts(world.system, run.name) == {"complete": False, "files": []}
+    assert artifacts.artifacts(world.system, run.name) == {"complete": False, "files": [], "outputs": []}
     with pytest.raises(NotFound, match="not archived"):
         artifacts.address(world.system, run.name, "models/model.pt")
     write(world, run, b"log")

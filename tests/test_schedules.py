@@ -125,7 +125,7 @@ class Schedules(RuleBasedStateMachine):
             files = {file["name"] for file in self.world.manifest(run)["files"]}
             assert "logs/std_log_process_0.txt" in files
             assert self.world.jobs.jobs[run.name].raw == "Canceled" or "models/model.pt" in files
-        assert not list(self.world.runs.unsettled())
+        assert not self.world.unsettled()
         self.newest_content_was_trained()
         uploaded = {"/".join(name.split("/")[:2]) for name in self.world.blobs.containers.get("drops", {})}
         assert {str(drop.key) for drop in drops} >= {name for name in uploaded if name.startswith("mnist/")}

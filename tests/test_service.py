@@ -114,7 +114,8 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
     world.run_until_idle()
     assert drop_state(world, key) == (DropState.REJECTED, "unknown_route", "There is no route 'minst'. Routes: mnist.")
 
-    world.system.routes["minst"] = replace(ROUTE, name="minst")
+    routes = {**world.system.routes, "minst": replace(ROUTE, name="minst")}
+    world.system = replace(world.system, routes=routes)
     world.clock.advance(61)
     world.reconcile()
     world.run_until_idle()
@@ -124,10 +125,13 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
 @pytest.mark.parametrize(
     ("job_file", "why"),
     [
-        ("inputs:\n  epochs: 3\nlimits:\n  timeout: soon\n", "job.yaml line 4: limits.timeout: Not a valid integer."),
-        ("inputs: {epochs: 3\n", "job.yaml line 2: no valid YAML"),
+        (
+            "inputs:\n  epochs: 3\nlimits:\n  timeout: soon\n",
+            "job.yaml line 4: limits.timeout: is 'soon'; use whole seconds",
+        ),
+        ("inputs: {epochs: 3\n", "job.yaml line 2: not valid YAML"),
         ("- 1\n", "job.yaml line 1: expected the keys of an Azure ML command job, found list."),
-        ("a: &x 1\nb: *x\n", "job.yaml uses YAML aliases"),
+        ("a: &x 1\nb: *x\n", "job.yaml line 2: YAML aliases (*x)"),
         ("\xff\xfe", "job.yaml is not UTF-8 text: byte 0"),
         ("type: pipeline\n", "job.yaml line 1: type: is 'pipeline'; only command jobs are run."),
         ("code: ./src\n", "job.yaml line 1: code: must be a registered asset"),
@@ -146,8 +150,18 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
             "resources: {instance_count: 5}\n",
             "job.yaml line 1: resources.instance_count: is 5; use a whole number from 1",
         ),
-        ("resources: {instance_count: '2'}\n", "job.yaml line 1: resources.instance_count: is '2'"),
-        ("limits: {timeout: 3601}\n", "job.yaml line 1: limits.timeout: is 3601; this route allows 1 to 3600 seconds."),
+        ("resources: {instance_count: '9'}\n", "job.yaml line 1: resources.instance_count: is 9"),
+        ("resources: {instance_count: true}\n", "job.yaml line 1: resources.instance_count: is True"),
+        ("distribution: {process_count_per_instance: 1000000}\n", "is 1000000; use a whole number from 1 to 64"),
+        ("limits: {timeout: '999999999'}\n", "limits.timeout: is 999999999; use whole seconds from 1 to 3600."),
+        ("outputs: [a]\n", "job.yaml line 1: outputs: must be a mapping, it is a list."),
+        ("outputs:\n  ..\\x: {}\n", "use letters, digits, dashes and underscores in its name."),
+        ("compute: gpu-cluster\n", "job.yaml line 1: compute: is 'gpu-cluster'; choose one of cpu-cluster."),
+        ("identity: {type: managed}\n", "job.yaml line 1: identity: is not allowed here"),
+        ("resources: {docker_args: --privileged}\n", "resources.docker_args: is not allowed here"),
+        ("a: 1\na: 2\n", "job.yaml line 2: the key 'a' stands twice"),
+        ("a: " + "[" * 40 + "]" * 40 + "\n", "nested more than 30 deep"),
+        ("limits: {timeout: 3601}\n", "job.yaml line 1: limits.timeout: is 3601; use whole seconds from 1 to 3600."),
     ],
 )
 def test_a_bad_job_file_is_explained_by_line(world: World, job_file: str, why: str) -> None:

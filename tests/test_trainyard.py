@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import cli.commands  # noqa: F401  # registers them
 import trainyard
-from cli.__main__ import app as cli_app
+from cli.session import app as cli_app
 
 ROOT = Path(trainyard.__file__).parent
 

@@ -22,7 +22,8 @@ from shared.events import announce, incoming
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
-from shared.runs import archive, follow, reconcile
+from shared.reconcile import reconcile
+from shared.runs import archive, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Run, run_of_job
 from shared.system import System
@@ -79,7 +80,8 @@ class World:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
         names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
-        return replace(self.system, **{name: Crashing(getattr(self.system, name), words) for name in names})
+        ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
+        return replace(self.system, **ports)
 
     # the uploader, Event Grid and Azure ML
 
@@ -140,10 +142,13 @@ class World:
         return message.body if (message := self.queues.take(queue, index)) else None
 
     def reconcile(self, crashes: Iterable[str] = ()) -> None:
+        """The timer fires, and the looks that it asks for are made."""
         try:
-            reconcile.reconcile(self.crashing(crashes))
+            reconcile(self.crashing(crashes))
         except (Crash, TrainyardError):
             return
+        while self.handle(system.RUN_LOOKS):
+            pass
 
     def run_until_idle(self, limit: int = 10_000) -> None:
         """Handle every visible message until there is none, without faults."""
@@ -166,11 +171,15 @@ class World:
 
     # looking at the end
 
+    def unsettled(self) -> list[str]:
+        """The names of the runs that nothing archived yet."""
+        return [run.name for run in self.runs.newest(1000) if run.archived_at is None]
+
     def only_run(self) -> Run:
         (run,) = self.runs.newest()
         return run
 
-    def manifest(self, run: Run) -> dict[str, Any] | None:
+    def manifest(self, run: Run) -> Any:
         content = self.blobs.containers.get("output", {}).get(f"{archive_folder(run)}/{MANIFEST}")
         return json.loads(content.data) if content else None
 
@@ -187,9 +196,11 @@ def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
     elif queue == system.DROP_CHECKS:
         collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
     elif queue == system.SUBMISSIONS:
-        follow.submit_run(system_, body["run"])
+        submit.submit_run(system_, body["run"])
     elif queue == system.JOB_EVENTS and (job := incoming.job_of(event)):
-        follow.follow_run(system_, job)
+        follow.follow_job(system_, job)
+    elif queue == system.RUN_LOOKS:
+        looks.look_at_hour(system_, body["hour"])
     elif queue == system.ARCHIVES:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:

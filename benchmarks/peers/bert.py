@@ -50,10 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for out in (False, True)
     )
     torch.manual_seed(args.seed)
-    train_loader = DataLoader(train_rows, args.batch_size, shuffle=True, collate_fn=collate)  # type: ignore[arg-type]
-    val_loader = DataLoader(val_rows, args.batch_size, collate_fn=collate)  # type: ignore[arg-type]
+    rows: Any = (train_rows, val_rows)  # lists, which torch takes for data sets
+    train_loader: DataLoader[Any] = DataLoader(rows[0], args.batch_size, shuffle=True, collate_fn=collate)
+    val_loader: DataLoader[Any] = DataLoader(rows[1], args.batch_size, collate_fn=collate)
     pad = int(tokenizer.pad_token_id)
-    model = AutoModelForMaskedLM.from_config(config(SIZES[args.model], len(tokenizer), args.length, pad, 0.0))
+    size = config(SIZES[args.model], len(tokenizer), args.length, pad, 0.0)
+    model = AutoModelForMaskedLM.from_config(size)  # type: ignore[no-untyped-call]  # transformers has no types for it
     optimizer = torch.optim.AdamW(groups(model), lr=args.lr, betas=(0.9, 0.98), eps=1e-6)
     steps = args.epochs * len(train_loader)
     scheduler = get_cosine_schedule_with_warmup(optimizer, round(0.1 * steps), steps)

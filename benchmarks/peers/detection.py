@@ -25,7 +25,7 @@ from torchvision.transforms.v2 import functional as F
 from benchmarks.peers.common import Journal, Meter, arguments
 
 
-class Coco(CocoDetection):
+class Coco(CocoDetection):  # type: ignore[misc]  # torchvision has no types
     """coco_utils.py: crowds and boxes without area are left out; labels count from 1."""
 
     def __init__(self, data: Any, part: str, mirror: bool) -> None:
@@ -82,7 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-size", type=int, required=True)
     args = parser.parse_args(argv)
     train_set, val_set = Coco(args.data, "train", True), Coco(args.data, "val", False)
-    loader = DataLoader(train_set, batch_sampler=Grouped(train_set, args.batch_size), collate_fn=collate)
+    loader: DataLoader[Any] = DataLoader(
+        train_set, batch_sampler=Grouped(train_set, args.batch_size), collate_fn=collate
+    )
     torch.manual_seed(args.seed)
     classes = len(train_set.numbers)
     model = build(Plan(backbone=args.backbone, classes=classes, min_size=args.min_size, max_size=args.max_size))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))])
     train_set = datasets.MNIST(args.data, train=True, transform=transform)
     test_set = datasets.MNIST(args.data, train=False, transform=transform)
-    sampler = DistributedSampler(train_set, seed=args.seed) if WORLD_SIZE > 1 else None
+    sampler: DistributedSampler[Any] | None = DistributedSampler(train_set, seed=args.seed) if WORLD_SIZE > 1 else None
     train_loader = DataLoader(train_set, args.batch_size // WORLD_SIZE, shuffle=sampler is None, sampler=sampler)
     test_loader = DataLoader(test_set, 1000)
     net = Net()
@@ -53,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"Train Epoch: {epoch} [{number * args.batch_size}/{len(train_set)}]\tLoss: {loss.item():.6f}")
                 journal.trained((epoch - 1) * steps + number, epoch, loss.item())
         if RANK == 0:
-            loss, share = test(net, test_loader)
-            print(f"\nTest set: Average loss: {loss:.4f}, Accuracy: {share:.2%}\n")
-            journal.write(epoch * steps, epoch, test_loss=loss, test_accuracy=share)
+            mean, share = test(net, test_loader)
+            print(f"\nTest set: Average loss: {mean:.4f}, Accuracy: {share:.2%}\n")
+            journal.write(epoch * steps, epoch, test_loss=mean, test_accuracy=share)
     return 0
 
 

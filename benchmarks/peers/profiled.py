@@ -54,7 +54,7 @@ def main(argv: list[str]) -> None:
 
         def next_step(*args: Any, **options: Any) -> None:
             profiler.step()
-            backward(*args, **options)
+            backward(*args, **options)  # type: ignore[no-untyped-call]  # torch has no types for it
 
         torch.Tensor.backward = next_step  # type: ignore[method-assign]  # once a step, outside of any other range
         code = importlib.import_module(argv[0]).main(argv[1:])

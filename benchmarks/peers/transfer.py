@@ -28,8 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--image-size", type=int, required=True)
     args = parser.parse_args(argv)
     train_loader, val_loader = loaders(args.data, args.batch_size, args.image_size)
+    classes = len(train_loader.dataset.classes)  # type: ignore[attr-defined]  # it is an ImageFolder
     torch.manual_seed(args.seed)
-    model = torchvision.models.get_model(args.backbone, weights=None, num_classes=len(train_loader.dataset.classes))
+    model = torchvision.models.get_model(args.backbone, weights=None, num_classes=classes)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9, weight_decay=1e-4, nesterov=True)
     steps = args.epochs * len(train_loader)

@@ -62,9 +62,8 @@ def drop(
         session.remark(f"Watch it: {session.program} show {route}/{name}", "dim")
         return
     session.remark(words + kept)
-    run = wait_for_drop(
-        session.api, route, name, before.get("generation", 0) if done.marked else -1, Screen(session.err, {})
-    )
+    with Screen(session.err, {}).shown() as screen:
+        run = wait_for_drop(session.api, route, name, before.get("generation", 0) if done.marked else -1, screen)
     end_with(follow(session, run))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -19,7 +18,6 @@ from . import options
 from .following import end_with
 
 WAIT_SECONDS = 20.0
-Curves = dict[str, Sequence[plot.Point]]
 WIDEST = 110  # characters; a curve needs no more
 
 
@@ -88,8 +86,7 @@ def metrics(
     """
     answer: dict[str, Any] = session.api.get("runs", run, "metrics", name=name[0] if name and len(name) == 1 else None)
     chosen = name or plot.telling(list(answer["series"]))
-    series = {key: points for key, points in answer["series"].items() if key in chosen and points}
-    curves: Curves = {key: [(float(step), float(value)) for step, value, *_ in rows] for key, rows in series.items()}
+    curves = plot.curves_of(answer["series"], chosen)
     if not curves and not session.as_json:
         session.remark(_none(answer["series"], name), "dim")
     elif file and curves:
@@ -99,7 +96,7 @@ def metrics(
         session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
 
 
-def _pictures(curves: Curves, width: int) -> Group:
+def _pictures(curves: plot.Curves, width: int) -> Group:
     kinds = plot.panels(list(curves)).items()
     return Group(*(Group(plot.plot({n: curves[n] for n in names}, kind, width), Text()) for kind, names in kinds))
 

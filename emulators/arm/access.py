@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from emulators.arm.deploy import Deployment, parents
+from emulators.arm.deploy import Deployment
+from emulators.arm.resources import parents
 from emulators.arm.syntax import BicepError
 
 ASSIGNMENTS = "Microsoft.Authorization/roleAssignments"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulators.arm.access import Access
-from emulators.arm.deploy import Deployment, Resource
+from emulators.arm.deploy import Deployment
 from emulators.arm.functions import Json
+from emulators.arm.resources import Resource
 from emulators.arm.syntax import BicepError
 
 ACCOUNT = "Microsoft.Storage/storageAccounts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,36 +10,17 @@ from typing import Any
 from emulators.arm import syntax
 from emulators.arm.expressions import Scope, evaluate, loop
 from emulators.arm.functions import Json
+from emulators.arm.resources import Resource, resource_id
 from emulators.arm.runtime import value_of
 from emulators.arm.syntax import BicepError
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 TENANT = "00000000-0000-0000-0000-0000000000aa"
 
+SUBSCRIPTION_KINDS = ("microsoft.resources/resourcegroups",)
+
 # What Azure alone knows of a resource, such as an identity's principal id: (resource, path of the property) to value.
-Runtime = Callable[["Resource", tuple[str, ...]], Any]
-
-
-@dataclass(frozen=True)
-class Resource:
-    """`kind` is the type as it is written; `scope` the id of what an extension resource stands on, else ''."""
-
-    kind: str
-    api_version: str
-    name: str
-    id: str
-    body: Json = field(repr=False)
-    scope: str = ""
-    file: str = ""
-
-    @property
-    def properties(self) -> Json:
-        found: Json = self.body.get("properties", {})
-        return found
-
-    @property
-    def last_name(self) -> str:
-        return self.name.rpartition("/")[2]
+Runtime = Callable[[Resource, tuple[str, ...]], Any]
 
 
 @dataclass
@@ -210,27 +191,3 @@ class Template:
             "subscriptionResourceId": lambda kind, *names: resource_id(subscription, kind, "/".join(names)),
         }
         return known.get(name)
-
-
-SUBSCRIPTION_KINDS = ("microsoft.resources/resourcegroups",)
-
-
-def resource_id(base: str, kind: str, name: str) -> str:
-    """The id of a resource: types and names by turns."""
-    if kind.lower() == "microsoft.resources/resourcegroups":
-        return f"{base}/resourceGroups/{name}"
-    provider, *types = kind.split("/")
-    names = name.split("/")
-    if len(types) != len(names):
-        raise BicepError(f"{kind} has {len(types)} levels, its name {name!r} {len(names)}; is a parent missing?")
-    return f"{base}/providers/{provider}/" + "/".join(f"{a}/{b}" for a, b in zip(types, names, strict=True))
-
-
-def parents(resource_id: str) -> Iterator[str]:
-    """The id itself, then of all that it lies in: what a role on any of them reaches it."""
-    words = resource_id.strip("/").split("/")
-    while len(words) >= 2:
-        yield "/" + "/".join(words)
-        words = words[:-2]
-        if words[-2:-1] == ["providers"]:
-            words = words[:-2]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emulators.arm.functions import guid
+from emulators.arm.resources import Resource
 from emulators.arm.syntax import BicepError
-
-if TYPE_CHECKING:
-    from emulators.arm.deploy import Resource
 
 IDENTITIES = (("properties", "principalId"), ("properties", "clientId"), ("identity", "principalId"))
 

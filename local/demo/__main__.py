@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from azure.storage.blob import ContainerClient
 from rich.console import Console
 
+from cli import plot, png
+from cli.client import Api
+from cli.errors import CliError
 from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary
-from local.demo.api import Api
-from local.demo.follow import Follower, Stuck, follow
+from local.demo.follow import Stuck, follow
 from local.demo.phases import CLOUD, UPLOAD, Seen
 from local.demo.view import Screen, View, open_view
 
@@ -55,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     demo = Demo(choice, console)
     try:
         return demo.run()
-    except (data.NoData, PartFailed, Stuck) as exc:
+    except (data.NoData, PartFailed, Stuck, CliError) as exc:
         console.print(f"\nThe demo failed: {exc}\nThe logs are in {choice.home / 'logs'}.", style="red", markup=False)
         demo.say_failure(str(exc))
     except cloud.AlreadyRunning as exc:
@@ -99,8 +102,9 @@ class Demo:
                 files = data.files(self.choice.data, Path(folder))
                 where = stack.enter_context(self._somewhere())
                 self._drop(where, files, view)
-                follow(Follower(Api(where.api), self.screen, self.drop), self.screen, lambda: self._between(view))
-            holds = self._conclude(where)
+                api = stack.enter_context(Api(where.api))
+                follow(api, self.screen, self.drop, lambda: self._between(view))
+            holds = self._conclude(where, api)
             if self.choice.keep:
                 self._stay()
             return 0 if holds else 1
@@ -148,25 +152,21 @@ class Demo:
         if self._cloud:
             self._cloud.heal()
 
-    def _conclude(self, where: record.Record) -> bool:
+    def _conclude(self, where: record.Record, api: Api) -> bool:
         """Check every claim against the storage itself, draw the curves, and say all of it."""
-        from local import curves  # matplotlib takes a second to import; until here nothing needs it
-
         seen = self.screen.seen
         archive = claims.read_archive(where.connection_string, seen.run)
         row = claims.read_row(where.connection_string, seen.run["run"])
         checked = claims.check(seen, archive, row, self.choice.least_accuracy)
-        plot = PLOTS / f"{seen.run['run']}.png" if archive.metrics else None
-        if plot:
-            curves.draw(archive.metrics, plot, title=f"{seen.run['run']} · {seen.run['drop']}")
+        picture = _draw(api, seen.run, archive)
         self.console.print()
-        self.console.print(summary.as_table(seen, archive, checked, plot))
+        self.console.print(summary.as_table(seen, archive, checked, picture))
         if failed := [claim.text for claim in checked if not claim.holds]:
             self.console.print(f"\nNot true: {'; '.join(failed)}.\nLogs: {self.choice.home / 'logs'}", style="bold red")
         if self.choice.keep:
             self.console.print(f"\nThe cloud stays up: {where.api}/status. Ctrl-C stops it.")
         if self.choice.as_json:
-            sys.stdout.write(json.dumps(summary.as_json(seen, archive, plot)) + "\n")
+            sys.stdout.write(json.dumps(summary.as_json(seen, archive, picture)) + "\n")
             sys.stdout.flush()
         return not failed
 
@@ -174,6 +174,16 @@ class Demo:
         while self._cloud:
             time.sleep(up.CHECK_SECONDS)
             self._cloud.heal()
+
+
+def _draw(api: Api, run: dict[str, Any], archive: claims.Archive) -> Path | None:
+    """The curves as `metrics --png` draws them; None if the run left no metrics."""
+    series: dict[str, Any] = api.get("runs", run["run"], "metrics")["series"]
+    if not (curves := plot.curves_of(series, plot.telling(list(series)))):
+        return None
+    file = PLOTS / f"{run['run']}.png"
+    png.draw(curves, f"{run['run']} · {run['drop']}", file, summary.in_a_line(run, archive))
+    return file
 
 
 if __name__ == "__main__":

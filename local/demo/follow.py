@@ -1,4 +1,4 @@
-"""Follow a drop to its end: ask the app again and again, and put what it says on the screen."""
+"""What the demo makes of a follow: it puts what the command line's own follow tells on the screen."""
 
 from __future__ import annotations
 
@@ -6,70 +6,71 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
-from local.demo.api import Api
-from local.demo.phases import FINAL
+from cli.client import Api
+from cli.errors import CliError
+from cli.follow import POLL_SECONDS, LogReader, follow_run, wait_for_drop
+from cli.phases import FINAL
 from local.demo.view import Screen
 
-POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 300.0  # without any change; a node of a busy laptop may think long about one epoch
 
 
 class Stuck(RuntimeError):
-    """The drop can't go on, or nothing moved for too long. The message says what was seen last."""
+    """Nothing moved for too long. The message says what was seen last."""
 
 
 class Follower:
-    """Asks about one drop (`route/name`). `poll` is called until it returns True."""
+    """Is told what happens to one drop, and asks for its cluster. Calls `between` each time, and raises Stuck."""
 
-    def __init__(self, api: Api, screen: Screen, drop: str) -> None:
-        self._api, self._screen, self._drop = api, screen, drop
-        self._offset = 0
+    def __init__(self, api: Api, screen: Screen, between: Callable[[], None]) -> None:
+        self._api, self._screen, self._between = api, screen, between
+        self._last, self._since = "", time.monotonic()
 
-    def poll(self) -> bool:
-        """Ask once. True when the run is archived and its cluster is at zero. Raises Stuck for a rejected drop."""
+    def drop(self, drop: dict[str, Any]) -> None:
+        self._screen.seen.drop = drop
+        self._go_on()
+
+    def run(self, run: dict[str, Any]) -> None:
         seen = self._screen.seen
-        if not seen.run:
-            self._find_run()
-        if seen.run:
-            seen.run = self._api.get(f"runs/{seen.run['run']}") or seen.run
-            self._read_log()
-            self._look_at_cluster()
-        return seen.at_zero is not None and bool(seen.run.get("archived_at"))
+        seen.run = run
+        try:
+            clusters: list[dict[str, Any]] = self._api.get("clusters")
+        except CliError:
+            clusters = []  # a picture without nodes; the follow itself says what is wrong
+        seen.cluster = next((c for c in clusters if c["name"] == run["cluster"]), seen.cluster)
+        if run["state"] in FINAL and seen.cluster.get("nodes") == 0:
+            seen.at_zero = seen.at_zero or datetime.now(UTC)
+        self._go_on()
 
-    def _find_run(self) -> None:
-        seen = self._screen.seen
-        seen.drop = self._api.get(f"drops/{quote(self._drop)}") or {}
-        if seen.drop.get("state") == "rejected":
-            raise Stuck(f"The drop was rejected: {seen.drop['why']}")
-        if name := seen.drop.get("run"):
-            seen.run = self._api.get(f"runs/{name}") or {}
-
-    def _read_log(self) -> None:
-        text, self._offset = self._api.log(self._screen.seen.run["run"], 0, self._offset)
+    def log(self, text: str) -> None:
         self._screen.log.add(text)
 
-    def _look_at_cluster(self) -> None:
+    def trouble(self, exc: CliError) -> None:  # noqa: ARG002  # the part that does not answer is being started again
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._between()
         seen = self._screen.seen
-        clusters: list[dict[str, Any]] = self._api.get("clusters") or []
-        seen.cluster = next((c for c in clusters if c["name"] == seen.run["cluster"]), {})
-        if seen.run["state"] in FINAL and seen.cluster and seen.cluster["nodes"] == 0:
-            seen.at_zero = seen.at_zero or datetime.now(UTC)
+        now = f"{seen.drop}{seen.run}{seen.cluster.get('nodes')}{self._screen.log.total}"
+        if now != self._last:
+            self._last, self._since = now, time.monotonic()
+        elif time.monotonic() - self._since > PATIENCE_SECONDS:
+            raise Stuck(f"Nothing changed for {PATIENCE_SECONDS:.0f} s. {_last_seen(self._screen)}")
 
 
-def follow(follower: Follower, screen: Screen, between: Callable[[], None]) -> None:
-    """Poll to the end, calling `between` after each poll. Raises Stuck if nothing changes for PATIENCE_SECONDS."""
-    last, since = "", time.monotonic()
-    while not follower.poll():
-        between()
-        seen = screen.seen
-        now = f"{seen.drop}{seen.run}{seen.cluster.get('nodes')}{screen.log.total}"
-        if now != last:
-            last, since = now, time.monotonic()
-        elif time.monotonic() - since > PATIENCE_SECONDS:
-            raise Stuck(f"Nothing changed for {PATIENCE_SECONDS:.0f} s. {_last_seen(screen)}")
+def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> None:
+    """Follow a new drop (`route/name`) until its run is archived and the run's cluster at zero.
+
+    Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
+    """
+    follower = Follower(api, screen, between)
+    route, _, name = drop.partition("/")
+    run = wait_for_drop(api, route, name, 0, follower)
+    follow_run(api, run, LogReader(api, run), follower)
+    while screen.seen.at_zero is None:
         time.sleep(POLL_SECONDS)
+        follower.run(screen.seen.run)
 
 
 def _last_seen(screen: Screen) -> str:

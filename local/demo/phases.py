@@ -1,29 +1,26 @@
 """Which phase a drop is in, and how long each took: from what the API told, without a clock or I/O of its own.
 
-Seconds come from the moments that the system itself recorded (the drop's sealing, the run's history), so they do not
-depend on how often the demo asks.
+The run's own phases are those of the command line. The demo adds what comes before them, and the way back to zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
-CLOUD, UPLOAD, SEAL, SUBMIT = "cloud", "upload", "seal", "submit"
-ALLOCATE, TRAIN, ARCHIVE, ZERO = "allocate", "train", "archive", "to_zero"
+from cli import phases as of_run
+
+CLOUD, UPLOAD, SEAL, ZERO = "cloud", "upload", "seal", "to_zero"
+SUBMIT, ALLOCATE, TRAIN, ARCHIVE = "submit", "allocate", "train", "archive"
+OF_RUN = {SUBMIT: of_run.SUBMIT, ALLOCATE: of_run.ALLOCATE, TRAIN: of_run.TRAIN, ARCHIVE: of_run.ARCHIVE}
 PHASES = {
-    CLOUD: "local cloud up",
-    UPLOAD: "upload to drops/",
-    SEAL: "drop sealed",
-    SUBMIT: "job submitted",
-    ALLOCATE: "nodes allocated",
-    TRAIN: "training",
-    ARCHIVE: "archived",
-    ZERO: "cluster at zero",
+    CLOUD: "starting the cloud",
+    UPLOAD: "uploading",
+    SEAL: "sealing the drop",
+    **OF_RUN,
+    ZERO: "cluster to zero",
 }
-FINAL = ("completed", "failed", "canceled")
 
 
 @dataclass
@@ -51,48 +48,31 @@ class Phase:
 
 def phases(seen: Seen, now: datetime) -> list[Phase]:
     """All phases in order. Those that are over have their time, the first that is not runs, the others wait."""
-    ends = [seen.began, *_ends(seen)]
-    rows = []
-    for (key, label), (begin, end) in zip(PHASES.items(), pairwise(ends), strict=True):
-        active = begin is not None and end is None
-        stop = now if active else end
-        seconds = max(0.0, (stop - begin).total_seconds()) if begin and stop else None
-        rows.append(Phase(key, label, seconds, active))
-    return rows
-
-
-def _ends(seen: Seen) -> list[datetime | None]:
-    """When each phase ended. A moment that was never seen takes the next one's place, since states may be skipped."""
-    sealed = _moment(seen.drop.get("sealed_at")) if seen.run else None
-    ends = [
-        seen.cloud_up,
-        seen.uploaded,
-        sealed,
-        _first(_entries(seen, "submitted", "queued")),
-        _last(_entries(seen, "running")),  # after a preemption, the last time counts
-        _last(_entries(seen, *FINAL)),
-        _moment(seen.run.get("archived_at")),
-        seen.at_zero,
+    sealed, archived = _moment(seen.run.get("created_at")), _moment(seen.run.get("archived_at"))
+    return [
+        _between(CLOUD, seen.began, seen.cloud_up, now),
+        _between(UPLOAD, seen.cloud_up, seen.uploaded, now),
+        _between(SEAL, seen.uploaded, sealed, now),
+        *_of_run(seen.run, now),
+        _between(ZERO, archived, seen.at_zero if archived else None, now),
     ]
-    for i in reversed(range(len(ends) - 1)):
-        ends[i] = ends[i] or ends[i + 1]
-    for i in range(1, len(ends)):  # two clocks took part; a phase ends no earlier than the one before
-        before, end = ends[i - 1], ends[i]
-        ends[i] = max(before, end) if before and end else end
-    return ends
 
 
-def _entries(seen: Seen, *states: str) -> list[datetime]:
-    """When the run entered one of these states, each time."""
-    return [datetime.fromisoformat(m["at"]) for m in seen.run.get("history", []) if m["state"] in states]
+def _between(key: str, begin: datetime | None, end: datetime | None, now: datetime) -> Phase:
+    """The time between two moments. The app dates some of them by its own clock, so they may be the wrong way round."""
+    seconds = max(0.0, ((end or now) - begin).total_seconds()) if begin else None
+    return Phase(key, PHASES[key], seconds, active=begin is not None and end is None)
 
 
-def _first(moments: list[datetime]) -> datetime | None:
-    return moments[0] if moments else None
-
-
-def _last(moments: list[datetime]) -> datetime | None:
-    return moments[-1] if moments else None
+def _of_run(run: dict[str, Any], now: datetime) -> list[Phase]:
+    """The run's phases. One that was skipped, since events get lost, took no time."""
+    times, current = (of_run.spent(run, now), of_run.phase(run)) if run else ({}, of_run.SUBMIT)
+    order = list(OF_RUN.values())
+    over = order[: order.index(current)] if current else order
+    return [
+        Phase(key, name, times.get(name, 0.0 if name in over else None), active=bool(run) and name == current)
+        for key, name in OF_RUN.items()
+    ]
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -6,6 +6,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
+from cli.watch import Lines
+
 EPOCH = re.compile(r"\bepoch\s+(\d+)/(\d+)", re.IGNORECASE)
 STEP = re.compile(r"\bstep\s+(\d+)/(\d+)", re.IGNORECASE)
 LINES_KEPT = 200
@@ -18,13 +20,12 @@ class Log:
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
     total: int = 0  # lines so far, kept or not
     share: float = 0.0
-    _rest: str = ""
+    _pieces: Lines = field(default_factory=Lines)
 
     def add(self, text: str) -> None:
         """Take the next piece. Its last line counts once its end has come."""
-        *whole, self._rest = (self._rest + text).split("\n")
-        for line in whole:
-            self.lines.append(line.rstrip("\r"))
+        for line in self._pieces.add(text):
+            self.lines.append(line)
             self.total += 1
             self.share = max(self.share, share_done(line))
 

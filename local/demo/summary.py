@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cli.phases import TRAIN, spent
 from local.demo.claims import MANIFEST, Archive, Claim
 from local.demo.phases import Phase, Seen, phases
 
@@ -27,6 +28,19 @@ def as_json(seen: Seen, archive: Archive, plot: Path | None) -> dict[str, Any]:
         "plot": str(plot) if plot else None,
         "cluster": {"name": seen.cluster.get("name"), "nodes": seen.cluster.get("nodes")},
     }
+
+
+def in_a_line(run: dict[str, Any], archive: Archive) -> str:
+    """Accuracy, processes, epochs and seconds of training, as far as they are known."""
+    accuracy, epochs, size = (archive.last(key) for key in ("test_accuracy", "epoch", "world_size"))
+    seconds = spent(run, datetime.now(UTC)).get(TRAIN)
+    facts = [
+        f"{accuracy:.2%} test accuracy" if accuracy is not None else "",
+        f"{size} processes" if size else "",
+        f"{epochs} epochs" if epochs else "",
+        f"{seconds:.1f} s of training" if seconds else "",
+    ]
+    return "   ·   ".join(filter(None, facts))
 
 
 def as_table(seen: Seen, archive: Archive, claims: list[Claim], plot: Path | None) -> RenderableType:

@@ -102,14 +102,14 @@ class PlainView:
         for phase in phases(self._screen.seen, datetime.now(UTC)):
             if phase.seconds is not None and not phase.active and phase.key not in self._told:
                 self._told.add(phase.key)
-                self._write(f"{phase.label:16} {phase.seconds:6.1f} s  {self._screen.note(phase.key)}".rstrip())
+                self._write(f"{phase.label:18} {phase.seconds:6.1f} s  {self._screen.note(phase.key)}".rstrip())
 
 
 def picture(screen: Screen, now: datetime) -> RenderableType:
     rows = phases(screen.seen, now)
     table = Table.grid(padding=(0, 2))
     table.add_column(width=1)
-    table.add_column(min_width=16)
+    table.add_column(min_width=18)
     table.add_column(justify="right", min_width=7)
     table.add_column(overflow="ellipsis", no_wrap=True)
     for phase in rows:

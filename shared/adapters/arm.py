@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _API_VERSION = "2024-04-01"
 _PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
 
+_PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 20}  # seconds
+_LONGEST = 60  # seconds for one call with all its tries
+
 Json = dict[str, Any]
 
 
@@ -32,8 +35,14 @@ class Arm:
             f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
         )
-        self._client = _client(self._manager, credential)
-        self._data_client = _client(str(clouds["aml_resource_id"]).rstrip("/"), credential)
+        from azure.core import PipelineClient
+        from azure.mgmt.core import ARMPipelineClient
+
+        data = str(clouds["aml_resource_id"]).rstrip("/")
+        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(
+            self._manager, policies=_policies(self._manager, credential), **_PATIENCE
+        )
+        self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
         self._data_plane = ""
         self._lock = threading.Lock()
 
@@ -48,9 +57,9 @@ class Arm:
         except NotFound:
             return None
 
-    def items(self, path: str) -> Iterator[Json]:
+    def items(self, path: str, **query: str) -> Iterator[Json]:
         """All items of a collection, page by page."""
-        url = self._url(path)
+        url = self._url(path) + "".join(f"&{key}={quote(value, safe='=')}" for key, value in query.items())
         while url:
             page = self._send("GET", url)
             yield from page.get("value", [])
@@ -102,15 +111,14 @@ class Arm:
         return answer
 
 
-def _client(resource: str, credential: TokenCredential) -> PipelineClient[Any, Any]:
-    from azure.core import PipelineClient
+def _policies(resource: str, credential: TokenCredential) -> list[Any]:
+    """What every request passes. The retry policy waits as long as a 429 or 503 says in Retry-After."""
     from azure.core.pipeline import policies
+    from azure.mgmt.core.policies import ARMHttpLoggingPolicy
 
-    return PipelineClient(
-        resource,
-        policies=[
-            policies.RequestIdPolicy(),
-            policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5),
-            policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
-        ],
-    )
+    return [
+        policies.RequestIdPolicy(),
+        policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5, timeout=_LONGEST),
+        policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
+        ARMHttpLoggingPolicy(),
+    ]

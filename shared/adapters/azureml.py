@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -13,6 +14,7 @@ from shared.adapters.clusters import AzureMLClusters
 from shared.adapters.code_assets import Assets, Known, environment_id
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
+from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus, Problem
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
@@ -67,13 +69,15 @@ class AzureMLJobs:
         return sdk_job.problems(job)
 
     def status(self, name: str) -> JobStatus | None:
-        ml = self._connection.ml
-        try:
-            with sdk_errors(f"could not ask for job {name}"):
-                found = _status(ml.jobs.get(name))
-        except NotFound:
+        found = self._connection.arm.find(f"jobs/{name}")
+        if found is None:
             return None
-        return self._explained(found) if found.state is RunState.FAILED else found
+        status = _listed_status(found)
+        return self._explained(status) if status.state is RunState.FAILED else status
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
+            yield _listed_status(job)
 
     def cancel(self, name: str) -> None:
         try:
@@ -86,10 +90,9 @@ class AzureMLJobs:
                 raise
 
     def active(self) -> list[tuple[str, str]]:
-        ml = self._connection.ml
-        with sdk_errors("could not list the jobs"):
-            jobs = [job for job in islice(ml.jobs.list(), _MOST_LISTED) if job is not None]
-        return [(job.name, _compute_name(job)) for job in jobs if _state(job.status) not in FINAL]
+        jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
+        alive = (job for job in jobs if _listed_status(job).state not in FINAL)
+        return [(str(job["name"]), _compute_name(job)) for job in alive]
 
     def logs(self, name: str) -> Place:
         return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
@@ -154,6 +157,12 @@ def _state(raw: Any) -> RunState:
     return _STATES.get(str(getattr(raw, "value", raw)).replace("_", "").lower(), RunState.RUNNING)
 
 
-def _compute_name(job: Any) -> str:
-    """A job's compute is a name or a resource id; a job without one (serverless) has ''."""
-    return str(getattr(job, "compute", None) or "").rpartition("/")[2].removeprefix("azureml:")
+def _listed_status(job: dict[str, Any]) -> JobStatus:
+    """The status of a job as ARM writes it."""
+    raw = str(job["properties"].get("status") or "")
+    return JobStatus(str(job["name"]), _state(raw), raw)
+
+
+def _compute_name(job: dict[str, Any]) -> str:
+    """A job's compute is a resource id; a job without one (serverless) has ''."""
+    return str(job["properties"].get("computeId") or "").rpartition("/")[2]

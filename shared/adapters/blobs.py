@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import HttpResponseError
 
@@ -12,7 +12,7 @@ from shared.adapters.copying import Copier, bare_etag, blob_of, create_container
 from shared.adapters.signing import Signer
 from shared.adapters.translation import code_of, status_of, translated
 from shared.kernel.errors import BadInput
-from shared.kernel.storage import Blob, Copy, Place
+from shared.kernel.storage import Blob, Copy, FolderPage, Place
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
@@ -45,20 +45,18 @@ class StorageBlobs:
     def first(self, place: Place) -> Blob | None:
         return next(self._listed(place, page=1), None)
 
-    def folders(self, place: Place) -> Iterator[str]:
-        """A name that is a folder and a blob too comes once."""
+    def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
         container = self._service.get_container_client(place.container)
-        seen = set()
         with translated(f"could not list {place.container}/{place.prefix}"):
             try:
-                for found in container.walk_blobs(name_starts_with=place.prefix, delimiter="/"):
-                    name = str(found.name)[len(place.prefix) :].removesuffix("/")
-                    if name not in seen:
-                        seen.add(name)
-                        yield name
+                walk = container.walk_blobs(name_starts_with=place.prefix, delimiter="/", results_per_page=limit)
+                pages: Any = walk.by_page(token or None)  # the SDK types it as a plain iterator
+                names = {str(found.name)[len(place.prefix) :].removesuffix("/") for found in next(pages, ())}
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
+                return FolderPage([], "")
+        return FolderPage(sorted(names, key=str.encode), str(pages.continuation_token or ""))
 
     def read(self, container: str, name: str, limit: int) -> bytes:
         with translated(f"could not read {container}/{name}"):

@@ -6,14 +6,12 @@ what its classes can hold, so that what they don't know is lost. REST has both i
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from shared.adapters.workspace import connect
 from shared.clusters.model import Cluster
 from shared.kernel.settings import Workspace
 
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
 _DEFAULT_IDLE_SECONDS = 120.0  # of a cluster that says nothing, as Azure ML documents it
 
@@ -52,7 +50,9 @@ def _cluster(found: dict[str, Any]) -> Cluster:
 
 def _seconds(duration: str) -> float:
     """An ISO 8601 duration such as PT2M30S in seconds."""
-    if not duration or not (match := _DURATION.fullmatch(duration)):
+    import isodate
+
+    try:
+        return float(isodate.parse_duration(duration).total_seconds())
+    except isodate.ISO8601Error:
         return _DEFAULT_IDLE_SECONDS
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

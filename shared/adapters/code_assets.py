@@ -13,7 +13,7 @@ import yaml
 
 from shared.adapters.translation import translated
 from shared.adapters.workspace import Connection, sdk, sdk_errors
-from shared.jobs import jobspec
+from shared.jobs.snapshot import snapshot_files
 from shared.kernel.errors import BadInput, Changed
 
 _FOLDER = "code"  # inside the container that Azure ML gives for the upload
@@ -95,6 +95,6 @@ def _upload(folder: Path, address: str) -> None:
     from azure.storage.blob import ContainerClient
 
     with translated(f"could not upload {folder}"), ContainerClient.from_container_url(address) as container:
-        for file in jobspec.snapshot_files(folder):
+        for file in snapshot_files(folder):
             name = f"{_FOLDER}/{file.relative_to(folder).as_posix()}"
             container.upload_blob(name, file.read_bytes(), overwrite=True)

@@ -52,3 +52,8 @@ def _encode_byte(byte: int) -> str:
 def newest_first(at: datetime, name: str = "") -> str:
     """A key that sorts later times first, to the millisecond; `name` makes it unique."""
     return f"{_LAST_MILLISECOND - (at - EPOCH) // timedelta(milliseconds=1):014d}-{name}"
+
+
+def time_of(inverted: str) -> datetime:
+    """The time that the digits of such a key mean; the epoch for other text."""
+    return LAST - timedelta(milliseconds=int(inverted)) if inverted.isascii() and inverted.isdigit() else EPOCH

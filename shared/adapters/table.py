@@ -27,7 +27,7 @@ class Ask:
 
     query: str
     parameters: dict[str, str]
-    columns: list[str]
+    columns: list[str] | None
 
 
 class RowMissing(Changed):
@@ -46,11 +46,11 @@ class Table:
         self._client = service.get_table_client(name)
         self._name = name
 
-    def get(self, partition: str, key: str) -> TableEntity | None:
-        """The row, or None."""
+    def get(self, partition: str, key: str, columns: list[str] | None = None) -> TableEntity | None:
+        """The row with all or some columns, or None."""
         with translated(f"could not read table {self._name}"):
             try:
-                return self._client.get_entity(partition, key)
+                return self._client.get_entity(partition, key, select=columns)
             except HttpResponseError as exc:
                 if status_of(exc) == 404:
                     return None
@@ -60,13 +60,15 @@ class Table:
         self, partition: str, low: str, high: str, limit: int | None = None, columns: list[str] | None = None
     ) -> Iterator[Row]:
         """The rows with low <= key < high, by key, in pages of `limit` (1,000 if None), with all or some columns."""
+        query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
+        yield from self.all(Ask(query, {"partition": partition, "low": low, "high": high}, columns), limit)
+
+    def all(self, ask: Ask, limit: int | None = None) -> Iterator[TableEntity]:
+        """All rows that are asked for, in pages of `limit` (1,000 if None)."""
         with translated(f"could not read table {self._name}"):
             try:
                 yield from self._client.query_entities(
-                    "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high",
-                    parameters={"partition": partition, "low": low, "high": high},
-                    results_per_page=limit,
-                    select=columns,
+                    ask.query, parameters=ask.parameters, results_per_page=limit, select=ask.columns
                 )
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
@@ -130,6 +132,15 @@ def _read_token(token: str) -> dict[str, str] | None:
     if not isinstance(found, dict) or set(found) != {"PartitionKey", "RowKey"}:
         raise no_token
     return found
+
+
+def kind(name: str) -> tuple[str, str]:
+    """The range of the keys that begin with `name!`."""
+    return f"{name}!", f'{name}"'
+
+
+def etag(row: TableEntity) -> str:
+    return str(row.metadata["etag"])
 
 
 def create(row: Row) -> Operation:

@@ -1,18 +1,26 @@
-"""What the HTTP API answers, as models, for its OpenAPI document. Requests are in requests.py.
+"""What the HTTP API answers: as models, for its OpenAPI document, and made from records. Requests are in requests.py.
 
-The answers themselves are made by rows.py and the services; tests hold every real answer against these models.
+The models of drops, runs, clusters and decisions come from their records' declarations: a new field of a record is a
+field of the answer, unless it is left out here. Times are ISO 8601 in UTC. Tests hold every real answer against the
+models.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
-from shared.drops.model import DropState
-from shared.runs.model import RunState
+from shared.clusters import model as clusters
+from shared.drops import model as drops
+from shared.runs import model as runs
+from shared.runs.model import RunState, member_job
+
+Json = dict[str, Any]
 
 
 class Problem(Struct):
@@ -84,32 +92,27 @@ class Elastic(Struct):
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
 
 
-class Run(Struct):
-    run: str
-    state: RunState
-    drop: str
-    route: str
-    fingerprint: str
-    experiment: str
-    cluster: str
-    nodes: int
-    attempts: int
-    reason: str
-    job: str
-    code: str
-    environment: str
-    created_at: datetime
-    archived_at: datetime | None
-    cancel_asked_at: datetime | None
-    retry_of: str
-    elastic: Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
-    output: str
-    metrics: Metrics
-    history: list[Moment]
+_Types = dict[str, Any]
+
+
+def _model(record: type[Any], also: _Types, skip: tuple[str, ...] = ()) -> Any:
+    """A model with the fields of a record but for those that are skipped, and further ones."""
+    known = {f.name: get_type_hints(record)[f.name] for f in fields(record) if f.name not in skip}
+    return msgspec.defstruct(record.__name__, [*(known | also).items()], module=__name__)
+
+
+_RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
+_DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
+
+Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics}, _RUN_SKIPS)
+Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
+Decision = _model(clusters.Decision, {}, ("cluster",))
+Cluster = _model(clusters.Cluster, {"decision": Decision | None})
 
 
 class RunPage(Struct):
-    runs: list[Run]
+    runs: list[Run]  # type: ignore[valid-type]  # made from the record
     token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
         msgspec.field(name="continue")
     )
@@ -129,43 +132,21 @@ class Artifact(Struct):
     etag: str
 
 
+class Output(Struct, omit_defaults=True):
+    """What became of an output that the job declared: archived, empty, left where it is, or missing."""
+
+    name: str
+    state: str
+    path: str
+    why: str = ""
+    folder: str = ""
+    files: int = 0
+
+
 class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
-
-
-class Drop(Struct):
-    drop: str
-    state: DropState
-    code: str
-    why: str
-    generation: int
-    run: str
-    fingerprint: str
-    blobs: int
-    bytes: int
-    opened_at: datetime
-    sealed_at: datetime | None
-
-
-class Decision(Struct):
-    action: str
-    code: str
-    why: str
-    at: datetime
-    idle_since: datetime | None
-
-
-class Cluster(Struct):
-    name: str
-    nodes: int
-    busy_nodes: int
-    min_nodes: int
-    max_nodes: int
-    idle_seconds: float
-    tier: str
-    vm_size: str
-    decision: Decision | None
+    outputs: list[Output]
 
 
 class Evicted(Struct):
@@ -188,6 +169,57 @@ class Status(Struct):
     checks: dict[str, str]
     queues: dict[str, Queue]
     poison: dict[str, list[str]]
-    drops: list[Drop]
-    runs: list[Run]
-    clusters: list[Cluster]
+    drops: list[Drop]  # type: ignore[valid-type]
+    runs: list[Run]  # type: ignore[valid-type]
+    clusters: list[Cluster]  # type: ignore[valid-type]
+
+
+# --- made from records -----------------------------------------------------------------------------------------------
+
+
+def drop(record: drops.Drop) -> Json:
+    return {"drop": str(record.key), **_plain_fields(record, _DROP_SKIPS)}
+
+
+def run(record: runs.Run) -> Json:
+    return {
+        "run": record.name,
+        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history")),
+        "elastic": record.elastic and _elastic(record, record.elastic),
+        "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
+    }
+
+
+def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
+    members = [
+        {
+            "member": m.index,
+            "job": member_job(record.name, m.index, m.attempt),
+            "attempt": m.attempt,
+            "state": m.state,
+            "at": _plain(m.at),
+            "why": m.why,
+        }
+        for m in elastic.members
+    ]
+    return {
+        **_plain_fields(elastic, ("members", "sizes")),
+        "resubmitted": elastic.resubmitted,
+        "members": members,
+        "sizes": [{"at": _plain(size.at), "nodes": size.nodes} for size in elastic.sizes],
+    }
+
+
+def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
+    return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+
+
+def _plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:
+    return {f.name: _plain(getattr(record, f.name)) for f in fields(record) if f.name not in skip}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, StrEnum) else value

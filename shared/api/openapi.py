@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from shared.api import answers, requests
-from shared.jobs.routes_file import NAME
+from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 
 Json = dict[str, Any]

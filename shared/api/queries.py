@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-from shared.api import encode
-from shared.api.requests import RunsQuery, read_name, read_time
+from shared.api import answers
+from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.drops.model import DropKey
 from shared.kernel.errors import NotFound
 from shared.runs.ports import RunFilter
 from shared.system import System
-
-PAGE = 1000
 
 
 def drop(system: System, route: str, name: str) -> dict[str, Any]:
@@ -21,16 +18,18 @@ def drop(system: System, route: str, name: str) -> dict[str, Any]:
     if stored is None:
         known = ", ".join(sorted(system.routes))
         raise NotFound(f"No upload to drops/{route}/{name} was seen. Routes: {known}.")
-    return encode.drop(stored.value)
+    return answers.drop(stored.value)
 
 
-def drops(system: System, route: str | None) -> list[dict[str, Any]]:
-    """The first thousand drops by name."""
-    return [encode.drop(d) for d in itertools.islice(system.drops.listed(route), PAGE)]
+def drops(system: System, query: DropsQuery) -> list[dict[str, Any]]:
+    """Up to a thousand drops by name, of one route or of all, beginning after the drop that the query names."""
+    after = DropKey.of(query.after) if query.after else None
+    found = system.drops.listed(query.route or None, after, query.limit)
+    return [answers.drop(record) for record in found]
 
 
 def run(system: System, name: str) -> dict[str, Any]:
-    return encode.run(system.runs.get(name).value)
+    return answers.run(system.runs.get(name).value)
 
 
 def runs(system: System, query: RunsQuery) -> dict[str, Any]:
@@ -39,7 +38,9 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
         read_name("experiment", query.experiment) if query.experiment else "",
         query.state or "",
         read_name("cluster", query.cluster) if query.cluster else "",
+        query.owner or "",
+        query.tag or "",
         read_time(query.since) if query.since else None,
     )
     page = system.runs.page(wanted, query.limit, query.token or "")
-    return {"runs": [encode.run(run) for run in page.runs], "continue": page.token or None}
+    return {"runs": [answers.run(run) for run in page.runs], "continue": page.token or None}

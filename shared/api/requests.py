@@ -14,8 +14,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from shared.jobs.routes_file import DAY, NAME
+from shared.jobs.limits import DAY
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.names import NAME
+from shared.kernel.outside import read_json
 from shared.runs.model import RunState
 
 M = TypeVar("M")
@@ -24,6 +26,7 @@ BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
 MOST_RUNS = 1000  # in one page
 LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
 
+_TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 Key = Annotated[str, Meta(pattern="^[ -~]{1,128}$", description="Up to 128 printable ASCII characters.")]
 # Text, because msgspec would take any number in a query for Unix time.
@@ -62,6 +65,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     cluster: Name | None = None
     experiment: Name | None = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
+    tags: Annotated[
+        dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
+        Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
+    ] = {}
 
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
@@ -79,6 +86,8 @@ class RunsQuery(Struct):
     experiment: Name | UnsetType = UNSET
     state: RunState | UnsetType = UNSET
     cluster: Name | UnsetType = UNSET
+    owner: Annotated[str, Meta(min_length=1, max_length=256)] | UnsetType = UNSET
+    tag: Annotated[str, Meta(pattern="^[^=]+=", max_length=400, description="name=value")] | UnsetType = UNSET
     since: Time | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
@@ -96,6 +105,8 @@ class MetricsQuery(Struct):
 
 class DropsQuery(Struct):
     route: str | UnsetType = UNSET
+    after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
 
 
 class ScaleQuery(Struct):
@@ -107,8 +118,8 @@ def read_body(body: bytes, model: type[M]) -> M:
     if len(body) > BODY_LIMIT:
         raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
     try:
-        return msgspec.json.decode(body, type=model)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        return msgspec.convert(read_json(body, "The body"), type=model)
+    except msgspec.ValidationError as exc:
         raise BadInput(f"The body does not fit: {exc}.") from exc
 
 

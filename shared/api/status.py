@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from shared.api import encode
+from shared.api import answers
 from shared.kernel.errors import TrainyardError
 from shared.system import QUEUES, System
 
@@ -39,11 +39,14 @@ def status(system: System) -> dict[str, Any]:
         "checks": {name: str(exc) if exc else "ok" for name, exc in _errors(system).items()},
         "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}-poison"]} for q in QUEUES},
         "poison": {q: system.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
-        "drops": [encode.drop(drop) for drop in itertools.islice(system.drops.unsealed(), LISTED)],
-        "runs": [encode.run(run) for run in system.runs.newest(10)],
+        "drops": [
+            answers.drop(drop)
+            for drop in (*itertools.islice(system.drops.open(), LISTED), *system.drops.rejected(LISTED))
+        ],
+        "runs": [answers.run(run) for run in system.runs.newest(10)],
         "clusters": clusters(system),
     }
 
 
 def clusters(system: System) -> list[dict[str, Any]]:
-    return [encode.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]
+    return [answers.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]

@@ -11,10 +11,12 @@ from shared.clusters.model import Cluster, Decision
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.decide import is_over
+from shared.runs.model import RunState
 from shared.system import System
 
 log = logging.getLogger(__name__)
 
+UNFINISHED = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 RECENT = 100  # runs looked at for the time of a cluster's last use
 
 
@@ -76,13 +78,9 @@ def _busy(system: System) -> dict[str, str]:
             needs[route.cluster] = f"Drop {drop.key} is open and will train here."
     for job, cluster in system.jobs.active():
         needs[cluster] = f"Job {job} is queued or running."
-    for name in system.runs.unsettled():
-        try:
-            run = system.runs.get(name).value
-        except NotFound:
-            continue
-        if not is_over(run):
-            needs[run.cluster] = f"Run {run.name} is {run.state}."
+    for state in UNFINISHED:
+        for name, cluster in system.runs.in_state(state):
+            needs[cluster] = f"Run {name} is {state}."
     return needs
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.drops.model import JOB_FILES, SUCCESS_MARKER, Drop, DropKey, DropState
-from shared.jobs.routes_file import Route
+from shared.jobs.routes_file import Route, Routes
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Blob
 
@@ -29,8 +29,8 @@ class OnUpload(StrEnum):
     REJECT = "reject"  # it can't be a drop of any route
 
 
-def on_upload(drop: Drop | None, path: str, at: datetime, route: Route | None) -> OnUpload:
-    """Say what an upload of `path` inside the drop at time `at` asks for.
+def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: Route | None) -> OnUpload:
+    """Say what an upload of `path` inside the drop `key` at time `at` asks for.
 
     An event from before the last verdict's newest blob is late: that verdict's listing saw its blob. One from the very
     second of the newest blob may be of a blob that came after the listing (times of blobs have no fractions), so it
@@ -43,9 +43,29 @@ def on_upload(drop: Drop | None, path: str, at: datetime, route: Route | None) -
         return OnUpload.NOTHING
     if drop is not None and drop.state is DropState.SEALING:
         return OnUpload.FINISH
-    if route is None:
+    if route is None or is_loose(key, path, route):
         return OnUpload.NOTHING if drop is not None and drop.state is DropState.REJECTED else OnUpload.REJECT
     return OnUpload.OPEN
+
+
+def is_loose(key: DropKey, path: str, route: Route) -> bool:
+    """Whether an upload is a file right in the route's folder that is no archive, where the route takes none."""
+    return not path and not key.is_archive() and not route.single_files
+
+
+def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes) -> tuple[str, str] | None:
+    """Why an upload can't be a drop, as a code and a sentence, or None."""
+    if problem := key.problem():
+        return "bad_name", problem
+    if route is None:
+        return "unknown_route", f"There is no route {key.route!r}. Routes: {', '.join(sorted(routes)) or 'none'}."
+    if is_loose(key, path, route):
+        why = (
+            f"{key} is a file right in the route's folder. Upload it as drops/{key.route}/<name>/{key.name}: all files "
+            "of one folder become one run."
+        )
+        return "loose_file", why
+    return None
 
 
 def _is_late(drop: Drop, at: datetime) -> bool:
@@ -103,6 +123,8 @@ def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
     digest, count, size, data, newest, problem, single = hashlib.sha256(), 0, 0, 0, None, None, False
     markers: dict[str, Blob] = {}
     for blob in blobs:
+        if blob.metadata.get("hdi_isfolder") == "true":
+            continue  # how a storage account with a hierarchical namespace shows a folder
         path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
         single = not path
         if path != SUCCESS_MARKER:  # it says "complete", and is no content
@@ -157,6 +179,8 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
         return DropVerdict(Verdict.WAIT, "collecting", why, max(wait, 0.1))
     if problem := drop.key.problem() or seen.problem:
         return DropVerdict(Verdict.REJECT, "bad_name", problem)
+    if seen.single_file and (loose := why_not_a_drop(drop.key, "", route, {})):
+        return DropVerdict(Verdict.REJECT, *loose)
     if seen.data_blobs == 0:
         return DropVerdict(Verdict.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
     return DropVerdict(Verdict.SEAL, *closed)
@@ -192,10 +216,10 @@ def _closed_by(drop: Drop, seen: Survey, route: Route, waited: float, quiet: flo
 
 
 def _fresh(drop: Drop, seen: Survey, names: Iterable[str]) -> list[str]:
-    """Those of the markers that arrived after the last sealing: an old marker closes no new generation."""
+    """Those of the markers that arrived after the drop closed last: an old marker closes nothing again."""
     return [
         name
         for name in names
         if (blob := seen.markers.get(name)) is not None
-        and (drop.generation == 0 or drop.newest is None or (blob.last_modified or drop.newest) > drop.newest)
+        and (drop.newest is None or (blob.last_modified or drop.newest) > drop.newest)
     ]

@@ -24,6 +24,7 @@ class DropState(StrEnum):
     SEALING = "sealing"
     SEALED = "sealed"
     REJECTED = "rejected"
+    BROKEN = "broken"  # its row can't be read; only shown, never written
 
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")

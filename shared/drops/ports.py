@@ -10,7 +10,11 @@ from shared.kernel.stored import Stored
 
 
 class Drops(Protocol):
-    """The drops' records. A drop that is open or sealing is also found by `open`, without a scan."""
+    """The drops' records. A drop that is open, sealing or rejected is found without a scan of the sealed ones.
+
+    A row that can't be read is a drop in the state broken, with the reason, wherever several drops are given; `get` of
+    it raises BadInput.
+    """
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
         """The drop's record, or None."""
@@ -18,20 +22,26 @@ class Drops(Protocol):
     def insert(self, drop: Drop) -> Stored[Drop]:
         """Add a record. Raises Changed if there is one."""
 
-    def replace(self, drop: Drop, etag: str) -> Stored[Drop]:
-        """Write the record if it still has this etag. Raises Changed if not, or if it is gone."""
+    def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
+        """Write the record if it still is as it was read. Raises Changed if not, or if it is gone."""
 
-    def delete(self, key: DropKey, etag: str) -> None:
-        """Remove the record if it still has this etag. Raises Changed if not; nothing happens if it is gone."""
+    def delete(self, before: Stored[Drop]) -> None:
+        """Remove the record if it still is as it was read. Raises Changed if not; nothing happens if it is gone."""
 
     def open(self) -> Iterator[Drop]:
         """Every drop that is open or sealing, in no order. One written a moment ago is among them."""
 
-    def unsealed(self) -> Iterator[Drop]:
-        """Every drop that is open, sealing or rejected, without a scan of the sealed ones."""
+    def rejected(self, limit: int) -> list[Drop]:
+        """Up to `limit` rejected drops, by name."""
 
-    def codes(self, route: str) -> dict[str, str]:
-        """The codes of a route's drops by their names; nothing else of them is read."""
+    def codes(self, route: str, first: str, last: str) -> dict[str, str]:
+        """The codes of a route's drops by their names, from the first name to the last."""
 
-    def listed(self, route: str | None = None) -> Iterator[Drop]:
-        """All drops, or a route's, by name."""
+    def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
+        """Up to `limit` drops, of one route or of all, by name, beginning after the drop `after`."""
+
+    def cursor(self, walk: str) -> str:
+        """How far a walk over many things has come, '' at its beginning."""
+
+    def move_cursor(self, walk: str, at: str) -> None:
+        """Remember how far it has come."""

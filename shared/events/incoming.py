@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.kernel.errors import BadMessage
+from shared.kernel.errors import BadInput, BadMessage
+from shared.kernel.outside import read_json
 
 Json = dict[str, Any]
 
@@ -19,9 +20,12 @@ def decode(body: bytes) -> Json:
     """Read a queue message: a JSON object as text, or in base64 as Event Grid delivers it."""
     try:
         text = body if body.lstrip()[:1] in (b"{", b"[") else base64.b64decode(body, validate=True)
-        message = json.loads(text)
     except (ValueError, binascii.Error) as exc:
         raise BadMessage(f"Neither JSON nor base64 of JSON: {body[:80]!r}.") from exc
+    try:
+        message = read_json(text, "The message")
+    except BadInput as exc:
+        raise BadMessage(str(exc)) from exc
     if isinstance(message, list) and len(message) == 1:
         message = message[0]
     if not isinstance(message, dict):
@@ -39,25 +43,26 @@ def text(message: Json, key: str) -> str:
 
 @dataclass(frozen=True)
 class BlobWritten:
-    """A blob was written: container, name, and when."""
+    """A blob was written: container, name, and when, or None where the event doesn't say."""
 
     container: str
     name: str
-    at: datetime
+    at: datetime | None
 
 
+WRITTEN = frozenset(f"Microsoft.Storage.{kind}" for kind in ("BlobCreated", "BlobRenamed", "DirectoryRenamed"))
 COMMITS = frozenset({"PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose", "SftpCommit"})
 
 
 def blob_written(event: Json) -> BlobWritten | None:
-    """Read a storage event, in Event Grid's schema or as a CloudEvent. None if it tells of no committed blob.
+    """Read a storage event, in Event Grid's schema or as a CloudEvent. None if it tells of no blob that is there now.
 
-    The subject is `/blobServices/default/containers/<c>/blobs/<name>`; published samples show it without the slash too.
+    A file or folder that was renamed is there under the name of the subject; a folder's ends in a slash. The subject is
+    `/blobServices/default/containers/<c>/blobs/<name>`; published samples show it without the slash too.
     """
-    if _type(event) != "Microsoft.Storage.BlobCreated":
+    if _type(event) not in WRITTEN:
         return None
-    data = _data(event)
-    if data.get("api") not in COMMITS:
+    if _type(event) == "Microsoft.Storage.BlobCreated" and _data(event).get("api") not in COMMITS:
         return None
     head, found, rest = text(event, "subject").partition("containers/")
     container, found_blobs, name = rest.partition("/blobs/")
@@ -85,10 +90,13 @@ def _data(event: Json) -> Mapping[str, Any]:
     return data
 
 
-def _time(event: Json) -> datetime:
+def _time(event: Json) -> datetime | None:
+    """When it happened. A CloudEvent may leave that out."""
+    if "specversion" in event and event.get("time") is None:
+        return None
     value = text(event, "time" if "specversion" in event else "eventTime")
     try:
         at = datetime.fromisoformat(value)  # Azure writes seven decimals; Python keeps six
-    except ValueError as exc:
+    except (ValueError, OverflowError) as exc:
         raise BadMessage(f"The event's time can't be read: {value!r}.") from exc
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from shared.jobs import jobspec
+from shared.jobs.job import uses_own_code, uses_own_environment
+from shared.jobs.snapshot import digest_environment, digest_files
 from shared.system import System
 
 
-def assets(system: System, job: dict[str, Any], register: bool = True) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Assets:
+    """The ids that a job needs, None where it names its own, and the digest of the code."""
+
+    code: str | None = None
+    environment: str | None = None
+    code_digest: str = ""
+
+
+def assets(system: System, job: dict[str, Any], register: bool = True) -> Assets:
     """The ids of the code and environment that this job needs, and the code's digest.
 
     They are registered if they are new, unless only their ids are asked for.
     """
-    ids: dict[str, Any] = {"code": None, "environment": None, "code_digest": ""}
-    if jobspec.uses_own_code(job):
-        ids["code_digest"] = jobspec.digest_files(system.trainers)
-        code = system.jobs.register_code if register else system.jobs.code_id
-        ids["code"] = code(str(system.trainers), ids["code_digest"])
-    if jobspec.uses_own_environment(job):
-        environment = system.jobs.register_environment if register else system.jobs.environment_id
+    code = environment = None
+    digest = ""
+    if uses_own_code(job):
+        digest = digest_files(system.trainers)
+        code_id = system.jobs.register_code if register else system.jobs.code_id
+        code = code_id(str(system.trainers), digest)
+    if uses_own_environment(job):
+        environment_id = system.jobs.register_environment if register else system.jobs.environment_id
         file = str(system.trainers / "environment.yaml")
-        ids["environment"] = environment(file, jobspec.digest_environment(system.trainers))
-    return ids
+        environment = environment_id(file, digest_environment(system.trainers))
+    return Assets(code, environment, digest)

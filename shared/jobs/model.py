@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.runs.model import (
-    RunState,
-)
+from shared.runs.model import RunState
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,8 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault in a job: where (a path like `limits.timeout`) and what."""
+    """One fault in a job: where (a path like `limits.timeout`), what, and a stable code."""
 
     path: str
     message: str
+    code: str = "bad_job"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from shared.jobs.model import JobStatus, Problem
@@ -23,6 +24,12 @@ class Jobs(Protocol):
 
     def status(self, name: str) -> JobStatus | None:
         """The job's status now, or None if there is no such job."""
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        """The statuses of the jobs with this hour in their property HOUR_PROPERTY, newest first, page by page.
+
+        Without the errors of those that failed. A job that was put a moment ago may not be among them.
+        """
 
     def cancel(self, name: str) -> None:
         """Ask for the end of the job. Nothing happens to one that has ended or isn't there."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +9,25 @@ from typing import Any
 
 import yaml
 
-from shared.kernel.errors import BadSetting
+from shared.jobs.build import Values
+from shared.jobs.job import LAUNCHER, is_elastic
+from shared.jobs.limits import DAY, RESTRICTED, Limits
+from shared.kernel.errors import BadInput, BadSetting
+from shared.kernel.names import NAME
+from shared.kernel.outside import plain
 
-DAY = 86_400
-LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
     "max_nodes": (1, 1, 1000),
+    "max_processes": (64, 1, 1000),
+    "single_files": (0, 0, 100_000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
     "settle_seconds": (3, 0, 3600),
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
-KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", *NUMBERS}
+KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", *NUMBERS}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "allow"}
 
 
 @dataclass(frozen=True)
@@ -56,20 +59,93 @@ class Route:
     job_file: JobFileRule
     min_nodes: int = 0
     resubmissions: int = 10
+    clusters: frozenset[str] = frozenset()  # further ones that a job may name
+    max_processes: int = 64
+    allow: frozenset[str] = frozenset()
+    single_files: int = 0  # how many loose files may become runs of their own; archives always may
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for every job of this route, however it was asked for."""
+        return Limits(
+            clusters=self.clusters | {self.cluster},
+            max_nodes=self.max_nodes,
+            max_processes=self.max_processes,
+            timeout_seconds=self.timeout_seconds,
+            allow=self.allow,
+            environments=self.job_file.environments,
+        )
+
+    @property
+    def defaults(self) -> Values:
+        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, self.timeout_seconds)
 
 
-Routes = dict[str, Route]
+Routes = Mapping[str, Route]
 
 
-def load(file: Path, trainers: Path) -> Routes:
+@dataclass(frozen=True)
+class RoutesFile:
+    """The routes by name, and the limits of jobs that belong to none of them."""
+
+    routes: Routes
+    limits: Limits
+
+
+def load(file: Path, trainers: Path) -> RoutesFile:
     """Read the routes file and the templates it names. Raises BadSetting naming file, route, key and choices."""
     document = _yaml_object(file)
     entries = document.get("routes")
-    if not isinstance(entries, dict) or not entries or set(document) != {"routes"}:
+    if not isinstance(entries, dict) or not entries or not set(document) <= {"routes", "limits"}:
         raise BadSetting(
-            f"{file}: expected one top-level key, routes, with at least one route; found {sorted(document)}."
+            f"{file}: expected the top-level key routes, with at least one route, and at most limits beside it; "
+            f"found {_list(map(str, document))}."
         )
-    return {str(name): _route(str(name), entry, file, trainers) for name, entry in entries.items()}
+    routes = {str(name): _route(str(name), entry, file, trainers) for name, entry in entries.items()}
+    return RoutesFile(routes, _limits(document.get("limits") or {}, routes, f"{file}: limits"))
+
+
+def _limits(section: Any, routes: Routes, where: str) -> Limits:
+    """The limits of jobs without a route: what the file says, else the widest of its routes."""
+    if not isinstance(section, dict) or not set(section) <= LIMITS:
+        raise BadSetting(f"{where} must be a mapping with keys out of {_list(LIMITS)}.")
+    widest = widest_limits(routes)
+    numbers = {
+        key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
+        for key in ("max_nodes", "max_processes", "timeout_seconds")
+    }
+    clusters = section.get("clusters")
+    return Limits(
+        clusters=None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters,
+        max_nodes=int(numbers["max_nodes"]),
+        max_processes=int(numbers["max_processes"]),
+        timeout_seconds=numbers["timeout_seconds"],
+        allow=_allow(section, where),
+    )
+
+
+def widest_limits(routes: Routes) -> Limits:
+    """Of each limit the widest that a route has. No restricted part of a job is allowed."""
+    each = [route.limits for route in routes.values()]
+    return Limits(
+        clusters=frozenset().union(*(limits.clusters or () for limits in each)),
+        max_nodes=max(limits.max_nodes for limits in each),
+        max_processes=max(limits.max_processes for limits in each),
+        timeout_seconds=max(limits.timeout_seconds for limits in each),
+    )
+
+
+def _names(value: Any, key: str, where: str) -> frozenset[str]:
+    if not isinstance(value or [], list) or not all(NAME.fullmatch(str(name)) for name in value or []):
+        raise BadSetting(f"{where}: {key} is {value!r}; give a list of names, of letters, digits, dashes, underscores.")
+    return frozenset(map(str, value or []))
+
+
+def _allow(entry: dict[str, Any], where: str) -> frozenset[str]:
+    allow = _names(entry.get("allow"), "allow", where)
+    if unknown := allow - set(RESTRICTED):
+        raise BadSetting(f"{where}: allow names {_list(unknown)}; choose from {_list(RESTRICTED)}.")
+    return allow
 
 
 def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
@@ -99,14 +175,14 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         min_nodes=fewest,
         max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
         resubmissions=int(numbers.pop("resubmissions")),
+        max_processes=int(numbers.pop("max_processes")),
+        single_files=int(numbers.pop("single_files")),
+        clusters=_names(entry.get("clusters"), "clusters", where),
+        allow=_allow(entry, where),
         experiment=str(entry.get("experiment", name)),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
         **numbers,
     )
-
-
-def is_elastic(job: Mapping[str, Any]) -> bool:
-    return LAUNCHER in str(job.get("command", ""))
 
 
 def _nodes(value: Any, where: str) -> tuple[int, int]:
@@ -164,9 +240,9 @@ def _yaml_object(file: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
     try:
-        json.dumps(document, allow_nan=False)
-    except (TypeError, ValueError) as exc:
-        raise BadSetting(f"{file} holds a value that is neither text nor number: {exc}. Put it in quotes.") from exc
+        plain(document, str(file))
+    except BadInput as exc:
+        raise BadSetting(str(exc)) from exc
     return document
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
 
 _SEGMENT_LIMIT = 200  # characters of a route's or a drop's name; a whole blob name has at most 1,024
 

@@ -56,6 +56,14 @@ class Copy:
     to_name: str
 
 
+@dataclass(frozen=True)
+class FolderPage:
+    """Names, and the token of what follows, '' at the end."""
+
+    names: list[str]
+    token: str
+
+
 class Blobs(Protocol):
     """Blobs of the one storage account that drops, jobs and archives share."""
 
@@ -65,8 +73,11 @@ class Blobs(Protocol):
     def first(self, place: Place) -> Blob | None:
         """The first blob under the place by name, or None. One request, however many there are."""
 
-    def folders(self, place: Place) -> Iterator[str]:
-        """The names of the folders and single blobs right under the place, without listing what is in the folders."""
+    def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
+        """Up to `limit` names, by name, of the folders and blobs right under the place. One request.
+
+        What is in the folders is not listed. A name that is a folder and a blob too comes once.
+        """
 
     def read(self, container: str, name: str, limit: int) -> bytes:
         """The blob. Raises NotFound, or BadInput if it is longer than `limit` bytes (nothing is read then)."""

@@ -1,11 +1,7 @@
 """Copy what a final run left behind into the output container, and write its manifest last.
 
-output/<experiment>/<run>/models/...     the job's output `models` (or `model`)
-                          metrics/...    its output `metrics`
-                          outputs/...    its other outputs, and what it wrote to ./outputs
-                                         (not `checkpoints`: they are large, and of use to this run only)
-                          logs/...       every rank's log; of an elastic run in a folder for each of its jobs
-                          manifest.json  names, sizes and checksums of all these; its being there means complete
+The manifest (`manifest.json`) has names, sizes and checksums of all files, and the fate of every output that the job
+declared: archived, empty, left where it is, or missing, and why. Its being there means that nothing more will come.
 """
 
 from __future__ import annotations
@@ -13,76 +9,126 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from shared.events.announce import announce
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.outside import read_json
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.stored import Stored
-from shared.runs import members
 from shared.runs.decide import fold_metrics, is_over
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState
+from shared.runs.outputs import Output, outputs
 from shared.system import OUTPUT_CONTAINER, System
 
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
-MANIFEST_LIMIT = 64 << 20  # bytes
-LEFT = "checkpoints"  # the output that stays where the job wrote it
-FOLDERS = {"models": "models", "model": "models", "metrics": "metrics"}  # job output: folder of the archive
+MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
+WRITE_ATTEMPTS = 10
+NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 
 
 def archive_run(system: System, name: str) -> None:
     """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
     stored = system.runs.get(name)
     run = stored.value
-    if not is_over(run):
+    if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
         return
-    if run.archived_at is None:
-        folder = archive_folder(run)
-        files = sorted(_copy_all(system, run, folder), key=lambda blob: blob.name)
-        last, best = _metrics(system, files)
-        finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
-        _write_manifest(system, run, folder, files, finished)
-        announce(system, "RunArchived", name, {"run": name, "state": run.state, "output": finished["output"]})
-        _record(system, stored, finished)
-    system.runs.settle(name)
+    try:
+        finished = _archive(system, run)
+    except TrainyardError as exc:
+        _record(system, stored, {"archive_error": str(exc)})
+        raise
+    output = finished["output"]
+    announce(system, "RunArchived", name, {"run": name, "state": run.state, "output": output})
+    _record(system, stored, finished | {"archive_error": "", "archived_at": system.clock()})
+    log.info("run %s: archived to %s", name, output)
 
 
 def archive_folder(run: Run) -> str:
     return f"{run.experiment}/{run.name}"
 
 
-def log_folder(run: Run, job: str) -> str:
-    """Where in its archive the run keeps the logs of this job of its own."""
-    return f"logs/{job.removeprefix(run.name).lstrip('-')}/" if run.elastic else "logs/"
+def _archive(system: System, run: Run) -> dict[str, Any]:
+    folder = archive_folder(run)
+    found = _Found(system, folder)
+    files = sorted(_checked(system.blobs.copy(found.copies(run)), found.expected), key=lambda blob: blob.name)
+    last, best = _metrics(system, files)
+    finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
+    _write_manifest(system, run, files, found.fates(), finished)
+    return finished
 
 
-def _copy_all(system: System, run: Run, folder: str) -> Iterator[Blob]:
-    yield from system.blobs.copy(_copies(system, run, folder))
+@dataclass
+class _Found:
+    """What the outputs hold, as it is listed: the copies to make, and what becomes of each output."""
 
+    system: System
+    folder: str
+    expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
+    _fates: list[dict[str, Any]] = field(default_factory=list)
 
-def _copies(system: System, run: Run, folder: str) -> Iterator[Copy]:
-    for place, below in _sources(system, run):
-        for blob in system.blobs.list(place):
-            target = f"{folder}/{below}{blob.name.removeprefix(place.prefix)}"
+    def copies(self, run: Run) -> Iterator[Copy]:
+        for output in outputs(run):
+            count = 0
+            try:
+                for copy in self._copies(output) if output.folder else ():
+                    self.expected[copy.to_name] = copy.source
+                    count += 1
+                    yield copy
+            except (BadInput, NotFound) as exc:
+                state = "missing" if isinstance(exc, NotFound) else "left"
+                self._fates.append({"name": output.name, "state": state, "path": output.path, "why": str(exc)})
+                continue
+            self._fates.append(_fate(output, count))
+
+    def fates(self) -> list[dict[str, Any]]:
+        """Of every declared output, and of logs that could not be had."""
+        return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+
+    def _copies(self, output: Output) -> Iterator[Copy]:
+        place = self._place(output)
+        if output.is_file:
+            name = place.prefix.rstrip("/")
+            blob = self.system.blobs.first(Place(place.container, name))
+            if blob is not None and blob.name == name:
+                target = f"{self.folder}/{output.folder}{name.rpartition('/')[2]}"
+                yield Copy(blob, place.container, OUTPUT_CONTAINER, target)
+                return
+        for blob in self.system.blobs.list(place):
+            target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
             yield Copy(blob, place.container, OUTPUT_CONTAINER, target)
 
+    def _place(self, output: Output) -> Place:
+        if output.path or not output.job:
+            return self.system.jobs.place(output.path)
+        own = self.system.jobs.logs(output.job)
+        return Place(own.container, f"{own.prefix}{output.part}")
 
-def _sources(system: System, run: Run) -> Iterator[tuple[Place, str]]:
-    for job in members.jobs_of(run).values():  # one that was never submitted has no logs
-        logs = system.jobs.logs(job)
-        yield Place(logs.container, f"{logs.prefix}user_logs/"), log_folder(run, job)
-        yield Place(logs.container, f"{logs.prefix}outputs/"), "outputs/"
-    for name, output in (run.request.get("outputs") or {}).items():
-        if name == LEFT:
-            continue
-        try:
-            place = system.jobs.place(str(output.get("path", "")))
-        except BadInput:
-            continue  # a template may send an output to a registered asset, which keeps it
-        yield place, f"{FOLDERS.get(name, f'outputs/{name}')}/"
+
+def _fate(output: Output, count: int) -> dict[str, Any]:
+    fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    if not output.folder:
+        return fate | {"state": "left", "why": "It stays where the job wrote it."}
+    if not count:
+        return fate | {"why": "The job wrote nothing there."}
+    return fate | {"folder": output.folder, "files": count}
+
+
+def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob]:
+    """The copies, each compared with what the job wrote. Raises Unavailable for one that differs: copy it again."""
+    for blob in copied:
+        source = expected[blob.name]
+        if blob.size != source.size or (blob.md5 and source.md5 and blob.md5 != source.md5):
+            raise Unavailable(
+                f"The copy {blob.name} has {blob.size} bytes, MD5 {blob.md5 or 'unknown'}; the job wrote "
+                f"{source.size}, MD5 {source.md5 or 'unknown'}."
+            )
+        yield blob
 
 
 def _metrics(system: System, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
@@ -96,18 +142,23 @@ def json_row(line: str) -> dict[str, Any] | None:
     """The JSON object of a line, or None for anything else."""
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 
 
-def _write_manifest(system: System, run: Run, folder: str, files: list[Blob], finished: dict[str, Any]) -> None:
+def _write_manifest(
+    system: System, run: Run, files: list[Blob], fates: list[dict[str, Any]], finished: dict[str, Any]
+) -> None:
     """Write the manifest; the same files and run give the same bytes."""
-    row = {key: value for key, value in asdict(run).items() if key not in ("archived_at", "request")}
+    folder = archive_folder(run)
+    row = {key: value for key, value in msgspec.to_builtins(run).items() if key not in NOT_IN_THE_MANIFEST}
+    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.history]
     manifest = {
-        "version": 1,
+        "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
+        "outputs": fates,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files
         ],
@@ -116,19 +167,18 @@ def _write_manifest(system: System, run: Run, folder: str, files: list[Blob], fi
     system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(system: System, stored: Stored[Run], finished: dict[str, Any]) -> None:
-    for _ in range(10):
+def _record(system: System, stored: Stored[Run], facts: dict[str, Any]) -> None:
+    for _ in range(WRITE_ATTEMPTS):
         try:
-            system.runs.update(stored, **finished, archived_at=system.clock())
+            system.runs.update(stored, **facts)
         except Changed:
             stored = system.runs.get(stored.value.name)
         else:
-            log.info("run %s: archived to %s", stored.value.name, finished["output"])
             return
-    raise Changed(f"Run {stored.value.name} changed 10 times while it was archived.")
+    raise Changed(f"Run {stored.value.name} changed {WRITE_ATTEMPTS} times while it was archived.")
 
 
 def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:
     """The manifest of an archive. Raises NotFound if there is none."""
-    manifest: dict[str, Any] = json.loads(blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT))
+    manifest: dict[str, Any] = read_json(blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT), MANIFEST)
     return manifest

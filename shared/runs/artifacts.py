@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,10 @@ _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with th
 def artifacts(system: System, name: str) -> dict[str, Any]:
     """The files of a run's archive. Until that is complete there are none: half an archive is never handed out."""
     run = system.runs.get(name).value
-    files = _files(system, archive_folder(run)) if run.archived_at else {}
-    return {"complete": run.archived_at is not None, "files": list(files.values())}
+    if run.archived_at is None:
+        return {"complete": False, "files": [], "outputs": []}
+    manifest = _manifest(system, archive_folder(run))
+    return {"complete": True, "files": list(manifest.files.values()), "outputs": manifest.outputs}
 
 
 def address(system: System, name: str, path: str) -> str:
@@ -27,16 +30,23 @@ def address(system: System, name: str, path: str) -> str:
     if run.archived_at is None:
         raise NotFound(f"Run {name} is {run.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
-    if path != MANIFEST and path not in _files(system, folder):
+    if path != MANIFEST and path not in _manifest(system, folder).files:
         raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
     return system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
 
 
-def _files(system: System, folder: str) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class _Manifest:
+    files: dict[str, dict[str, Any]]  # by their names
+    outputs: list[dict[str, Any]]
+
+
+def _manifest(system: System, folder: str) -> _Manifest:
     return _read_once(system.blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
 
 
 @lru_cache(maxsize=_MANIFESTS)
-def _read_once(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
-    """The manifest's files by name. An archive that is complete doesn't change."""
-    return {file["name"]: file for file in read_manifest(blobs, folder)["files"]}
+def _read_once(blobs: Blobs, folder: str) -> _Manifest:
+    """The manifest. An archive that is complete doesn't change. Manifests of version 1 have no outputs."""
+    manifest = read_manifest(blobs, folder)
+    return _Manifest({file["name"]: file for file in manifest["files"]}, manifest.get("outputs", []))

@@ -1,34 +1,36 @@
-"""Runs that people ask for: make one, say what would be made, repeat one, cancel one."""
+"""Runs that people ask for: make one, say what would be made, repeat one."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from shared.api import requests
-from shared.api.requests import RunRequest
+from shared.api.requests import NodeRange, RunRequest
 from shared.drops.model import DropKey, DropState
-from shared.jobs import jobspec, orders
 from shared.jobs.assets import assets
-from shared.jobs.orders import Data, Order
-from shared.jobs.routes_file import Route, trainer_names, trainer_template
-from shared.kernel.errors import Changed, Conflict, Impossible, NotFound, Unavailable
+from shared.jobs.build import JobOrder, Values, build
+from shared.jobs.data import Data, read_data
+from shared.jobs.job import again, cluster, nodes, resolve
+from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
+from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.runs.decide import is_over
-from shared.runs.elastic import begin, member_request
+from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.workloads import workload
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)
 
-WRITE_ATTEMPTS = 10
 SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
+RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 Reason = dict[str, str]
 
 
-def create_run(system: System, request: RunRequest, key: str | None = None) -> Run:
+def create_run(system: System, request: RunRequest, key: str | None = None, owner: str = "") -> Run:
     """Record the run and queue its submission. The same key is the same run, whatever happened in between.
 
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
@@ -37,39 +39,36 @@ def create_run(system: System, request: RunRequest, key: str | None = None) -> R
     name, asked = _run_name(system, key), requests.digest(request)
     if key and (made := _made_before(system, name, asked)):
         return made
-    order = _order(system, request, name)
-    if order.data and order.single_file is None and order.data.below_drops:
-        raise Impossible(f"There is nothing at {order.data.below_drops!r} in the drops container.", "no_data")
-    run = _received(system, order, asked)
+    asking = _asking(system, request, name)
+    data = asking.order.data
+    if data and data.single_file is None and data.below_drops:
+        raise Impossible(f"There is nothing at {data.below_drops!r} in the drops container.", "no_data")
+    run = replace(_received(system, asking), asked=asked, owner=owner)
     return _insert(system, run) or _made_before(system, name, asked) or run
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
     """The job that would be sent, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
 
-    Of an elastic run it is the first member's.
-
-    Makes nothing. Without a key the job has another name at every call, as a real one would.
+    Of an elastic run it is the first member's. Makes nothing. Without a key the job has another name at every call, as
+    a real one would.
     """
-    order = _order(system, request, _run_name(system, key))
-    run = _received(system, order, "")
-    asked, needed = run.request, run.nodes
-    if run.elastic:
-        asked, needed = (
-            member_request(run, run.elastic.members[0], system.rendezvous, run.created_at),
-            run.elastic.min_nodes,
-        )
-    reasons = _data_reasons(system, order)
+    asking = _asking(system, request, _run_name(system, key))
+    run = _received(system, asking)
+    how = workload(run)
+    job = how.request(run, how.jobs(run)[0], system.rendezvous, run.created_at)
+    reasons = _data_reasons(system, asking.order.data)
     try:
-        asked = jobspec.resolve(asked, **assets(system, asked, register=False))
-        reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(asked)]
-        reasons += _cluster_reasons(system, jobspec.cluster(asked), needed)
+        ids = assets(system, job, register=False)
+        job = resolve(job, ids.code, ids.environment, ids.code_digest)
+        reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
+        reasons += _cluster_reasons(system, cluster(job), how.fewest_nodes(run))
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
-    return {"job": asked, "reasons": reasons}
+    return {"job": job, "reasons": reasons}
 
 
-def retry_run(system: System, name: str) -> Run:
+def retry_run(system: System, name: str, owner: str = "") -> Run:
     """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
 
     A run has one retry: asking again gives that one. Raises Conflict while the run is not final.
@@ -78,33 +77,17 @@ def retry_run(system: System, name: str) -> Run:
     if not is_over(old):
         raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
     now, new = system.clock(), asked_run_name("retry", name)
+    fingerprint = _fingerprint(system, DropKey.of(old.drop)) if old.drop else ""
     run = replace(
-        Run(new, old.drop, old.route, old.fingerprint, old.experiment, old.cluster, old.nodes, now),
-        request=orders.again(old.request, name, new),
+        Run(new, old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
+        request=again(old.request, name, new),
         elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
         retry_of=name,
+        owner=owner,
+        tags=old.tags,
     )
     return _insert(system, run) or _made_before(system, new, run.asked) or run
-
-
-def cancel_run(system: System, name: str) -> Run:
-    """Write down that the run is to end, and queue its cancellation. A final run is left as it is; twice is once.
-
-    The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
-    """
-    for _ in range(WRITE_ATTEMPTS):
-        stored = system.runs.get(name)
-        if is_over(stored.value):
-            return stored.value
-        try:
-            if stored.value.cancel_asked_at is None:
-                stored = system.runs.update(stored, cancel_asked_at=system.clock())
-        except Changed:
-            continue
-        system.queues.send(SUBMISSIONS, {"run": name})
-        return stored.value
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
 
 
 def _run_name(system: System, key: str | None) -> str:
@@ -135,22 +118,83 @@ def _insert(system: System, run: Run) -> Run | None:
     return run
 
 
-def _order(system: System, request: RunRequest, name: str) -> Order:
-    basis, route = _basis(system, request)
-    data = orders.read_data(request.data) if request.data else None
-    return Order(name, request, basis, route, data, _single_file(system, data) if data else None)
+# --- from the request to the job -------------------------------------------------------------------------------------
 
 
-def _basis(system: System, request: RunRequest) -> tuple[dict[str, Any], Route | None]:
+@dataclass(frozen=True)
+class _Asking:
+    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one."""
+
+    request: RunRequest
+    order: JobOrder
+    bounds: tuple[int, int]
+
+
+def _asking(system: System, request: RunRequest, name: str) -> _Asking:
+    template, route = _template(system, request)
+    data = read_data(request.data) if request.data else None
+    if data:
+        data = replace(data, single_file=_single_file(system, data))
+    what = request.trainer or request.template or name
+    asked, defaults = _values(request), route.defaults if route else Values(experiment=_experiment(request, template))
+    resubmissions = request.resubmissions
+    if resubmissions is None:
+        resubmissions = route.resubmissions if route else RESUBMISSIONS
+    fewest = asked.min_nodes or (0 if asked.nodes else defaults.min_nodes)
+    order = JobOrder(
+        run=name,
+        title=f"{what}: {request.data}"[:200] if request.data else what,
+        template=template,
+        limits=route.limits if route else system.limits,
+        defaults=defaults,
+        written=request.job or {},
+        asked=asked,
+        data=data,
+        tags=_tags(request, data),
+    )
+    return _Asking(request, order, (fewest, int(resubmissions)))
+
+
+def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
     if request.job is not None:
-        return request.job, None
+        return {}, None
     if request.template is not None:
-        route = system.routes[orders.choose("template", request.template, system.routes)]
+        route = system.routes[_choose("template", request.template, system.routes)]
         return route.template, route
-    trainer = orders.choose("trainer", request.trainer or "", trainer_names(system.trainers))
+    trainer = _choose("trainer", request.trainer or "", trainer_names(system.trainers))
     first = next((route for _, route in sorted(system.routes.items()) if route.trainer == trainer), None)
     return (first.template if first else trainer_template(system.trainers, trainer)), first
+
+
+def _choose(what: str, name: str, choices: Any) -> str:
+    known = sorted(choices)
+    if name not in known:
+        raise Impossible(f"There is no {what} {name!r}; there are: {', '.join(known) or 'none'}.", f"unknown_{what}")
+    return name
+
+
+def _experiment(request: RunRequest, template: dict[str, Any]) -> str:
+    return "" if (request.job or template).get("experiment_name") else "asked"
+
+
+def _values(request: RunRequest) -> Values:
+    asked = request.nodes
+    fewest, most = (int(asked.min), int(asked.max)) if isinstance(asked, NodeRange) else (0, int(asked or 0))
+    return Values(
+        experiment=request.experiment or "",
+        cluster=request.cluster or "",
+        nodes=most,
+        min_nodes=fewest,
+        timeout_seconds=request.timeout_seconds or 0.0,
+        parameters=request.parameters,
+    )
+
+
+def _tags(request: RunRequest, data: Data | None) -> dict[str, str]:
+    drop = data.drop if data else None
+    tags = {"trainyard.route": request.template or "", "trainyard.drop": str(drop or "")}
+    return {**request.tags, **{name: value for name, value in tags.items() if value}}
 
 
 def _single_file(system: System, data: Data) -> bool | None:
@@ -164,22 +208,25 @@ def _single_file(system: System, data: Data) -> bool | None:
     return True if exact and exact.name == name else None
 
 
-def _received(system: System, order: Order, asked: str) -> Run:
-    job, now = orders.build(order), system.clock()
-    drop = order.data.drop if order.data else None
+def _received(system: System, asking: _Asking) -> Run:
+    """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
+    built, now = build(asking.order), system.clock()
+    if built.problems:
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
+    drop = asking.order.data.drop if asking.order.data else None
     return Run(
-        name=order.run,
+        name=asking.order.run,
         drop=str(drop or ""),
-        route=order.request.template or "",
+        route=asking.request.template or "",
         fingerprint=_fingerprint(system, drop) if drop else "",
-        experiment=job["experiment_name"],
-        cluster=jobspec.cluster(job),
-        nodes=jobspec.nodes(job),
+        experiment=built.job["experiment_name"],
+        cluster=cluster(built.job),
+        nodes=nodes(built.job),
         created_at=now,
-        request=job,
+        request=built.job,
         history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
-        asked=asked,
-        elastic=begin(job, orders.bounds(order.request, order.route), now),
+        elastic=begin(built.job, asking.bounds, now),
+        tags=asking.request.tags,
     )
 
 
@@ -189,11 +236,13 @@ def _fingerprint(system: System, drop: DropKey) -> str:
     return stored.value.fingerprint if stored else ""
 
 
-def _data_reasons(system: System, order: Order) -> list[Reason]:
-    data = order.data
+# --- why it could not start now --------------------------------------------------------------------------------------
+
+
+def _data_reasons(system: System, data: Data | None) -> list[Reason]:
     if data is None or not data.below_drops:
         return []
-    if order.single_file is None:
+    if data.single_file is None:
         return [_reason("no_data", f"There is nothing at {data.below_drops!r} in the drops container.")]
     stored = system.drops.get(data.drop) if data.drop else None
     if stored and stored.value.state is DropState.OPEN:

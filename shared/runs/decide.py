@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from shared.jobs.model import JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
+WHY_LIMIT = 1000  # characters of a moment's reason
 HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps its first half and its last
 
 
@@ -16,7 +18,7 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str
     """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step."""
     if state not in TRANSITIONS[run.state]:
         return {}
-    history = (*run.history, Moment(state, now, why))
+    history = (*run.history, Moment(state, now, why[:WHY_LIMIT]))
     if len(history) > HISTORY_LIMIT:
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
@@ -67,6 +69,7 @@ def is_over(run: Run) -> bool:
     return run.state in FINAL
 
 
+METRICS_KEPT = 200  # names; a trainer that makes more has a fault
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
 
 
@@ -78,9 +81,21 @@ def fold_metrics(
     best: dict[str, float] = {}
     for row in rows:
         for name, value in row.items():
-            if name in skip or isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            number = finite(value)
+            if name in skip or number is None or (name not in last and len(last) >= METRICS_KEPT):
                 continue
-            last[name] = float(value)
+            last[name] = number
             pick = min if any(word in name for word in LOWER_IS_BETTER) else max
-            best[name] = pick(best.get(name, float(value)), float(value))
+            best[name] = pick(best.get(name, number), number)
     return last, best
+
+
+def finite(value: Any) -> float | None:
+    """The value as a finite number, or None: a log may hold anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

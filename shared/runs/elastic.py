@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.jobs import jobspec
-from shared.jobs.jobspec import mapping
+from msgspec.structs import replace as with_
+
+from shared.jobs.job import is_elastic, mapping, nodes, timeout
+from shared.jobs.limits import DAY
 from shared.jobs.model import JobStatus
-from shared.jobs.routes_file import DAY, is_elastic
 from shared.runs.decide import first_line
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
 
-MOST_MEMBERS = 100
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
 SIZES_KEPT = 200
@@ -39,21 +39,10 @@ def begin(job: Mapping[str, Any], bounds: tuple[int, int], now: datetime) -> Ela
     """
     if not is_elastic(job):
         return None
-    nodes, (fewest, resubmissions) = jobspec.nodes(dict(job)), bounds
-    timeout = mapping(job.get("limits")).get("timeout")
-    deadline = now + timedelta(seconds=timeout if type(timeout) is int else DAY)
-    members = tuple(Member(index, 1, RunState.RECEIVED, now) for index in range(nodes))
-    return Elastic(min(fewest or nodes, nodes), resubmissions, deadline, members)
-
-
-def problem(job: Mapping[str, Any], fewest: int) -> str | None:
-    """Why this job can't run on this many nodes, as a sentence, or None."""
-    nodes = jobspec.nodes(dict(job))
-    if not is_elastic(job):
-        return "It does not start elastic.launch, so it needs one number of nodes." if fewest else None
-    if nodes > MOST_MEMBERS:
-        return f"An elastic run has at most {MOST_MEMBERS} nodes, not {nodes}."
-    return f"It is to have at least {fewest} nodes, and at most {nodes}." if fewest > nodes else None
+    most, (fewest, resubmissions) = nodes(job), bounds
+    deadline = now + timedelta(seconds=timeout(job, otherwise=DAY))
+    members = tuple(Member(index, 1, RunState.RECEIVED, now) for index in range(most))
+    return Elastic(min(fewest or most, most), resubmissions, deadline, members)
 
 
 def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> dict[str, Any]:
@@ -138,11 +127,11 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
     if status is None or status.state is member.state or member.state in FINAL:
         return member
     if status.state is RunState.FAILED:
-        return replace(member, state=status.state, at=now, why=first_line(status.error) or "Its job failed.")
+        return with_(member, state=status.state, at=now, why=first_line(status.error) or "Its job failed.")
     if status.state is RunState.CANCELED:
-        return replace(member, state=status.state, at=now, why=status.error or "Its job was canceled.")
+        return with_(member, state=status.state, at=now, why=status.error or "Its job was canceled.")
     back = member.state is RunState.RUNNING and status.state is RunState.QUEUED
-    return replace(
+    return with_(
         member, state=status.state, at=now, why="It lost its node and waits for another." if back else member.why
     )
 
@@ -172,7 +161,7 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
 def _ending(elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = "") -> Plan:
     """The run is in its last state once all members have ended; until then it is what they are."""
     never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
-    members = tuple(replace(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
+    members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
     elastic, alive = replace(elastic, members=members), _alive(members)
     return Plan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
 
@@ -185,8 +174,8 @@ def _together(alive: tuple[Member, ...]) -> RunState:
 
 def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) -> tuple[Size, ...]:
     """The run's size over time, with its size now if that is another. The first and last ones, if there are many."""
-    nodes = sum(m.state is RunState.RUNNING for m in members)
-    if nodes == (sizes[-1].nodes if sizes else 0):
+    running = sum(m.state is RunState.RUNNING for m in members)
+    if running == (sizes[-1].nodes if sizes else 0):
         return sizes
-    sizes = (*sizes, Size(now, nodes))
+    sizes = (*sizes, Size(now, running))
     return sizes if len(sizes) <= SIZES_KEPT else sizes[: SIZES_KEPT // 2] + sizes[-SIZES_KEPT // 2 :]

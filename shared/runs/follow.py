@@ -1,174 +1,99 @@
-"""A run's way through Azure ML: submit its job, and follow what becomes of it."""
+"""Follow what becomes of a run's jobs in Azure ML."""
 
 from __future__ import annotations
 
-import logging
 import re
-from datetime import timedelta
-from typing import Any
+from dataclasses import replace
 
-from shared.events.announce import announce
-from shared.jobs import jobspec
-from shared.jobs.assets import assets
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
-from shared.runs import members
-from shared.runs.decide import advance, failing_log, first_line, is_over, why_step
+from shared.runs.decide import failing_log, is_over
 from shared.runs.model import Run, RunState, run_of_job
-from shared.system import ARCHIVES, System
+from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
+from shared.runs.submit import give_up
+from shared.runs.workload import Look, Seen
+from shared.runs.workloads import workload
+from shared.system import System
 
-log = logging.getLogger(__name__)
-
-WRITE_ATTEMPTS = 10
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
 TAIL_BYTES = 4096
 REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
-MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
 
 
-def submit_run(system: System, name: str) -> None:
-    """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
+def follow_job(system: System, job: str) -> None:
+    """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
 
-    A run past `received` is left alone otherwise.
+    An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
+    once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
     """
-    run = system.runs.get(name)
-    if run.value.cancel_asked_at is not None:
-        _cancel(system, run.value)
-        return
-    if run.value.state is not RunState.RECEIVED:
-        return
-    try:
-        ids = members.submit_members(system, run.value) if run.value.elastic else _submit_job(system, run.value)
-    except BadInput as exc:
-        _give_up(system, run.value, f"The job could not be submitted. {exc}")
-        return
-    facts = {"job": name, "code": ids["code_digest"], "environment": ids["environment"] or ""}
-    facts["environment"] = facts["environment"] or str(run.value.request.get("environment", ""))
-    after = _apply(system, name, RunState.SUBMITTED, "", facts)
-    if after.value.cancel_asked_at is not None:  # while the job was on its way
-        _cancel(system, after.value)
-    announce(system, "RunSubmitted", name, {"run": name, "drop": run.value.drop, "cluster": run.value.cluster})
-
-
-def _give_up(system: System, run: Run, why: str) -> None:
-    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way."""
-    if run.elastic:
-        members.cancel_members(system, run)
-    _apply(system, run.name, RunState.FAILED, why)
-
-
-def _submit_job(system: System, run: Run) -> dict[str, Any]:
-    ids = assets(system, run.request)
-    system.jobs.submit(jobspec.resolve(run.request, **ids))
-    return ids
-
-
-def _cancel(system: System, run: Run) -> None:
-    """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
-
-    Also for a run that is over: its job may have been put a moment after it was canceled.
-    """
-    if run.state is RunState.RECEIVED:
-        _apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
-    if run.elastic is None:
-        system.jobs.cancel(run.name)
-    else:
-        members.cancel_members(system, run)
-
-
-def follow_run(system: System, name: str) -> None:
-    """Make the run's row say what its job says now, or its members' jobs, of which any may be named.
-
-    Names of other people's jobs do nothing. An event only tells when to look: the status is asked for, after the row's
-    etag was read, so that of two looks at once the later one wins.
-    """
-    name = run_of_job(name)
+    name = run_of_job(job)
     for _ in range(WRITE_ATTEMPTS):
         try:
-            run = system.runs.get(name)
+            stored = system.runs.get(name)
         except NotFound:
             return
-        if is_over(run.value):
-            _send_to_archive(system, run.value)
+        if is_over(stored.value):
+            send_to_archive(system, stored.value)
             return
+        live = workload(stored.value).live_jobs(stored.value)
+        asked = [job] if job in live else live if job == name else []
         try:
-            (_follow_members if run.value.elastic else _follow_job)(system, run)
+            follow(system, stored, {each: system.jobs.status(each) for each in asked})
         except Changed:
             continue
         return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
 
 
-def _follow_job(system: System, run: Stored[Run]) -> None:
-    name = run.value.name
-    status = system.jobs.status(name)
-    if status is None and run.value.state is RunState.RECEIVED:
+def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
+    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now."""
+    run = stored.value
+    how = workload(run)
+    look = how.look(run, seen, system.clock())
+    if look is None:
         return
-    if status is None and system.clock() - run.value.history[-1].at < MISSING_FOR:
-        log.warning("run %s: Azure ML has no such job; is the workspace the one it was sent to?", name)
-        return
-    status = status or JobStatus(name, RunState.FAILED, "", f"Azure ML has no job {name} any more.")
-    _step(system, run, status.state, _reason(system, run.value, status))
-
-
-def _follow_members(system: System, run: Stored[Run]) -> None:
-    """Write down what the members are, then do what that asks for: a step that is lost in between comes again."""
-    plan = members.look(system, run.value)
-    why = plan.why
-    if plan.state is RunState.FAILED and plan.failed_job:
-        why = _with_log(system, plan.failed_job, why, why)
-    facts = {"elastic": plan.elastic} if plan.elastic != run.value.elastic else {}
-    after = _step(system, run, plan.state, why, facts)
+    after = step(system, stored, look.state, _reason(system, look), look.changes)
     try:
-        members.act(system, after, plan)
+        sent = how.act(system, after.value, look)
     except BadInput as exc:
-        _give_up(system, after.value, f"A member's job could not be submitted. {exc}")
+        give_up(system, after.value, f"A member's job could not be submitted. {exc}")
+        return
+    if changes := how.sent(after.value, sent):
+        system.runs.update(after, **changes)
 
 
-def _apply(system: System, name: str, state: RunState, why: str, facts: dict[str, Any] | None = None) -> Stored[Run]:
-    """Take one step of our own, with further fields. If events were quicker, only the fields are written."""
-    for _ in range(WRITE_ATTEMPTS):
-        try:
-            return _step(system, system.runs.get(name), state, why, facts)
-        except Changed:
-            continue
-    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+def changes_something(run: Run, status: JobStatus) -> bool:
+    """Whether a status that was read in a list is worth a closer look."""
+    return run.elastic is not None or status.state is not run.state
 
 
-def _step(
-    system: System, run: Stored[Run], state: RunState, why: str, facts: dict[str, Any] | None = None
-) -> Stored[Run]:
-    changes = advance(run.value, state, system.clock(), why) | (facts or {})
-    after = system.runs.update(run, **changes) if changes else run
-    if after.value.state is not run.value.state:
-        log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
-        _send_to_archive(system, after.value)
-    return after
+def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
+    """What was read in a list, with Azure ML's own account of each failure."""
+    failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
+    return seen | {name: system.jobs.status(name) or replace_missing(seen[name]) for name in failed}
 
 
-def _send_to_archive(system: System, run: Run) -> None:
-    if is_over(run) and run.archived_at is None:
-        system.queues.send(ARCHIVES, {"run": run.name})
+def replace_missing(status: JobStatus | None) -> JobStatus | None:
+    return replace(status, error="The job failed.") if status else None
 
 
-def _reason(system: System, run: Run, status: JobStatus) -> str:
+def _reason(system: System, look: Look) -> str:
     """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
-    if status.state is not RunState.FAILED:
-        return status.error or why_step(run, status)
-    return _with_log(system, run.name, first_line(status.error) or "The job failed.", status.error)
-
-
-def _with_log(system: System, job: str, words: str, error: str) -> str:
-    file, tail = _failing_log(system, job, error)
-    return f"{words}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else words
+    if not look.failed_job:
+        return look.why
+    file, tail = _failing_log(system, look.failed_job, look.error)
+    return f"{look.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else look.why
 
 
 def _failing_log(system: System, job: str, error: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure, of those that are there."""
-    place = system.jobs.logs(job)
+    try:
+        place = system.jobs.logs(job)
+    except (NotFound, BadInput):  # a workspace without the datastore that holds them
+        return "", ""
     named = re.search(r"user_logs/([\w.-]+\.txt)", error)
     names = [named.group(1)] if named else _log_names(system, place)
     tails = {n: system.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from shared.api.requests import LogQuery
 from shared.kernel.errors import NotFound
 from shared.kernel.storage import Blob, Place
-from shared.runs import members
-from shared.runs.archive import archive_folder, log_folder
+from shared.runs.archive import archive_folder
 from shared.runs.model import Run
+from shared.runs.workloads import workload
 from shared.system import OUTPUT_CONTAINER, System
 
 CHUNK = 1 << 20  # bytes in one answer
@@ -106,12 +106,13 @@ def whole_characters(data: bytes) -> bytes:
 
 
 def _log(system: System, run: Run, rank: int) -> _Log:
-    jobs, archived = members.jobs_of(run), run.archived_at is not None
-    job = jobs.get(rank) if run.elastic else run.name
-    if job is None:
-        return _Log("", archived, None, sorted(jobs))
+    how, archived = workload(run), run.archived_at is not None
+    known = how.ranks(run)
+    if (found := how.log_of(run, rank)) is None:
+        return _Log("", archived, None, known or [])
+    job, number = found
     if archived:
-        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{log_folder(run, job)}")
+        place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{how.log_folder(run, job)}")
     else:
         try:
             live = system.jobs.logs(job)
@@ -119,9 +120,7 @@ def _log(system: System, run: Run, rank: int) -> _Log:
             return _Log("", whole=False)
         place = Place(live.container, f"{live.prefix}user_logs/")
     files = _by_rank(system, place)
-    if run.elastic:
-        return _Log(place.container, archived, files.get(0), sorted(jobs))
-    return _Log(place.container, archived, files.get(rank), sorted(files))
+    return _Log(place.container, archived, files.get(number), sorted(files) if known is None else known)
 
 
 def _by_rank(system: System, place: Place) -> dict[int, Blob]:

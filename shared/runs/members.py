@@ -1,101 +1,133 @@
-"""The members of elastic runs: submit their jobs, and do what elastic.py decides."""
+"""A run that is many jobs on one node each, its members. What they decide together is in elastic.py."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from shared.jobs import jobspec
+from msgspec.structs import replace as with_
+
 from shared.jobs.assets import assets
+from shared.jobs.job import mapping, resolve
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.stored import Stored
 from shared.runs.decide import is_over
-from shared.runs.elastic import Plan, judge_members, member_request
-from shared.runs.model import FINAL, Member, Run, RunState, member_job
+from shared.runs.elastic import judge_members, member_request
+from shared.runs.model import FINAL, Elastic, Member, Run, RunState, member_job
+from shared.runs.plain import hour_property
+from shared.runs.workload import Look, Seen, Submitted
 from shared.system import System
 
 log = logging.getLogger(__name__)
 
 
-def jobs_of(run: Run) -> dict[int, str]:
-    """The names of all jobs that the run has had, each under a number that stays when further jobs come.
+class Members:
+    def jobs(self, run: Run) -> dict[int, str]:
+        """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
+        pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
+        return {(attempt - 1) * run.nodes + index: member_job(run.name, index, attempt) for index, attempt in pairs}
 
-    The first jobs have their members' numbers, those that replaced them these plus the number of members, and so on.
-    """
-    if run.elastic is None:
-        return {0: run.name}
-    pairs = ((m.index, attempt) for m in run.elastic.members for attempt in range(1, m.attempt + 1))
-    return {(attempt - 1) * run.nodes + index: member_job(run.name, index, attempt) for index, attempt in pairs}
+    def live_jobs(self, run: Run) -> list[str]:
+        return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
 
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
+        member = next(m for m in _elastic(run).members if _job(run, m) == job)
+        request = member_request(run, member, rendezvous, now)
+        return {**request, "properties": {**mapping(request.get("properties")), **hour_property(run)}}
 
-def look(system: System, run: Run) -> Plan:
-    """What Azure ML says of the members that haven't ended, and what to do about it."""
-    assert run.elastic is not None
-    statuses: dict[int, JobStatus] = {}
-    for member in run.elastic.members:
-        if member.state not in FINAL and (status := system.jobs.status(_job(run, member))):
-            statuses[member.index] = status
-    return judge_members(run, statuses, system.clock())
+    def fewest_nodes(self, run: Run) -> int:
+        return _elastic(run).min_nodes
 
-
-def act(system: System, stored: Stored[Run], plan: Plan) -> None:
-    """Carry the plan out, after it was written down. Twice is once."""
-    run = stored.value
-    for member in plan.to_cancel:
-        system.jobs.cancel(_job(run, member))
-    if not is_over(run) and run.state is not RunState.RECEIVED:
-        submit_members(system, run)
-
-
-def submit_members(system: System, run: Run) -> dict[str, Any]:
-    """Put the jobs of all members that have none yet. Returns the ids of code and environment.
-
-    Raises BadInput if Azure ML takes none of them, ever. One that was told to end meanwhile is canceled.
-    """
-    assert run.elastic is not None
-    ids = assets(system, run.request)
-    for member in run.elastic.members:
-        if member.state is RunState.RECEIVED:
-            job = member_request(run, member, system.rendezvous, system.clock())
-            system.jobs.submit(jobspec.resolve(job, **ids))
+    def submit(self, system: System, run: Run) -> Submitted:
+        """One that was told to end while its job was on its way is canceled."""
+        ids = assets(system, run.request)
+        waiting = [m for m in _elastic(run).members if m.state is RunState.RECEIVED]
+        for member in waiting:
+            job = self.request(run, _job(run, member), system.rendezvous, system.clock())
+            system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
             log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job["name"], member.why)
-            _cancel_if_ended(system, run.name, member)
-    return ids
+        if waiting:
+            self._cancel_if_ended(system, run.name, waiting)
+        return Submitted(ids, tuple(_job(run, member) for member in waiting))
 
+    def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
+        elastic = _elastic(run)
+        if not any(m.state is RunState.RECEIVED and _job(run, m) in jobs for m in elastic.members):
+            return {}
+        members = tuple(
+            with_(m, state=RunState.SUBMITTED) if m.state is RunState.RECEIVED and _job(run, m) in jobs else m
+            for m in elastic.members
+        )
+        return {"elastic": replace(elastic, members=members)}
 
-def _cancel_if_ended(system: System, name: str, member: Member) -> None:
-    """Someone else may have ended the run while this job was on its way, and could not cancel it."""
-    run = system.runs.get(name).value
-    assert run.elastic is not None
-    if run.elastic.members[member.index].state in FINAL or is_over(run):
+    def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
+        statuses: dict[int, JobStatus] = {}
+        for member in _elastic(run).members:
+            if member.state not in FINAL and (status := seen.get(_job(run, member))):
+                statuses[member.index] = status
+        plan = judge_members(run, statuses, now)
+        changes = {"elastic": plan.elastic} if plan.elastic != run.elastic else {}
+        to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
+        failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
+        return Look(plan.state, plan.why, changes, to_cancel, failed_job, plan.why)
+
+    def act(self, system: System, run: Run, look: Look) -> tuple[str, ...]:
+        for job in look.to_cancel:
+            system.jobs.cancel(job)
+        waiting = any(member.state is RunState.RECEIVED for member in _elastic(run).members)
+        if is_over(run) or run.state is RunState.RECEIVED or not waiting:
+            return ()
+        return self.submit(system, run).jobs
+
+    def cancel(self, system: System, run: Run) -> None:
+        for job in self.live_jobs(run):
+            system.jobs.cancel(job)
+
+    def evict(self, system: System, run: Run, index: int) -> str:
+        members = _elastic(run).members
+        if not 0 <= index < len(members):
+            raise NotFound(f"Run {run.name} has no member {index}; it has 0 to {len(members) - 1}.")
+        member = members[index]
+        if member.state is not RunState.RUNNING:
+            raise Conflict(f"Member {index} of run {run.name} is {member.state}, not running.", "not_running")
         system.jobs.cancel(_job(run, member))
+        return _job(run, member)
+
+    def log_folder(self, run: Run, job: str) -> str:
+        return f"logs/{_place(run, job)}/"
+
+    def output_folder(self, run: Run, job: str) -> str:
+        return f"outputs/{_place(run, job)}/"
+
+    def ranks(self, run: Run) -> list[int] | None:
+        return sorted(self.jobs(run))
+
+    def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
+        job = self.jobs(run).get(rank)
+        return (job, 0) if job else None
+
+    def _cancel_if_ended(self, system: System, name: str, sent: list[Member]) -> None:
+        """Someone else may have ended the run while these jobs were on their way, and could not cancel them."""
+        run = system.runs.get(name).value
+        for member in sent:
+            if _elastic(run).members[member.index].state in FINAL or is_over(run):
+                system.jobs.cancel(_job(run, member))
 
 
-def cancel_members(system: System, run: Run) -> None:
-    """Ask for the end of every member's job that hasn't ended."""
-    assert run.elastic is not None
-    for member in run.elastic.members:
-        if member.state not in FINAL:
-            system.jobs.cancel(_job(run, member))
-
-
-def evict(system: System, name: str, index: int) -> str:
-    """End the job of one member, as losing its node does, and return its name. The run goes on without it.
-
-    Raises Impossible for a run that isn't elastic, NotFound for an unknown member, Conflict for one that isn't running.
-    """
-    run = system.runs.get(name).value
+def _elastic(run: Run) -> Elastic:
     if run.elastic is None:
-        raise Impossible(f"Run {name} is one job; only members of an elastic run can be evicted.", "not_elastic")
-    if not 0 <= index < len(run.elastic.members):
-        raise NotFound(f"Run {name} has no member {index}; it has 0 to {len(run.elastic.members) - 1}.")
-    member = run.elastic.members[index]
-    if member.state is not RunState.RUNNING:
-        raise Conflict(f"Member {index} of run {name} is {member.state}, not running.", "not_running")
-    system.jobs.cancel(_job(run, member))
-    return _job(run, member)
+        raise Impossible(f"Run {run.name} has no members.", "not_elastic")
+    return run.elastic
 
 
 def _job(run: Run, member: Member) -> str:
     return member_job(run.name, member.index, member.attempt)
+
+
+def _place(run: Run, job: str) -> str:
+    return job.removeprefix(run.name).lstrip("-")
+
+
+MEMBERS = Members()

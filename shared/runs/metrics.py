@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from shared.kernel.storage import Place
 from shared.runs.archive import archive_folder, json_row
+from shared.runs.decide import finite
 from shared.runs.model import Run
 from shared.system import OUTPUT_CONTAINER, System
 
@@ -52,9 +52,9 @@ def series(system: System, name: str, wanted: str | None = None) -> dict[str, li
     chosen = set(wanted.split(",")) if wanted else None
     found: dict[str, Thinned] = {}
     for step, row in _rows(system, run):
-        at = _number(row.get("time"))
+        at = finite(row.get("time"))
         for metric, value in row.items():
-            if metric in NO_SERIES or (chosen and metric not in chosen) or (number := _number(value)) is None:
+            if metric in NO_SERIES or (chosen and metric not in chosen) or (number := finite(value)) is None:
                 continue
             if metric in found or len(found) < MOST_SERIES:
                 found.setdefault(metric, Thinned()).add((step, number, at))
@@ -68,7 +68,7 @@ def _rows(system: System, run: Run) -> Iterator[tuple[float, dict[str, Any]]]:
         if blob.name.endswith(".jsonl"):
             for line in system.blobs.lines(place.container, blob.name) if place else ():
                 if row := json_row(line):
-                    given = _number(row.get("step"))
+                    given = finite(row.get("step"))
                     step = step + 1 if given is None else given
                     yield step, row
 
@@ -79,9 +79,3 @@ def _place(system: System, run: Run) -> Place | None:
         return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
     output = (run.request.get("outputs") or {}).get("metrics") or {}
     return system.jobs.place(output["path"]) if output.get("path") else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if math.isfinite(value) else None

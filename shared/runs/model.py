@@ -20,9 +20,11 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from shared.drops.model import DropKey
 
@@ -35,6 +37,7 @@ class RunState(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
+    BROKEN = "broken"  # its row can't be read; only shown, never written
 
 
 FINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
@@ -52,6 +55,7 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.COMPLETED: frozenset(),
     _S.FAILED: frozenset(),
     _S.CANCELED: frozenset(),
+    _S.BROKEN: frozenset(),
 }
 
 
@@ -78,8 +82,7 @@ def run_name(drop: DropKey, fingerprint: str) -> str:
     return f"{slug}-{digest[:16]}"
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True, array_like=True):
     """One line of a run's history."""
 
     state: RunState
@@ -87,8 +90,7 @@ class Moment:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
     `state` is that of its present job, since `at`; `why` says what ended the job before, or this one.
@@ -101,8 +103,7 @@ class Member:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(msgspec.Struct, frozen=True, array_like=True):
     """From `at` on so many members of an elastic run were running."""
 
     at: datetime
@@ -173,3 +174,24 @@ class Run:
     retry_of: str = ""  # the run whose job this one repeats
     cancel_asked_at: datetime | None = None
     elastic: Elastic | None = None  # None for a run that is one job
+    owner: str = ""  # who asked for it, as the API knows them
+    tags: dict[str, str] = field(default_factory=dict)  # the user's own, to find it by
+    data_note: str = ""  # that its data had changed when it started
+    archive_tries: int = 0
+    archive_error: str = ""  # why it could not be archived
+    gave_up_at: datetime | None = None  # when archiving it was given up
+
+
+def hour_of(at: datetime) -> str:
+    """The hour of a run's making, by which Azure ML lists its jobs: 20260131T08."""
+    return f"{at.astimezone(UTC):%Y%m%dT%H}"
+
+
+def start_of_hour(hour: str) -> datetime:
+    """The beginning of such an hour. Raises ValueError for other text."""
+    return datetime.strptime(hour, "%Y%m%dT%H").replace(tzinfo=UTC)
+
+
+def hour_has_passed(hour: str, now: datetime) -> bool:
+    """Whether no new run can be of this hour, with some time for clocks that differ."""
+    return now >= start_of_hour(hour) + timedelta(hours=1, minutes=5)

@@ -8,16 +8,21 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.kernel.stored import Stored
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made."""
+    """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made.
+
+    `tag` is `name=value` of one of the run's tags.
+    """
 
     experiment: str = ""
     state: str = ""
     cluster: str = ""
+    owner: str = ""
+    tag: str = ""
     since: datetime | None = None
 
 
@@ -28,16 +33,19 @@ class RunPage:
 
 
 class Runs(Protocol):
-    """The runs' records: one row a run, found by name or newest first. A run stays `unsettled` until it is archived."""
+    """The runs' records: one row a run, found by name, newest first, or by the hour of its making.
+
+    A row that can't be read is a run in the state broken, with the reason, wherever several runs are given.
+    """
 
     def insert(self, run: Run) -> bool:
-        """Add the run. False, and nothing changes, if a run of this name was ever added.
+        """Add the run, and its hour to `hours`. False, and nothing changes, if a run of this name was ever added.
 
         A call that died half-way is completed by the next one, which then returns False.
         """
 
     def get(self, name: str) -> Stored[Run]:
-        """The run. Raises NotFound, naming it."""
+        """The run. Raises NotFound, naming it, and BadInput if its row can't be read."""
 
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         """Merge these fields of Run into the row. Raises Changed unless it still has run.etag."""
@@ -48,13 +56,22 @@ class Runs(Protocol):
     def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
         """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
 
-        Costs a constant number of requests, however large the table and however few runs are wanted. So a page may have
-        fewer than `limit` runs, even none, and yet a token. Runs' requests are left out. Raises Impossible for a
-        token that is none.
+        One request without a filter; with one a constant number, however large the table and however few runs are
+        wanted. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are left out.
+        Raises Impossible for a token that is none.
         """
 
-    def unsettled(self) -> Iterator[str]:
-        """The names of all runs that aren't settled, in no order. A name may have no run yet."""
+    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
+        """(name, cluster) of the runs in this state, newest first."""
 
-    def settle(self, name: str) -> None:
-        """Take the run off the unsettled ones. Twice is once."""
+    def hours(self) -> list[str]:
+        """The hours in which runs were made that may not be settled yet, in order."""
+
+    def claim_hour(self, hour: str, now: datetime, seconds: float) -> bool:
+        """Take a look at this hour for oneself. False if it is not among `hours`, or someone took it `seconds` ago."""
+
+    def drop_hour(self, hour: str) -> bool:
+        """Take the hour off `hours`. False, and it stays, if a run was added to it since this process claimed it."""
+
+    def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
+        """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""

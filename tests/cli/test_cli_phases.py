@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cli import phases
 from cli.errors import Unreachable
-from cli.watch import Screen
+from cli.watch import Lines, Screen
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -126,6 +126,14 @@ def test_a_followed_run_is_told_in_lines() -> None:
         "the end",
         "✓ archiving",
     ]
+
+
+def test_a_text_in_pieces_gives_its_lines() -> None:
+    """A log that arrives cut anywhere gives the same lines; of a line rewritten by carriage returns the last state."""
+    text = "start\nepoch 1\r\n50%\r100%\nno end yet"
+    lines = Lines()
+    assert [line for character in text for line in lines.add(character)] == ["start", "epoch 1", "100%"]
+    assert lines.rest == "no end yet"
 
 
 def test_a_failure_is_marked_where_it_happened() -> None:

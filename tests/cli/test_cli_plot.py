@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from rich.console import Console
 
 from cli import png
-from cli.plot import Canvas, panels, plot, telling
+from cli.plot import Canvas, Curves, curves_of, panels, plot, telling
 
 
 def text(*arguments: object) -> list[str]:
@@ -63,8 +67,59 @@ def test_metrics_of_one_kind_share_a_panel() -> None:
     assert telling(["reward"]) == ["reward"]
 
 
-def test_a_picture_is_written(tmp_path: Path) -> None:
-    """A PNG with a panel for each kind, also for three kinds and a curve of one point."""
-    curves = {"loss": [(0.0, 1.0)], "test_a": [(0.0, 1.0), (1.0, 2.0)], "b": [(0.0, 0.0), (5.0, 1.0)]}
-    png.draw(curves, "a run", tmp_path / "new" / "curves.png")
-    assert (tmp_path / "new" / "curves.png").read_bytes().startswith(b"\x89PNG")
+def test_series_become_curves() -> None:
+    """The chosen metrics that have points, as step and value; times are left out."""
+    series = {"a": [[1, 0.5, 1e9], [2, 0.25, None]], "b": [[1, 1, None]], "c": []}
+    assert curves_of(series, ["a", "c"]) == {"a": [(1.0, 0.5), (2.0, 0.25)]}
+
+
+def test_the_picture_shows_every_curve(tmp_path: Path) -> None:
+    """The PNG opens, and the panels of loss and accuracy both hold the colours of the test and the training curve."""
+    loss = [(float(step), 2 * 0.97**step) for step in range(100)]
+    curves: Curves = {
+        "train_loss": loss,
+        "test_loss": loss[::20],
+        "train_accuracy": [(x, 1 - y / 3) for x, y in loss],
+        "test_accuracy": [(x, 1 - y / 2) for x, y in loss[::20]],
+    }
+    png.draw(curves, "mnist-1234", tmp_path / "new" / "curves.png", "98.00% test accuracy")
+    with Image.open(tmp_path / "new" / "curves.png") as image:
+        pixels = np.asarray(image.convert("RGB"))
+    middle = pixels.shape[1] // 2
+    for half in (pixels[:, :middle], pixels[:, middle:]):
+        for colour in png.COLOURS[:2]:
+            rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+            assert (half == rgb).all(axis=2).sum() > 200
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        {"loss": [(0.0, 1.0)], "test_a": [(0.0, 1.0), (1.0, 2.0)], "b": [(0.0, 0.0), (5.0, 1.0)]},
+        {"train_loss": [(3.0, 0.0)]},
+        {"test_accuracy": [(0.0, 0.5)]},
+        {"accuracy": [(0.0, 55.0), (1.0, 98.0)], "reward": [(0.0, -3.0), (1.0, 4.0)]},
+    ],
+)
+def test_any_curves_can_be_drawn(tmp_path: Path, curves: Curves) -> None:
+    """One point, zeros, percentages, negative values and three kinds of metric all give a picture."""
+    png.draw(curves, "a run", tmp_path / "curves.png")
+    with Image.open(tmp_path / "curves.png") as image:
+        image.verify()
+
+
+def test_a_long_curve_is_smoothed_and_keeps_its_level() -> None:
+    """The running mean lies between the extremes and starts and ends with the curve; a short curve stays as it is."""
+    noisy = [(float(x), 1.0 + (-1) ** x) for x in range(200)]
+    smooth = png.smooth(noisy)
+    assert [x for x, _ in smooth] == [x for x, _ in noisy]
+    assert all(0.5 < y < 1.5 for _, y in smooth)
+    assert png.smooth(noisy[:10]) == noisy[:10]
+
+
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_labels_lie_apart(heights: list[float]) -> None:
+    """However close the curves end, their labels lie one height apart, in order, inside the panel."""
+    moved = png.spread(sorted(heights))
+    assert all(-1e-9 <= height <= 1 + 1e-9 for height in moved)
+    assert all(b - a >= png.LEAST_GAP - 1e-9 for a, b in itertools.pairwise(moved))

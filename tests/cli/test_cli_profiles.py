@@ -20,10 +20,10 @@ from cli.profiles import FileSecrets, KeyringSecrets, Profile, Profiles, choose
 class Memory(KeyringBackend):
     """A keyring as a system would have one."""
 
-    priority = 1.0  # type: ignore[assignment]
+    priority = 1.0
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # keyring has no types for it
         self.kept: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:
@@ -39,7 +39,7 @@ class Memory(KeyringBackend):
 @pytest.fixture
 def no_keyring() -> Iterator[None]:
     before = keyring.get_keyring()
-    keyring.set_keyring(NoKeyring())
+    keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
     yield
     keyring.set_keyring(before)
 

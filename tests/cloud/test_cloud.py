@@ -31,7 +31,7 @@ def running(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[clo
 
 def ping(api: str) -> str:
     with urllib.request.urlopen(f"{api}/ping", timeout=10) as response:
-        return response.read().decode()
+        return str(response.read(), "utf-8")
 
 
 def is_alive(pid: int) -> bool:

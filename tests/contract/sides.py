@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from emulators.process import wait_for
 from shared.adapters.azureml import AzureMLJobs
-from shared.jobs import jobspec
+from shared.jobs.job import SCHEMA
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import Jobs
 from shared.runs.model import FINAL, RunState
@@ -43,7 +43,7 @@ class Side(Protocol):
 
 def job_of(name: str, command: str) -> dict[str, Any]:
     return {
-        "$schema": jobspec.SCHEMA,
+        "$schema": SCHEMA,
         "type": "command",
         "name": name,
         "display_name": f"drops/{name}",

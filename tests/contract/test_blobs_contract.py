@@ -12,7 +12,7 @@ import pytest
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.storage import StorageClients
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Blob, Blobs, Copy, Place
+from shared.kernel.storage import Blob, Blobs, Copy, FolderPage, Place
 from tests.fakes import FakeBlobs
 
 Names = Callable[[], str]
@@ -77,7 +77,7 @@ def test_a_container_that_is_not_there_is_empty(blobs: Blobs, unique: Names) -> 
     """Reads of an unknown container find nothing; only `read` itself says NotFound."""
     missing = unique()
     assert list(blobs.list(Place(missing, ""))) == []
-    assert list(blobs.folders(Place(missing, ""))) == []
+    assert blobs.folders(Place(missing, "")) == FolderPage([], "")
     assert list(blobs.lines(missing, "a")) == []
     assert blobs.tail(missing, "a", 10) == ""
     with pytest.raises(NotFound):
@@ -88,8 +88,22 @@ def test_folders_are_names_one_level_down(blobs: Blobs, unique: Names) -> None:
     """`folders` gives each folder and single blob right under the place once, by its bare name."""
     container = unique()
     put(blobs, container, "r/a/1", "r/a/2", "r/a/b/3", "r/a", "r/a-b", "r/c.zip", "other/x")
-    assert sorted(blobs.folders(Place(container, "r/"))) == ["a", "a-b", "c.zip"]
-    assert sorted(blobs.folders(Place(container, ""))) == ["other", "r"]
+    assert blobs.folders(Place(container, "r/")) == FolderPage(["a", "a-b", "c.zip"], "")
+    assert blobs.folders(Place(container, "")) == FolderPage(["other", "r"], "")
+
+
+def test_folders_come_in_pages(blobs: Blobs, unique: Names) -> None:
+    """A page holds at most so many names, and its token leads to the next; together they are all."""
+    container = unique()
+    put(blobs, container, *(f"r/{i:02}/x" for i in range(7)))
+    page, found = FolderPage([], ""), list[str]()
+    for _ in range(9):
+        page = blobs.folders(Place(container, "r/"), page.token, 3)
+        assert len(page.names) <= 3
+        found += page.names
+        if not page.token:
+            break
+    assert found == [f"{i:02}" for i in range(7)]
 
 
 def test_read_refuses_what_is_too_long(blobs: Blobs, unique: Names) -> None:

@@ -8,18 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.data.tables import TableServiceClient
+from azure.data.tables import TableServiceClient, UpdateMode
 
 from emulators.storage.azurite import Azurite
+from shared.adapters import keys
+from shared.adapters.run_table import TableRuns
 from shared.adapters.storage import StorageClients
 from shared.adapters.table import Table
-from shared.adapters.tables import TableRuns
-from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.runs.model import Elastic, Member, Moment, Run, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
 from tests.contract.wire import Dying, Recording
 from tests.fakes import Crash, FakeRuns
 
+HOUR = "20260102T03"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
@@ -75,12 +77,13 @@ def test_a_name_is_inserted_once(runs: Runs) -> None:
     assert [r.name for r in runs.newest()] == ["mnist-0"]
 
 
-def test_an_insert_of_a_settled_run_does_not_unsettle_it(runs: Runs) -> None:
-    """A run is inserted once, also after it was settled."""
+def test_a_second_insert_does_not_bring_an_hour_back(runs: Runs) -> None:
+    """A run is inserted once; the hour that was taken off stays so."""
     runs.insert(run())
-    runs.settle("mnist-0")
+    assert runs.claim_hour(HOUR, NOW, 20)
+    assert runs.drop_hour(HOUR)
     assert not runs.insert(run())
-    assert list(runs.unsettled()) == []
+    assert runs.hours() == []
 
 
 @pytest.mark.parametrize("name", ["nobody", "a/../b", "x#?%", "ü", "", "n" * 2000])
@@ -194,17 +197,51 @@ def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
         runs.page(RunFilter(), 3, token)
 
 
-def test_a_run_is_unsettled_until_it_is_settled(runs: Runs) -> None:
-    """`unsettled` names every run from its insert on until `settle`, and settling twice is once."""
-    assert list(runs.unsettled()) == []
-    runs.settle("mnist-7")
+def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
+    """`unsettled` gives an hour's runs that are not archived, newest first, page by page, with etags that count."""
+    for name, seconds in (("mnist-1", 0), ("mnist-2", 1), ("mnist-3", 2), ("mnist-4", 3600), ("mnist-5", -3600)):
+        runs.insert(run(name, seconds))
+    runs.update(runs.get("mnist-2"), archived_at=NOW)
+    assert runs.hours() == ["20260102T02", HOUR, "20260102T04"]
+    first = runs.unsettled(HOUR, 1)
+    rest = runs.unsettled(HOUR, 9, first[0].value)
+    assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
+    assert first[0].value.request == {}
+    runs.update(first[0], reason="with the etag of the list")
+    with pytest.raises(Changed):
+        runs.update(first[0], reason="again")
+
+
+def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> None:
+    """Of two looks at once one gets the hour; and an hour to which a run was added since is not taken off."""
+    assert not runs.claim_hour(HOUR, NOW, 20)
+    runs.insert(run())
+    assert runs.claim_hour(HOUR, NOW, 20)
+    assert not runs.claim_hour(HOUR, NOW + timedelta(seconds=10), 20)
+    assert runs.claim_hour(HOUR, NOW + timedelta(seconds=30), 20)
     runs.insert(run("mnist-1"))
-    runs.insert(run("mnist-2"))
-    assert sorted(runs.unsettled()) == ["mnist-1", "mnist-2"]
-    runs.settle("mnist-1")
-    runs.settle("mnist-1")
-    assert list(runs.unsettled()) == ["mnist-2"]
-    assert runs.get("mnist-1").value.name == "mnist-1"
+    assert not runs.drop_hour(HOUR)
+    assert runs.claim_hour(HOUR, NOW + timedelta(seconds=60), 20)
+    assert runs.drop_hour(HOUR)
+    assert runs.hours() == []
+
+
+def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
+    """Every field of a filter narrows the list, alone and together; a run moves with its state."""
+    runs.insert(run("mnist-1", 1, owner="ann", tags={"a": "x y", "b": "1"}))
+    runs.insert(run("mnist-2", 2, owner="ann"))
+    runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
+    runs.update(runs.get("mnist-2"), state=RunState.SUBMITTED)
+
+    def names(**wanted: Any) -> list[str]:
+        return [r.name for page in pages(runs, RunFilter(**wanted), 2) for r in page]
+
+    assert names(owner="ann") == ["mnist-2", "mnist-1"]
+    assert names(tag="a=x y") == ["mnist-3", "mnist-1"]
+    assert names(tag="a=x y", owner="ann") == ["mnist-1"]
+    assert (names(state="submitted"), names(state="received")) == (["mnist-2"], ["mnist-3", "mnist-1"])
+    assert names(state="submitted", owner="bob") == []
+    assert list(runs.in_state(RunState.SUBMITTED)) == [("mnist-2", "cpu-cluster")]
 
 
 def test_an_empty_table_has_no_runs(runs: Runs) -> None:
@@ -219,7 +256,7 @@ def test_a_half_done_insert_is_completed() -> None:
     """Where a fake's insert died between its writes, the next one completes it at the first one's time."""
     runs = FakeRuns()
     runs.half_insert(run())
-    assert list(runs.unsettled()) == ["mnist-0"]
+    assert runs.hours() == [HOUR]
     assert not runs.insert(run(seconds=5))
     assert runs.get("mnist-0").value.created_at == NOW
 
@@ -233,7 +270,8 @@ def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: Stora
         TableRuns(service).insert(run())
     runs = TableRuns(tables.table)
     there = [r.name for r in runs.newest()]
-    assert list(runs.unsettled()) == there
+    assert [stored.value.name for stored in runs.unsettled(HOUR, 9)] == there
+    assert runs.hours() == [HOUR] * len(there)
     assert runs.insert(run()) == (not there)
     assert runs.get("mnist-0").value == run()
 
@@ -253,19 +291,19 @@ def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, table
 
 
 def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
-    """A page is one request, and one of a filter that nothing passes never more than a handful."""
+    """A page is one request; one of a filter is at most four, and one for each run that it reads."""
     transport = Recording()
     with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs = TableRuns(service)
         for i in range(50):
             runs.insert(run(f"mnist-{i}", i))
-        for wanted, most in ((RunFilter(), 1), (RunFilter(experiment="none"), 4), (RunFilter(state="received"), 4)):
+        for wanted, most in ((RunFilter(), 1), (RunFilter(experiment="none"), 1), (RunFilter(state="received"), 1 + 5)):
             transport.requests.clear()
             runs.page(wanted, 5)
             assert len(transport.requests) <= most
 
 
-def test_a_service_that_gives_up_early_costs_a_constant_number_too(
+def test_a_service_that_gives_up_early_is_asked_again(
     account: Azurite, tables: StorageClients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers that hold one row each, as after seconds of search, end the page with what there is and a token."""
@@ -274,17 +312,44 @@ def test_a_service_that_gives_up_early_costs_a_constant_number_too(
         runs.insert(run(f"mnist-{i}", i))
     whole = Table.page
     monkeypatch.setattr(Table, "page", lambda self, ask, limit, token: whole(self, ask, 1, token))
-    found = pages(runs, RunFilter(), 100)
+    assert [len(page) for page in pages(runs, RunFilter(), 100)] == [1] * 9
+    found = pages(runs, RunFilter(state="received"), 100)
     assert [len(page) for page in found] == [4, 4, 1]
     assert [r.name for page in found for r in page] == [f"mnist-{i}" for i in reversed(range(9))]
 
 
-def test_a_long_history_keeps_its_beginning_and_its_end(tables: StorageClients) -> None:
-    """A history too long for a column loses moments from its middle only."""
+def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> None:
+    """It is shown as broken, with the column; the others go on. `get` of it says the same."""
     runs = TableRuns(tables.table)
-    moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 500) for i in range(200))
+    for i in range(3):
+        runs.insert(run(f"mnist-{i}", i))
+    table = tables.table.get_table_client("runs")
+    key = f"t!{keys.newest_first(NOW + timedelta(seconds=1), 'mnist-1')}"
+    for column, value in (("nodes", "many"), ("history", "[[["), ("state", "lost"), ("created_at", "")):
+        table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode=UpdateMode.MERGE)
+        found = runs.newest()
+        assert [r.name for r in found] == ["mnist-2", "mnist-1", "mnist-0"]
+        assert found[1].state is RunState.BROKEN
+        assert [r.state for r in runs.page(RunFilter(), 9).runs].count(RunState.BROKEN) == 1
+        assert [s.value.state for s in runs.unsettled(HOUR, 9)].count(RunState.BROKEN) == 1
+    assert "Column nodes can't be read" in found[1].reason
+    with pytest.raises(BadInput, match="nodes can't be read"):
+        runs.get("mnist-1")
+
+
+def test_long_lists_of_members_are_kept(tables: StorageClients) -> None:
+    """A hundred members with long reasons fit into a run's record."""
+    runs = TableRuns(tables.table)
+    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
+    full = run(elastic=Elastic(1, 10, NOW, members))
+    runs.insert(full)
+    assert runs.get("mnist-0").value == full
+    assert runs.newest()[0].elastic == full.elastic
+
+
+def test_a_long_history_is_kept(tables: StorageClients) -> None:
+    """A history of many columns' length comes back whole."""
+    runs = TableRuns(tables.table)
+    moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 900) for i in range(100))
     runs.insert(run(history=moments))
-    kept = runs.get("mnist-0").value.history
-    assert 40 < len(kept) < 80
-    assert kept[0] == moments[0]
-    assert kept[1:] == moments[-len(kept) + 1 :]
+    assert runs.get("mnist-0").value.history == moments

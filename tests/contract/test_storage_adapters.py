@@ -18,9 +18,9 @@ from azure.storage.blob import BlobServiceClient
 from emulators.storage.azurite import Azurite
 from shared.adapters import copying, storage
 from shared.adapters.blobs import StorageBlobs
+from shared.adapters.drop_table import TableDrops
 from shared.adapters.queues import StorageQueues
 from shared.adapters.storage import StorageClients
-from shared.adapters.tables import TableDrops
 from shared.adapters.translation import without_secrets
 from shared.drops.model import Drop, DropKey, DropState
 from shared.kernel.errors import Unavailable

@@ -1,4 +1,4 @@
-"""The parts of the demo that need no cloud: data, progress, claims, curves, arguments."""
+"""The parts of the demo that need no cloud: data, progress, claims, arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from local import curves
 from local.demo import claims, data
 from local.demo.__main__ import parse
 from local.demo.claims import Archive, check
@@ -147,27 +146,7 @@ def test_each_broken_promise_is_found(spoil: Any, claim: str) -> None:
     assert any(claim in text for text in failed(there))
 
 
-# --- curves and arguments --------------------------------------------------------------------------------------------
-
-
-def test_curves_are_placed_by_epoch() -> None:
-    """Rows within an epoch lie between its ends, by their step."""
-    rows = [
-        {"epoch": 1, "step": 5, "train_loss": 2.0},
-        {"epoch": 1, "step": 10, "train_loss": 1.0, "test_loss": 1.1, "test_accuracy": 0.7},
-        {"epoch": 2, "step": 20, "train_loss": 0.5, "test_loss": 0.6, "test_accuracy": 0.9},
-    ]
-    assert curves.series(rows, "train_loss") == [(0.5, 2.0), (1.0, 1.0), (2.0, 0.5)]
-    assert curves.series(rows, "test_accuracy") == [(1.0, 0.7), (2.0, 0.9)]
-
-
-@pytest.mark.parametrize(
-    "rows", [[], [{"epoch": 1, "step": 3, "train_loss": 1.0}], [{"epoch": 1, "test_accuracy": 1.0}]]
-)
-def test_a_picture_is_drawn_of_what_there_is(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    """Missing metrics leave their curve out; the PNG is made all the same."""
-    curves.draw(rows, tmp_path / "new" / "c.png", "a run")
-    assert (tmp_path / "new" / "c.png").read_bytes().startswith(b"\x89PNG")
+# --- arguments -------------------------------------------------------------------------------------------------------
 
 
 def test_a_relative_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from local.demo.phases import ALLOCATE, ARCHIVE, PHASES, SUBMIT, TRAIN, UPLOAD, ZERO, Phase, Seen, phases
+from local.demo.phases import ALLOCATE, ARCHIVE, PHASES, SEAL, SUBMIT, TRAIN, UPLOAD, ZERO, Phase, Seen, phases
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -16,12 +16,12 @@ def at(seconds: float) -> datetime:
 
 def run(*history: tuple[str, float], archived: float | None = None) -> dict[str, Any]:
     moments = [{"state": state, "at": at(seconds).isoformat(), "why": ""} for state, seconds in history]
-    return {"run": "mnist-1", "history": moments, "archived_at": at(archived).isoformat() if archived else None}
+    told = {"run": "mnist-1", "state": history[-1][0], "created_at": moments[0]["at"], "history": moments}
+    return {**told, "archived_at": at(archived).isoformat() if archived else None}
 
 
 def seen(**changes: Any) -> Seen:
-    drop = {"sealed_at": at(4).isoformat()}
-    return Seen(**{"began": START, "cloud_up": at(2), "uploaded": at(3), "drop": drop, **changes})
+    return Seen(**{"began": START, "cloud_up": at(2), "uploaded": at(3), **changes})
 
 
 def by_key(rows: list[Phase]) -> dict[str, Phase]:
@@ -46,30 +46,24 @@ def test_the_first_unfinished_phase_runs_and_the_rest_wait() -> None:
 
 
 def test_a_state_that_was_skipped_takes_no_time() -> None:
-    """If the job was first seen completed, its training ends where its allocation does."""
+    """If the job was first seen completed, its training took no time, and its allocation all."""
     told = run(("received", 4), ("submitted", 6), ("completed", 20))
     rows = by_key(phases(seen(run=told), at(21)))
     assert (rows[ALLOCATE].seconds, rows[TRAIN].seconds) == (14, 0)
     assert rows[ARCHIVE].active
 
 
-def test_after_a_preemption_training_counts_from_the_last_start() -> None:
-    """A job that went back to the queue has its training measured from its last entry into running."""
-    told = run(("submitted", 6), ("running", 8), ("queued", 10), ("running", 15), ("completed", 20))
-    rows = by_key(phases(seen(run=told), at(21)))
-    assert (rows[ALLOCATE].seconds, rows[TRAIN].seconds) == (9, 5)
-
-
 def test_no_phase_is_negative_when_clocks_differ() -> None:
     """A sealing that the app dates before the demo's own end of the upload takes zero seconds."""
     told = run(("received", 2.9), ("submitted", 6))
-    rows = phases(seen(drop={"sealed_at": at(2.9).isoformat()}, run=told), at(7))
-    assert all(row.seconds is None or row.seconds >= 0 for row in rows)
+    rows = by_key(phases(seen(run=told), at(7)))
+    assert rows[SEAL].seconds == 0
 
 
 def test_before_the_cloud_is_up_nothing_else_runs() -> None:
     """At the very beginning only the first phase has a time."""
     rows = by_key(phases(Seen(began=START), at(1)))
     assert rows[UPLOAD].seconds is None
+    assert rows[TRAIN].seconds is None
     assert rows[ZERO].seconds is None
     assert sum(row.active for row in rows.values()) == 1

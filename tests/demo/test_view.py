@@ -28,6 +28,7 @@ def done_run() -> dict[str, Any]:
         "nodes": 2,
         "cluster": "cpu-cluster",
         "output": "output/mnist/mnist-1",
+        "created_at": at(4).isoformat(),
         "archived_at": at(22).isoformat(),
         "history": [{"state": s, "at": at(t).isoformat(), "why": f"why {s}"} for s, t in states.items()],
     }
@@ -59,7 +60,7 @@ def test_plain_lines_come_once(screen: Screen) -> None:
     assert lines[0] == "Trainyard: a drop"
     assert [line for line in lines if line.startswith("  | ")] == ["  | epoch 1/2", "  | epoch 2/2"]
     assert len(lines) == 1 + 2 + 8
-    assert lines[-1].split()[:5] == ["cluster", "at", "zero", "3.0", "s"]
+    assert lines[-1].split()[:5] == ["cluster", "to", "zero", "3.0", "s"]
 
 
 def test_the_picture_has_phases_nodes_and_log(screen: Screen) -> None:
@@ -67,14 +68,14 @@ def test_the_picture_has_phases_nodes_and_log(screen: Screen) -> None:
     for number in range(30):
         screen.log.add(f"line {number}\n")
     shown = text_of(picture(screen, at(23)))
-    for part in ("local cloud up", "2.0 s", "http://here", "mnist-1", "■■□□", "2 of 4 nodes, 1 busy", "line 29"):
+    for part in ("starting the cloud", "2.0 s", "http://here", "mnist-1", "■■□□", "2 of 4 nodes, 1 busy", "line 29"):
         assert part in shown
     assert "line 21" not in shown
 
 
 def test_the_bar_follows_the_log(screen: Screen) -> None:
     """While it trains, the share of the epochs done stands beside the phase."""
-    screen.seen.run["history"] = screen.seen.run["history"][:3]
+    screen.seen.run["state"], screen.seen.run["history"] = "running", screen.seen.run["history"][:3]
     screen.seen.run["archived_at"] = None
     screen.log.add("epoch 1/4 test\n")
     assert "25%" in text_of(picture(screen, at(12)))

@@ -143,9 +143,10 @@ def test_the_notebook_validates_the_model(desk: Desk, run: dict[str, Any], monke
     """examples/validate_model.ipynb fetches the run's model and shows predictions and a confusion matrix."""
     for name, value in desk.env.items():
         monkeypatch.setenv(name, value)
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]  # nbformat has no types
     at = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
-    given = nbformat.v4.new_code_cell(f"RUN = {run['run']!r}\nDATA = {str(desk.folder / 'digits')!r}")
+    told = f"RUN = {run['run']!r}\nDATA = {str(desk.folder / 'digits')!r}"
+    given = nbformat.v4.new_code_cell(told)  # type: ignore[no-untyped-call]
     notebook.cells.insert(at + 1, given)
     NotebookClient(notebook, timeout=90, resources={"metadata": {"path": str(ROOT / "examples")}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]

@@ -64,11 +64,11 @@ def test_an_unknown_route_is_rejected(lab: Lab) -> None:
 
 def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
     """Azure ML's own schema finds the faults; each is on the drop with its line. A mended file runs."""
-    bad = b"inputs:\n  epochs: 1\nlimits:\n  timeout: soon\nresources:\n  instance_count: many\n"
+    bad = b"inputs:\n  epochs: 1\ndistribution:\n  type: magic\nresources:\n  instance_count: many\n"
     lab.upload("mnist/bad-job", {"1.bin": b"x", "job.yaml": bad})
     why = lab.drop_that_is("mnist/bad-job", "rejected")["why"]
 
-    assert "job.yaml line 4: limits.timeout: Not a valid integer." in why
+    assert "job.yaml line 4: distribution" in why
     assert "job.yaml line 6: resources.instance_count: is 'many'; use a whole number" in why
 
 

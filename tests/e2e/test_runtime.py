@@ -77,7 +77,8 @@ def tell(python: str, backend: str, folder: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("AzureWebJobsStorage", storage.connection_string)
         outcomes = run(python, REPOSITORY, backend, STORY, folder)["outcomes"]
     readable = json.dumps([with_text(outcome) for outcome in outcomes])
-    return json.loads(re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+\+00:00", "TIME", readable))
+    told: list[Any] = json.loads(re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+\+00:00", "TIME", readable))
+    return told
 
 
 def with_text(outcome: dict[str, Any]) -> dict[str, Any]:

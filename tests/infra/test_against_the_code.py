@@ -17,7 +17,6 @@ from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
 from tests.infra.declared import INFRA, ROOT, main
 
-ANNOUNCED = {"run-looks"}  # declared before the code that uses it; the test says when this is no longer needed
 POISON = "-poison"
 OF_THE_HOST = {"app-package", "azureml"}  # containers that the platform and the workspace write, not the app
 
@@ -36,8 +35,7 @@ def test_every_queue_has_a_trigger_and_every_trigger_a_queue() -> None:
     """The declared queues are those that the app's triggers listen to, each with its poison queue."""
     queues = set(declared.storage(main()).queues)
     listened = set(triggers("queueTrigger").values())
-    assert queues == {name + end for name in listened | ANNOUNCED for end in ("", POISON)}
-    assert not listened & ANNOUNCED, f"{listened & ANNOUNCED} has its trigger now: take it out of ANNOUNCED"
+    assert queues == {name + end for name in listened for end in ("", POISON)}
 
 
 def test_every_container_is_declared() -> None:

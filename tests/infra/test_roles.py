@@ -87,7 +87,7 @@ def to_zero(lab: Lab) -> bool:
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status == 202
+            return bool(response.status == 202)
     except urllib.error.HTTPError as error:
         if error.code == 409:
             return False

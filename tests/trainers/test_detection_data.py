@@ -55,7 +55,7 @@ def shapes(folder: Path, count: int = 6, parts: tuple[str, ...] = ("train2017", 
 
 
 def _inclusive(box: Box) -> Box:
-    return (*box[:2], box[2] - 1, box[3] - 1)  # type: ignore[return-value]
+    return (box[0], box[1], box[2] - 1, box[3] - 1)
 
 
 def write(folder: Path, part: str, content: dict[str, Any]) -> None:
@@ -155,7 +155,8 @@ def test_boxes_for_training_end_at_the_border(tmp_path: Path) -> None:
 def test_a_mirrored_image_has_mirrored_boxes(tmp_path: Path) -> None:
     """The pixels inside a box are the same ones, the other way round."""
     pictures = layouts.read(shapes(tmp_path)).train
-    plain, mirrored = Examples(pictures)[[(0, False), (0, True)]]
+    examples: Any = Examples(pictures)[[(0, False), (0, True)]]
+    plain, mirrored = examples
     assert isinstance(plain, Example)
     for before, after in zip(plain.boxes.int().tolist(), mirrored.boxes.int().tolist(), strict=True):
         assert torch.equal(_crop(plain.pixels, before), _crop(mirrored.pixels, after).flip(2))

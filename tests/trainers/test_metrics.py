@@ -7,6 +7,7 @@ import json
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import metrics
 import pytest
@@ -167,7 +168,7 @@ def test_without_a_gpu_only_the_order_of_memory_is_on() -> None:
 def test_each_switch_does_what_it_says(on: bool) -> None:
     """bfloat16 inside `autocast`, weights and images in channels_last: on or not at all; compiled only if asked for."""
     device, fast = torch.device("cpu"), Speed(amp=on, channels_last=on)
-    net = fast.prepare(torch.nn.Conv2d(3, 4, 3), device)
+    net: Any = fast.prepare(torch.nn.Conv2d(3, 4, 3), device)
     images = fast.images(torch.zeros(2, 3, 8, 8))
     with fast.autocast(device):
         assert (net(images).dtype == torch.bfloat16) is on

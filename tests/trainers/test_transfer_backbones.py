@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_a_file_gives_all_weights_but_the_heads(known: nn.Module, tmp_path: Path
         wrapped = {"in a checkpoint.pt": {"model": state, "epoch": 3}}
         wrapped["of DDP.pt"] = {f"module.{key}": value for key, value in state.items()}
         torch.save(wrapped.get(form, state), path)
-    net = backbone.build(NAME, 3, 224)
+    net: Any = backbone.build(NAME, 3, 224)
     head = net.fc.weight.detach().clone()
     backbone.load(net, NAME, str(path))
     ours = net.state_dict()
@@ -122,9 +123,9 @@ def test_weights_in_torchs_cache_need_no_network(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{free_port()}")
     cache = tmp_path / "hub" / "checkpoints"
     cache.mkdir(parents=True)
-    known = backbone.build(NAME, 1000, 224)
+    known: Any = backbone.build(NAME, 1000, 224)
     torch.save(known.state_dict(), cache / "shufflenetv2_x0.5-f707e7126e.pth")
-    net = backbone.build(NAME, 2, 224)
+    net: Any = backbone.build(NAME, 2, 224)
     backbone.load(net, NAME, "imagenet")
     assert torch.equal(net.conv1[0].weight, known.conv1[0].weight)
 
@@ -147,7 +148,7 @@ def test_the_backbone_of_feature_extraction_does_not_move() -> None:
 @pytest.mark.parametrize("freeze", [False, True])
 def test_batch_norm_can_be_kept_in_fine_tuning(freeze: bool) -> None:
     """With --freeze-batch-norm the statistics stay those of --weights, while every weight learns."""
-    net = backbone.build(NAME, 2, 64)
+    net: Any = backbone.build(NAME, 2, 64)
     backbone.set_training(net, "all", freeze)
     net(torch.randn(4, 3, 64, 64)).sum().backward()
     assert torch.equal(net.conv1[1].running_mean, torch.zeros(24)) == freeze

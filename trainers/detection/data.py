@@ -110,7 +110,7 @@ def load(pictures: Pictures, index: int) -> Tensor:
     path = pictures.paths[index]
     try:
         with Image.open(path) as image:
-            pixels = pil_to_tensor(image.convert("RGB"))
+            pixels: Tensor = pil_to_tensor(image.convert("RGB"))
     except UNREADABLE as error:
         raise DataError(f"{path}: expected an image, found {type(error).__name__}: {error}") from error
     width, height = pictures.sizes[index].tolist()

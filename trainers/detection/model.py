@@ -114,7 +114,7 @@ def _renormalise(module: nn.Module, frozen: bool) -> None:
             _renormalise(part, frozen)
 
 
-class SharedPadding(GeneralizedRCNNTransform):
+class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvision has no types
     """torchvision's scaling and padding; in training to one size for the batches of all processes."""
 
     @classmethod
@@ -197,7 +197,8 @@ def backbone_name(plan: Plan) -> str:
 def body(net: nn.Module) -> nn.Module:
     """The part below the feature pyramid: what was, or could have been, trained to classify images."""
     backbone: Any = net.backbone
-    return backbone.body if hasattr(backbone, "body") else backbone
+    below: nn.Module = backbone.body if hasattr(backbone, "body") else backbone
+    return below
 
 
 def freeze(net: nn.Module, trainable: int) -> None:

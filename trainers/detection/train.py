@@ -166,7 +166,7 @@ def workers(t: Training) -> int:
 def train_epoch(t: Training, wholes: list[list[int]]) -> None:
     """The training loop, over the batches that are left of this epoch. Numbers are of all processes."""
     settings, position, total = t.settings, t.position, t.settings.epochs * len(t.dataset.train)
-    t.model.train()
+    t.model.train()  # type: ignore[no-untyped-call]  # of this kind of model, torch has no types for it
     sums: dict[str, Tensor] = {}  # of images, and of each loss over them, since the last line
     waited, since = 0.0, time.perf_counter()
     for number, batch in enumerate(batches(t, wholes), start=1):
@@ -331,7 +331,8 @@ def train(run: Run, place: dist.Place, device: torch.device, stop: dist.StopRequ
         net = run.speed.prepare(net, device)
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
         if run.speed.compile:
-            net.backbone.compile(dynamic=True)  # the heads and what follows them depend on each image's size
+            backbone: Any = net.backbone
+            backbone.compile(dynamic=True)  # the heads and what follows them depend on each image's size
         batch = settings.batch_per_process * place.world_size if settings.batch_per_process else settings.batch_size
         checkpoints = Checkpoints(
             run.checkpoint_dir, place, run.checkpoint_every, fixed=identity(settings, plan, found)

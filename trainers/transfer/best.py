@@ -44,7 +44,8 @@ class Best:
     @property
     def confusion(self) -> Tensor:
         """Images of validation by true class (row) and predicted class."""
-        return self._state["confusion"]
+        counts: Tensor = self._state["confusion"]
+        return counts
 
     def offer(self, net: nn.Module, epoch: int, tested: Tested) -> bool:
         """Keep this epoch if it is better than the one that is kept; say whether it was."""

@@ -39,7 +39,8 @@ def decode(path: Path, side: int) -> Tensor:
     try:
         with Image.open(path) as image:
             image.draft("RGB", (side, side))
-            return F.pil_to_tensor(ImageOps.exif_transpose(image).convert("RGB"))
+            pixels: Tensor = F.pil_to_tensor(ImageOps.exif_transpose(image).convert("RGB"))
+            return pixels
     except Image.UnidentifiedImageError:
         raise Broken("not an image of any kind that Pillow reads") from None
     # Pillow's readers raise many kinds of errors on broken files. One with a number is of the system, not of the image.
@@ -69,7 +70,8 @@ class View:
         Cropped, then resized: the same picture, and no huge one in between where an image is a thin strip.
         """
         side = max(1, round(min(pixels.shape[1:]) * self.size / self.resize))
-        return F.resize(F.center_crop(pixels, [side]), [self.size, self.size], antialias=True)
+        resized: Tensor = F.resize(F.center_crop(pixels, [side]), [self.size, self.size], antialias=True)
+        return resized
 
     def augment(self, pixels: Tensor) -> Tensor:
         """What is trained on: some part of the image, as it is or mirrored. uint8 (3, H, W) to (3, size, size)."""

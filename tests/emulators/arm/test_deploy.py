@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulators.arm.deploy import Deployment, deploy, parents
+from emulators.arm.deploy import Deployment, deploy
+from emulators.arm.resources import parents
 from emulators.arm.syntax import BicepError
 
 QUEUES = "Microsoft.Storage/storageAccounts/queueServices/queues"

@@ -52,10 +52,10 @@ class Grid:
         return f"{self.url}/topics/{name}/api/events"
 
     def get(self, path: str) -> requests.Response:
-        return requests.get(self.url + path, verify=self.bundle, timeout=60)
+        return requests.get(self.url + path, verify=str(self.bundle), timeout=60)
 
     def faults(self, **knobs: Any) -> None:
-        requests.post(f"{self.url}/control/faults", json=knobs, verify=self.bundle, timeout=60).raise_for_status()
+        requests.post(f"{self.url}/control/faults", json=knobs, verify=str(self.bundle), timeout=60).raise_for_status()
 
     def counts(self) -> dict[str, Any]:
         return dict(self.get("/control/counts").json())
@@ -67,7 +67,7 @@ class Grid:
 
     def publish(self, *events: dict[str, Any], headers: dict[str, str] | None = None) -> requests.Response:
         headers = {"aeg-sas-key": TOPIC_KEY} if headers is None else headers
-        return requests.post(self.topic(), json=list(events), headers=headers, verify=self.bundle, timeout=60)
+        return requests.post(self.topic(), json=list(events), headers=headers, verify=str(self.bundle), timeout=60)
 
 
 @dataclass

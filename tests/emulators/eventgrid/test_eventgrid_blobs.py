@@ -16,7 +16,8 @@ PREFIX = "/blobServices/default/containers"
 
 @pytest.fixture(scope="module")
 def watched(store: Any) -> ContainerClient:
-    return store.container()
+    container: ContainerClient = store.container()
+    return container
 
 
 @pytest.fixture(scope="module")

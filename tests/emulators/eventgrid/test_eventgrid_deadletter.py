@@ -16,7 +16,8 @@ SCALE = 0.0005
 
 @pytest.fixture
 def grave(store: Any) -> ContainerClient:
-    return store.container()
+    container: ContainerClient = store.container()
+    return container
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ POLICY = Policy(WEBHOOK, dead_letters=True)
 
 def waits(policy: Policy, status: int = 500) -> list[float]:
     """The waits between attempts until the delivery is given up, TTL included."""
-    current, now, result = NEW, NEW.due, []
+    result: list[float] = []
+    current, now = NEW, NEW.due
     while not delivery.expired(current, policy, now):
         left = delivery.after_attempt(current, status, policy, now)
         assert left is not None

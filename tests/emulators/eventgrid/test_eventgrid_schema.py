@@ -117,7 +117,7 @@ def test_the_sdk_reads_both_schemas() -> None:
     """Microsoft's own classes take what we deliver."""
     event = blob_event()
     assert EventGridEvent.from_json(json.dumps(schema.render(event, EVENT_GRID))).event_type == schema.BLOB_CREATED
-    cloud = CloudEvent.from_json(json.dumps(schema.render(event, CLOUD)))
+    cloud: CloudEvent[Any] = CloudEvent.from_json(json.dumps(schema.render(event, CLOUD)))
     assert (cloud.type, cloud.subject) == (schema.BLOB_CREATED, event.subject)
 
 

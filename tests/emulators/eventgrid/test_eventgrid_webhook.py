@@ -30,7 +30,7 @@ class Receiver:
 
     async def handle(self, request: web.Request) -> web.Response:
         text = await request.text()
-        body = json.loads(text) if text else None
+        body: Any = json.loads(text) if text else None
         self.requests.append((request.method, dict(request.headers), body))
         if request.method == "OPTIONS":
             allowed = {"WebHook-Allowed-Origin": request.headers["WebHook-Request-Origin"]} if self.agrees else {}

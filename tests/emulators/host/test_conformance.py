@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulators.process import IS_WINDOWS, wait_for
+from tests.emulators.host import python313 as python313_here
+from tests.emulators.host.conftest import SampleHost, StartHost
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -22,23 +23,6 @@ SAMPLE = HERE / "apps" / "sample"
 VENV = REPOSITORY / ".trainyard" / "venv313"
 PACKAGES = ("azure-functions-runtime==1.3.*", "aiohttp==3.14.5", "trustme==1.2.1")
 INSTALL_SECONDS = 600
-
-
-def candidates() -> Iterator[str]:
-    if found := shutil.which("python3.13"):
-        yield found
-    if shutil.which("pyenv"):
-        prefix = subprocess.run(["pyenv", "prefix", "3.13.0"], capture_output=True, text=True)
-        yield str(Path(prefix.stdout.strip()) / "bin" / "python3.13")
-
-
-def is_313(python: str) -> bool:
-    """Whether it runs: a shim of pyenv is on PATH even where its version is not chosen."""
-    try:
-        version = subprocess.run([python, "--version"], capture_output=True, text=True).stdout
-    except OSError:
-        return False
-    return version.startswith("Python 3.13.")
 
 
 def installed(python: str) -> Path:
@@ -65,8 +49,7 @@ def command(argv: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def python313() -> str:
-    found = next(filter(is_313, candidates()), None)
-    if found is None:
+    if (found := python313_here.find()) is None:
         pytest.skip("azure-functions-runtime needs Python 3.13: there is no python3.13 on PATH and none from pyenv")
     return str(installed(found))
 
@@ -183,7 +166,7 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_every_invocation_ends_equally(python313, tmp_path):
+def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
     """Success, type and text of errors, return values, outputs and what functions saw are equal in both backends."""
     rows = [row for _, row in TABLE]
     ours = run(sys.executable, SAMPLE, "direct", rows, tmp_path)
@@ -194,21 +177,14 @@ def test_every_invocation_ends_equally(python313, tmp_path):
     assert ours["indexed"] == theirs["indexed"]
 
 
-APPS = {"sample": SAMPLE, "repository": REPOSITORY}
-
-
-@pytest.mark.parametrize("name", APPS)
-def test_every_app_loads_and_indexes_equally(python313, tmp_path, name):
+def test_the_repositorys_app_loads_and_indexes_equally(python313: str, tmp_path: Path) -> None:
     """The app starts under Microsoft's indexer, with the raw bindings and retries that our host reads."""
-    app = APPS[name]
-    if not (app / "function_app.py").exists():
-        pytest.skip(f"{app} has no function_app.py yet")
-    theirs = run(python313, app, "runtime", [], tmp_path)["indexed"]
-    assert run(sys.executable, app, "direct", [], tmp_path)["indexed"] == theirs
+    theirs = run(python313, REPOSITORY, "runtime", [], tmp_path)["indexed"]
+    assert run(sys.executable, REPOSITORY, "direct", [], tmp_path)["indexed"] == theirs
     assert theirs
 
 
-def scenario(host) -> dict[str, Any]:
+def scenario(host: SampleHost) -> dict[str, Any]:
     """The same story on any host: HTTP, messages that succeed, poison, outputs, events, a timer."""
     echo = host.call("/api/echo/x?a=1", "POST", data=b"body").json()
     answers = [host.call(f"/api/{route}") for route in ("text", "described", "cookies", "boom", "nothing", "missing")]
@@ -233,7 +209,7 @@ def scenario(host) -> dict[str, Any]:
     }
 
 
-def test_the_host_behaves_equally_on_both_backends(python313, start_host):
+def test_the_host_behaves_equally_on_both_backends(python313: str, start_host: StartHost) -> None:
     """End to end on Azurite, the host on Microsoft's runtime and the host on our backend tell the same story."""
     ours = scenario(start_host())
     assert scenario(start_host({"TZ": "UTC"}, python=python313, backend="runtime")) == ours

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+import requests
+
+from tests.emulators.host.conftest import SampleHost
 
 HOOK = "/runtime/webhooks/EventGrid?functionName=on_event"
 
@@ -21,7 +25,7 @@ def event(number: int, **data: object) -> dict[str, object]:
     }
 
 
-def post(host, body: object, kind: str = "Notification", path: str = HOOK):
+def post(host: SampleHost, body: object, kind: str = "Notification", path: str = HOOK) -> requests.Response:
     return host.call(path, "POST", data=json.dumps(body), headers={"aeg-event-type": kind})
 
 
@@ -32,7 +36,7 @@ def post(host, body: object, kind: str = "Notification", path: str = HOOK):
         {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": '{"validationCode": "code-1"}'},
     ],
 )
-def test_the_handshake_returns_the_code(sample_host, body):
+def test_the_handshake_returns_the_code(sample_host: SampleHost, body: Any) -> None:
     """SubscriptionValidation is answered with its code, in both schemas, and runs no function."""
     before = sample_host.records("event")
     answer = post(sample_host, body, "SubscriptionValidation")
@@ -40,7 +44,7 @@ def test_the_handshake_returns_the_code(sample_host, body):
     assert sample_host.records("event") == before
 
 
-def test_each_event_of_a_delivery_is_one_invocation(sample_host):
+def test_each_event_of_a_delivery_is_one_invocation(sample_host: SampleHost) -> None:
     """Three events are three calls, and 202."""
     assert post(sample_host, [event(n, n=n) for n in (11, 12, 13)]).status_code == 202
     seen = [entry for entry in sample_host.records("event") if entry["id"] in ("event-11", "event-12", "event-13")]
@@ -48,14 +52,14 @@ def test_each_event_of_a_delivery_is_one_invocation(sample_host):
     assert {entry["type"] for entry in seen} == {"Sample.Happened"}
 
 
-def test_one_failed_event_fails_the_delivery_after_all_have_run(sample_host):
+def test_one_failed_event_fails_the_delivery_after_all_have_run(sample_host: SampleHost) -> None:
     """500 makes Event Grid send all of it again, so the good events of the delivery ran too."""
     answer = post(sample_host, [event(21, fail=True), event(22)])
     assert (answer.status_code, answer.text) == (500, "Exception while executing function: Functions.on_event")
     assert {"event-21", "event-22"} <= {entry["id"] for entry in sample_host.records("event")}
 
 
-def test_a_single_object_and_a_cloud_event_are_taken(sample_host):
+def test_a_single_object_and_a_cloud_event_are_taken(sample_host: SampleHost) -> None:
     """A delivery may be one object; CloudEvents come as such."""
     cloud = {"specversion": "1.0", "id": "cloud-1", "source": "s", "type": "Cloud.Happened", "data": {"n": 1}}
     assert post(sample_host, cloud).status_code == 202
@@ -74,23 +78,23 @@ def test_a_single_object_and_a_cloud_event_are_taken(sample_host):
         ("SubscriptionValidation", HOOK, [], 400),
     ],
 )
-def test_what_is_no_delivery_is_refused(sample_host, kind, path, body, status):
+def test_what_is_no_delivery_is_refused(sample_host: SampleHost, kind: str, path: str, body: Any, status: int) -> None:
     """Unknown functions are 404; unknown kinds and broken bodies 400; extension and function names have no case."""
     assert post(sample_host, body, kind, path).status_code == status
 
 
-def test_the_webhook_needs_the_extension_key(keyed_host):
+def test_the_webhook_needs_the_extension_key(keyed_host: SampleHost) -> None:
     """With keys required it opens for the key eventgrid_extension and the master key, not for the function key."""
     keys = ("", "f-key", "e-key", "m-key")
     answers = [post(keyed_host, [event(1)], path=f"{HOOK}&code={key}").status_code for key in keys]
     assert answers == [401, 401, 202, 202]
 
 
-def run(host, name: str, body: object, wait: bool = True):
+def run(host: SampleHost, name: str, body: object, wait: bool = True) -> requests.Response:
     return host.call(f"/admin/functions/{name}" + ("?wait=true" if wait else ""), "POST", json=body)
 
 
-def test_admin_runs_any_function_but_an_http_one(sample_host):
+def test_admin_runs_any_function_but_an_http_one(sample_host: SampleHost) -> None:
     """A queue, an event and a timer function run by hand; with wait, the answer comes after the function has ended."""
     assert run(sample_host, "work", {"input": '{"seconds": 0}'}).status_code == 200
     assert sample_host.records("work")[-1]["body"] == '{"seconds": 0}'
@@ -101,7 +105,7 @@ def test_admin_runs_any_function_but_an_http_one(sample_host):
     assert run(sample_host, "echo", {"input": ""}).status_code == 400
 
 
-def test_admin_tells_the_error_when_asked_to_wait(sample_host):
+def test_admin_tells_the_error_when_asked_to_wait(sample_host: SampleHost) -> None:
     """With wait a failure is 500 and the error; without, 202 at once."""
     answer = run(sample_host, "work", {"input": "garbage"})
     assert answer.status_code == 500

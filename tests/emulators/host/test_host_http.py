@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulators import process
+from tests.emulators.host.conftest import SampleHost
 
 
-def test_a_request_reaches_the_function_whole(sample_host):
+def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:
     """Method, query, headers, route parameter and body arrive; empty query values are dropped, repeated ones joined."""
     answer = sample_host.call(
         "/api/echo/bob?a=1&a=2&empty=&b=%20x", "POST", data=b"abc", headers={"X-One": "1", "x-two": "2"}
@@ -41,34 +42,34 @@ def test_a_request_reaches_the_function_whole(sample_host):
         ("THINGS/Latest/", "latest"),
     ],
 )
-def test_the_most_specific_route_wins(sample_host, path, text):
+def test_the_most_specific_route_wins(sample_host: SampleHost, path: str, text: str) -> None:
     """Literals win over constrained parameters, those over catch-alls; case and a last slash do not count."""
     assert sample_host.call("/api/" + path).text == text
 
 
 @pytest.mark.parametrize("target", ["/api/missing", "/echo", "/", "DELETE /api/echo/x", "/api/echo/x/y"])
-def test_no_route_and_a_wrong_method_are_404(sample_host, target):
+def test_no_route_and_a_wrong_method_are_404(sample_host: SampleHost, target: str) -> None:
     """The method is part of the route: there is no 405."""
     method, _, path = target.rpartition(" ")
     assert sample_host.call(path, method or "GET").status_code == 404
 
 
 @pytest.mark.parametrize("route", ["boom", "nothing", "quits"])
-def test_a_failed_function_is_an_empty_500(sample_host, route):
+def test_a_failed_function_is_an_empty_500(sample_host: SampleHost, route: str) -> None:
     """An error, None in place of a response and sys.exit() show nothing to the caller, and the host lives on."""
     answer = sample_host.call("/api/" + route)
     assert (answer.status_code, answer.content) == (500, b"")
     assert sample_host.call("/api/text").text == "plain text"
 
 
-def test_text_is_a_response_and_an_object_with_a_body_describes_one(sample_host):
+def test_text_is_a_response_and_an_object_with_a_body_describes_one(sample_host: SampleHost) -> None:
     """A returned string is text/plain, unless it is a JSON object with a member `body`."""
     plain, described = sample_host.call("/api/text"), sample_host.call("/api/described")
     assert (plain.text, plain.headers["Content-Type"]) == ("plain text", "text/plain; charset=utf-8")
     assert (described.status_code, described.headers["X-Pot"], described.json()) == (418, "tea", {"short": "stout"})
 
 
-def test_cookies_are_the_one_header_that_repeats(sample_host):
+def test_cookies_are_the_one_header_that_repeats(sample_host: SampleHost) -> None:
     """Each Set-Cookie of the response is sent, with its attributes."""
     answer = sample_host.call("/api/cookies")
     assert answer.content == b"\x00\x01"
@@ -78,13 +79,13 @@ def test_cookies_are_the_one_header_that_repeats(sample_host):
     ]
 
 
-def test_a_chunked_body_without_a_length_arrives_empty(sample_host):
+def test_a_chunked_body_without_a_length_arrives_empty(sample_host: SampleHost) -> None:
     """As in Azure, a body is read only if Content-Length announces it."""
     answer = sample_host.call("/api/echo", "POST", data=iter([b"abc"]))
     assert answer.json()["body"] == ""
 
 
-def test_keys_guard_by_level(keyed_host):
+def test_keys_guard_by_level(keyed_host: SampleHost) -> None:
     """Without a key 401; the function key opens `function` alone, the master key all; the system key no function."""
 
     def status(path: str, key: str = "") -> int:
@@ -98,13 +99,13 @@ def test_keys_guard_by_level(keyed_host):
     assert status("/api/secret?code=f-key", "wrong") == 401  # the header wins
 
 
-def test_without_required_keys_every_level_is_open(sample_host):
+def test_without_required_keys_every_level_is_open(sample_host: SampleHost) -> None:
     """As with the Core Tools, a developer's host asks for no key."""
     assert sample_host.call("/api/secret").text == "opened"
     assert sample_host.call("/api/master").text == "mastered"
 
 
-def test_a_blocking_async_function_stops_nobody_else(sample_host):
+def test_a_blocking_async_function_stops_nobody_else(sample_host: SampleHost) -> None:
     """While a coroutine blocks the app's event loop, the host still answers."""
     url = urlsplit(sample_host.part.info["url"])
     with socket.create_connection((url.hostname, url.port)) as blocked:
@@ -116,14 +117,14 @@ def test_a_blocking_async_function_stops_nobody_else(sample_host):
             blocked.recv(1)
 
 
-def test_a_function_past_its_time_fails(sample_host):
+def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
     """functionTimeout ends an invocation with 500; what waits for it is told so in the log."""
     assert sample_host.call("/api/sleep/60").status_code == 500
     process.wait_for(lambda: "functionTimeout of 3 s is over" in sample_host.log(), 5, "the log")
 
 
 @pytest.mark.parametrize("kind", ["sleep", "tick"])
-def test_log_lines_carry_the_invocation(sample_host, kind):
+def test_log_lines_carry_the_invocation(sample_host: SampleHost, kind: str) -> None:
     """The app's records and the line at the end of an invocation have the same id, for coroutines and for threads."""
     sample_host.call("/api/sleep/0")
     sample_host.call("/admin/functions/tick?wait=true", "POST", json={})
@@ -143,7 +144,7 @@ def test_log_lines_carry_the_invocation(sample_host, kind):
         {"Sec-Fetch-Site": "cross-site"},
     ],
 )
-def test_web_pages_are_kept_out(sample_host, headers):
+def test_web_pages_are_kept_out(sample_host: SampleHost, headers: dict[str, str]) -> None:
     """Without keys, a page of another origin, or a name that was bent to this machine, gets 403 and runs nothing."""
     assert sample_host.call("/api/text", headers=headers).status_code == 403
     assert sample_host.call("/admin/functions/tick", "POST", json={}, headers=headers).status_code == 403

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from emulators.host.queues import Backoff, poison_name
 from emulators.process import wait_for
 from emulators.storage import azurite
+from tests.emulators.host.conftest import SampleHost, StartHost
 
 
-def test_a_message_runs_once_and_is_deleted(sample_host):
+def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:
     """The function gets body, id and count of tries; the message is gone afterwards."""
     sample_host.send('{"name": "once"}')
     (seen,) = sample_host.wait_for_records("work", text="once")
@@ -18,7 +22,7 @@ def test_a_message_runs_once_and_is_deleted(sample_host):
     wait_for(lambda: sample_host.count() == 0, 5, "the deletion")
 
 
-def test_a_failing_message_is_tried_again_then_poison(sample_host):
+def test_a_failing_message_is_tried_again_then_poison(sample_host: SampleHost) -> None:
     """It runs maxDequeueCount times, then moves to the poison queue as it was; one that succeeds in time does not."""
     sample_host.send('{"fail": 9, "text": "\u00e4"}')
     sample_host.send('{"fail": 2}')
@@ -28,13 +32,13 @@ def test_a_failing_message_is_tried_again_then_poison(sample_host):
     assert sample_host.bodies("-poison") == ['{"fail": 9, "text": "\u00e4"}']
 
 
-def test_members_of_the_body_replace_metadata(sample_host):
+def test_members_of_the_body_replace_metadata(sample_host: SampleHost) -> None:
     """As in Azure, a JSON body with an "id" changes what the function reads in msg.id, whatever its case."""
     sample_host.send('{"ID": "mine", "name": "hijack"}')
     assert sample_host.wait_for_records("work", text="hijack")[0]["id"] == "mine"
 
 
-def test_text_parameters_and_queue_outputs(sample_host):
+def test_text_parameters_and_queue_outputs(sample_host: SampleHost) -> None:
     """A `str` parameter gets the body; return value and Out become messages after the function has succeeded."""
     sample_host.send("just text", "-plain")
     assert sample_host.wait_for_records("plain", 1)[0]["body"] == "just text"
@@ -43,7 +47,7 @@ def test_text_parameters_and_queue_outputs(sample_host):
     assert (sample_host.bodies("-out"), sample_host.bodies("-more")) == (["copied this"], ["one", "two"])
 
 
-def test_a_slow_message_stays_hidden(start_host):
+def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
     """Its invisibility is renewed at half time, so a function longer than that runs once, and deletes what it ran."""
     host = start_host(invisibility_seconds=2)
     host.send('{"seconds": 2.6}')
@@ -52,7 +56,7 @@ def test_a_slow_message_stays_hidden(start_host):
     assert len(host.records("work")) == 1
 
 
-def test_messages_run_at_the_same_time(sample_host):
+def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:
     """Twenty messages of one second each take far less than twenty: a batch does not wait for the one before."""
     begin = time.monotonic()
     for number in range(20):
@@ -63,7 +67,9 @@ def test_messages_run_at_the_same_time(sample_host):
     assert sorted(json.loads(entry["body"])["number"] for entry in seen) == list(range(20))
 
 
-def test_base64_encoding_and_undecodable_messages(start_host, sample_copy):
+def test_base64_encoding_and_undecodable_messages(
+    start_host: StartHost, sample_copy: Callable[[dict[str, Any]], Path]
+) -> None:
     """With messageEncoding base64 a body is decoded; a message that is not base64 moves to poison without a run."""
     app = sample_copy({"extensions": {"queues": {"maxPollingInterval": "00:00:00.100"}}})
     host = start_host(app=str(app))
@@ -74,7 +80,7 @@ def test_base64_encoding_and_undecodable_messages(start_host, sample_copy):
     assert host.bodies("-poison") == ["bm90IGJhc2U2NCE="]
 
 
-def test_an_outage_of_storage_is_survived(start_host, tmp_path):
+def test_an_outage_of_storage_is_survived(start_host: StartHost, tmp_path: Path) -> None:
     """When Azurite is gone and comes back, the host goes on within seconds; HTTP never stopped."""
     with azurite.start(tmp_path / "azurite") as own:
         host = start_host({"AzureWebJobsStorage": own.connection_string})
@@ -90,7 +96,7 @@ def test_an_outage_of_storage_is_survived(start_host, tmp_path):
         host.part.stop()
 
 
-def test_an_empty_queue_is_asked_less_and_less():
+def test_an_empty_queue_is_asked_less_and_less() -> None:
     """The wait doubles from 100 ms to the maximum, give or take a fifth, and starts again after a message."""
     backoff = Backoff(1.0)
     waits = [backoff.next() for _ in range(6)]
@@ -100,7 +106,7 @@ def test_an_empty_queue_is_asked_less_and_less():
     assert backoff.next() <= 0.12
 
 
-def test_poison_queues_have_no_poison_queue():
+def test_poison_queues_have_no_poison_queue() -> None:
     """Neither a queue that is one, nor one whose poison name would be too long: its messages stay hidden."""
     assert poison_name("work") == "work-poison"
     assert poison_name("work-poison") is None

@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ HTTP_OUT = {"type": "http", "name": "$return", "direction": "OUT"}
 RETRY = RetryPolicy("fixed_delay", 3)
 
 
-def function(name: str, *bindings: dict, retry: RetryPolicy | None = None) -> Indexed:
+def function(name: str, *bindings: dict[str, Any], retry: RetryPolicy | None = None) -> Indexed:
     full = [{"direction": "IN", "name": "arg", **binding} for binding in bindings]
     return Indexed(name, tuple(json.dumps(binding) for binding in full), retry)
 
@@ -77,20 +79,20 @@ def refusal(*indexed: Indexed, settings: dict[str, str] | None = None) -> list[s
         (http("Host"), "the name must be a letter"),
     ],
 )
-def test_a_binding_that_is_not_supported(indexed, reason):
+def test_a_binding_that_is_not_supported(indexed: Any, reason: str) -> None:
     """The one reason names the function and the value."""
     (said,) = refusal(indexed)
     assert said.startswith(f"function {indexed.name}: ")
     assert reason in said
 
 
-def test_all_reasons_come_at_once():
+def test_all_reasons_come_at_once() -> None:
     """Whoever repairs an app sees every problem, each on its line."""
     said = refusal(http("a", route="x"), http("b", route="x"), http("c", authLevel="?"), queue(connection="No"))
     assert [line.split(":")[0] for line in said] == ["function c", "function f", "function b"]
 
 
-def test_two_functions_on_one_route():
+def test_two_functions_on_one_route() -> None:
     """The same template and a shared method is a conflict, whatever the parameters are called."""
     (said,) = refusal(http("one", route="a/{b}"), http("two", route="A/{c}", methods=["GET"]))
     assert said == "function two: route 'api/A/{c}' is that of function one"
@@ -98,14 +100,14 @@ def test_two_functions_on_one_route():
     assert len(functions.read(apart, HostJson(), SETTINGS)) == 2
 
 
-def test_names_differ_in_more_than_case():
+def test_names_differ_in_more_than_case() -> None:
     """Azure's function names have no case."""
     assert refusal(http("Same"), http("same", route="other")) == [
         "function same: another function has this name (case does not count)"
     ]
 
 
-def test_timers_need_storage_and_utc():
+def test_timers_need_storage_and_utc() -> None:
     """Status and lease live in AzureWebJobsStorage; another time zone than UTC would fire at other times here."""
     assert "AzureWebJobsStorage" in refusal(timer("0 0 0 * * *"), settings={})[0]
     zoned = {**SETTINGS, "WEBSITE_TIME_ZONE": "Europe/Berlin"}
@@ -113,12 +115,12 @@ def test_timers_need_storage_and_utc():
 
 
 @pytest.mark.parametrize("setting", ["AzureWebJobs.f.Disabled", "AzureWebJobs__f__Disabled"])
-def test_a_disabled_function_is_left_out(setting):
+def test_a_disabled_function_is_left_out(setting: str) -> None:
     """Disabled means not there: nothing else of it is looked at."""
     assert functions.read([queue(connection="Missing")], HostJson(), {setting: "True"}) == []
 
 
-def test_settings_are_put_into_bindings():
+def test_settings_are_put_into_bindings() -> None:
     """%NAME% stands for the setting; `connection` may leave AzureWebJobs away."""
     settings = {"NAME": "a-queue", "AzureWebJobsOther": "the-string"}
     (read,) = functions.read([queue(queueName="%NAME%", connection="Other")], HostJson(), settings)
@@ -138,7 +140,7 @@ def test_settings_are_put_into_bindings():
         ({"extensions": {"queues": {"maxDequeCount": 5}}}, "unknown keys ['maxDequeCount']"),
     ],
 )
-def test_a_bad_host_json(tmp_path, content, reason):
+def test_a_bad_host_json(tmp_path: Path, content: dict[str, Any], reason: str) -> None:
     """The message names file, key and value."""
     version = {"version": "2.0"} if content else {}
     (tmp_path / "host.json").write_text(json.dumps({**version, **content}))
@@ -146,7 +148,7 @@ def test_a_bad_host_json(tmp_path, content, reason):
         HostJson.read(tmp_path)
 
 
-def test_host_json_says_what_it_ignores(tmp_path):
+def test_host_json_says_what_it_ignores(tmp_path: Path) -> None:
     """A section without a meaning here is no error, but it is named."""
     content = {
         "version": "2.0",
@@ -170,7 +172,7 @@ def test_host_json_says_what_it_ignores(tmp_path):
         ({"app": "APP", "invisibility_seconds": 1}, "invisibility_seconds=1"),
     ],
 )
-def test_a_bad_configuration(tmp_path, content, reason):
+def test_a_bad_configuration(tmp_path: Path, content: dict[str, Any], reason: str) -> None:
     """The message names key and value."""
     (tmp_path / "function_app.py").touch()
     path = tmp_path / "config.json"
@@ -179,7 +181,7 @@ def test_a_bad_configuration(tmp_path, content, reason):
         Config.read(path)
 
 
-def write_app(folder, source: str) -> None:
+def write_app(folder: Path, source: str) -> None:
     (folder / "function_app.py").write_text("import azure.functions as func\napp = func.FunctionApp()\n" + source)
     (folder / "host.json").write_text('{"version": "2.0"}')
 
@@ -203,7 +205,7 @@ def write_app(folder, source: str) -> None:
         ),
     ],
 )
-def test_an_app_that_does_not_load(tmp_path, monkeypatch, source, reason):
+def test_an_app_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, reason: str) -> None:
     """What Microsoft's indexer would refuse, ours does, with the reason."""
     write_app(tmp_path, source)
     monkeypatch.setattr(sys, "path", sys.path.copy())
@@ -213,7 +215,7 @@ def test_an_app_that_does_not_load(tmp_path, monkeypatch, source, reason):
     sys.modules.pop("function_app", None)
 
 
-def test_the_process_ends_before_it_serves(tmp_path):
+def test_the_process_ends_before_it_serves(tmp_path: Path) -> None:
     """Exit status 1, no ready line, no traceback, and the reason on standard error."""
     write_app(tmp_path, "@app.queue_trigger('msg', 'work', 'X')\ndef f(msg: func.QueueMessage) -> None: ...")
     (tmp_path / "config.json").write_text(json.dumps({"app": str(tmp_path)}))
@@ -227,13 +229,13 @@ def test_the_process_ends_before_it_serves(tmp_path):
 @pytest.mark.skipif(
     importlib.util.find_spec("azure_functions_runtime") is not None, reason="the runtime is installed here"
 )
-def test_the_runtime_backend_needs_its_package(tmp_path):
+def test_the_runtime_backend_needs_its_package(tmp_path: Path) -> None:
     """The message says which package and which Python."""
     with pytest.raises(Refused, match=r"needs azure-functions-runtime 1\.3 on Python 3\.13 or newer"):
         RuntimeBackend(tmp_path)
 
 
-def test_local_settings_do_not_win(tmp_path, monkeypatch):
+def test_local_settings_do_not_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of local.settings.json become settings, unless the environment has them."""
     monkeypatch.setenv("HOST_TEST_ONE", "environment")
     monkeypatch.setenv("HOST_TEST_TWO", "")
@@ -244,7 +246,7 @@ def test_local_settings_do_not_win(tmp_path, monkeypatch):
     assert (os.environ["HOST_TEST_ONE"], os.environ["HOST_TEST_TWO"]) == ("environment", "2")
 
 
-def test_settings_go_over_host_json(tmp_path, monkeypatch):
+def test_settings_go_over_host_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AzureFunctionsJobHost__ settings replace single values of host.json, as in Azure."""
     (tmp_path / "host.json").write_text('{"version": "2.0", "extensions": {"queues": {"batchSize": 3}}}')
     monkeypatch.setenv("AzureFunctionsJobHost__extensions__queues__batchSize", "7")

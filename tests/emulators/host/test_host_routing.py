@@ -33,7 +33,7 @@ from emulators.host.routing import Route, Router, parse
         ("runs/{id}", "/api/runs/a+b", {"id": "a+b"}),
     ],
 )
-def test_match(route, path, params):
+def test_match(route: str, path: str, params: dict[str, str]) -> None:
     """Templates match as in ASP.NET, decoded except for %2F, without regard to case."""
     assert parse(route, "api").match(path) == params
 
@@ -42,13 +42,13 @@ def test_match(route, path, params):
     "route",
     ["{id", "a}", "{id:regex(^x$)}", "{id:datetime}", "{id=5}", "{a?}/b", "{*rest}/b", "x{*rest}", "{id}/{id}", "{}"],
 )
-def test_what_is_refused(route):
+def test_what_is_refused(route: str) -> None:
     """What this host cannot match as Azure does is refused, with the part in the message."""
     with pytest.raises(ValueError, match="route"):
         parse(route)
 
 
-def test_order():
+def test_order() -> None:
     """Literals before constrained parameters before parameters before catch-alls, whatever the order of declaration."""
     routes = ["{*rest}", "{a}/{b}", "{a:int}/{b}", "runs/{b}", "runs/latest"]
     router = Router(Route(parse(route), None, route) for route in routes)
@@ -56,7 +56,7 @@ def test_order():
     assert [target[0] for target in found if target] == ["runs/latest", "runs/{b}", "{a:int}/{b}", "{a}/{b}", "{*rest}"]
 
 
-def test_methods_are_part_of_the_route():
+def test_methods_are_part_of_the_route() -> None:
     """Two functions share a template if their methods differ; the same method, or none, is an overlap."""
     get, post, every = (
         Route(parse("a/{b}"), frozenset({"GET"}), "get"),

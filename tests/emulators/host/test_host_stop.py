@@ -8,13 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import requests
 
 from emulators.process import wait_for
+from tests.emulators.host.conftest import SampleHost, StartHost
 
 
-def test_running_invocations_are_finished(start_host):
+def test_running_invocations_are_finished(start_host: StartHost) -> None:
     """A message and a request in work end normally, and the message is deleted."""
     host = start_host()
     host.send('{"seconds": 1.5}')
@@ -30,7 +34,7 @@ def test_running_invocations_are_finished(start_host):
     assert "work ok" in host.log()
 
 
-def test_what_does_not_end_in_time_is_given_back(start_host):
+def test_what_does_not_end_in_time_is_given_back(start_host: StartHost) -> None:
     """After drain_seconds the host ends with status 0, and the message is visible for the next host at once."""
     host = start_host(drain_seconds=0.5)
     host.send('{"seconds": 2.9}')
@@ -42,7 +46,7 @@ def test_what_does_not_end_in_time_is_given_back(start_host):
         assert len(list(client.receive_messages())) == 1
 
 
-def test_a_blocked_event_loop_does_not_hold_the_stop(start_host):
+def test_a_blocked_event_loop_does_not_hold_the_stop(start_host: StartHost) -> None:
     """Even a coroutine that never yields cannot keep the process alive."""
     host = start_host(drain_seconds=0.5)
     caller = threading.Thread(target=lambda: _quietly(host), daemon=True)
@@ -52,7 +56,7 @@ def test_a_blocked_event_loop_does_not_hold_the_stop(start_host):
     caller.join(5)
 
 
-def _quietly(host) -> None:
+def _quietly(host: SampleHost) -> None:
     try:
         host.call("/api/block/30")
     except OSError:  # requests' errors are: the connection ends with the host
@@ -69,7 +73,7 @@ os._exit(1)
 """
 
 
-def test_the_host_ends_with_its_parent(sample_copy, tmp_path):
+def test_the_host_ends_with_its_parent(sample_copy: Callable[[dict[str, Any]], Path], tmp_path: Path) -> None:
     """When the process that started it is gone, it ends by itself."""
     (tmp_path / "config.json").write_text(json.dumps({"app": str(sample_copy({}))}))
     argv = [sys.executable, "-m", "emulators.host", "--config", str(tmp_path / "config.json")]

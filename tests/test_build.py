@@ -1,18 +1,23 @@
-"""From a request over HTTP to the job: pure."""
+"""From a request over HTTP to the job."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.api.requests import RunRequest, digest, read_body, read_key
 from shared.drops.model import DropKey
-from shared.jobs import orders
-from shared.jobs.orders import Order
+from shared.jobs.data import read_data
+from shared.jobs.job import again
+from shared.jobs.limits import Limits
 from shared.kernel.errors import BadInput, Impossible
-from tests.world import ROUTE, TEMPLATE
+from shared.runs import ask
+from shared.runs.model import asked_run_name
+from tests.world import ROUTE, World, trainers_folder
 
 JOB: dict[str, Any] = {
     "command": "python -c 'print(1)' --n ${{inputs.n}}",
@@ -24,22 +29,32 @@ JOB: dict[str, Any] = {
 }
 
 
+NAME = asked_run_name("key", "key")
+
+
 def asked(**fields: Any) -> RunRequest:
     return read_body(json.dumps(fields).encode(), RunRequest)
 
 
-def build(**fields: Any) -> dict[str, Any]:
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, clusters=frozenset({"big"}))])
+    world.upload("mnist/a/1.bin")
+    limits = Limits(frozenset({"gpu", "big"}), max_nodes=4)
+    world.system = replace(world.system, limits=limits)
+    return world
+
+
+def job_of(world: World, **fields: Any) -> dict[str, Any]:
     """The job of a request that names the template mnist, or a whole job."""
-    request = asked(**fields)
-    data = orders.read_data(request.data) if request.data else None
-    if request.job is not None:
-        return orders.build(Order("run-0", request, request.job, None, data))
-    return orders.build(Order("run-0", request, TEMPLATE, ROUTE, data, False))
+    job = ask.dry_run(world.system, asked(**fields), "key")["job"]
+    renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
+    return renamed
 
 
-def test_a_template_has_its_routes_defaults() -> None:
+def test_a_template_has_its_routes_defaults(world: World) -> None:
     """Nodes, cluster, experiment and timeout are the route's; data, parameters and outputs are the request's own."""
-    job = build(template="mnist", data="drops/mnist/a", parameters={"epochs": 5})
+    job = job_of(world, template="mnist", data="drops/mnist/a", parameters={"epochs": 5})
     assert (job["compute"], job["experiment_name"]) == ("azureml:cpu-cluster", "digits")
     assert (job["resources"], job["limits"]) == ({"instance_count": 2}, {"timeout": 3600})
     assert job["inputs"] == {
@@ -47,20 +62,21 @@ def test_a_template_has_its_routes_defaults() -> None:
         "epochs": 5,
     }
     assert job["outputs"]["models"]["path"] == "azureml://datastores/workspaceblobstore/paths/trainyard/run-0/models/"
-    assert job["tags"] == {"trainyard.route": "mnist", "trainyard.drop": "mnist/a"}
+    tags = {key: value for key, value in job["tags"].items() if key != "trainyard.code"}
+    assert tags == {"trainyard.route": "mnist", "trainyard.drop": "mnist/a"}
 
 
-def test_the_request_wins() -> None:
+def test_the_request_wins(world: World) -> None:
     """What the request says goes over the route's defaults, and over a whole job's own values."""
     over = {"nodes": 4, "cluster": "big", "experiment": "mine", "timeout_seconds": 90}
-    for job in (build(template="mnist", data="drops/mnist/a", **over), build(job=JOB, **over)):
+    for job in (job_of(world, template="mnist", data="drops/mnist/a", **over), job_of(world, job=JOB, **over)):
         assert (job["compute"], job["experiment_name"], job["limits"]) == ("azureml:big", "mine", {"timeout": 90})
         assert job["resources"]["instance_count"] == 4
 
 
-def test_a_whole_job_keeps_what_it_says() -> None:
+def test_a_whole_job_keeps_what_it_says(world: World) -> None:
     """A whole job stays as it is but for its name and the folders of its outputs."""
-    job = build(job=JOB | {"name": "evil", "tags": {"mine": "1"}}, parameters={"n": 7})
+    job = job_of(world, job=JOB | {"name": "evil", "tags": {"mine": "1"}}, parameters={"n": 7})
     assert (job["name"], job["type"], job["compute"]) == ("run-0", "command", "azureml:gpu")
     assert job["resources"] == {"instance_count": 3, "shm_size": "2g"}
     assert (job["command"], job["inputs"], job["tags"]) == (JOB["command"], {"n": 7}, {"mine": "1"})
@@ -92,10 +108,10 @@ def test_a_whole_job_keeps_what_it_says() -> None:
         ({"job": JOB | {"outputs": {"../x": {}}}}, "bad_job"),
     ],
 )
-def test_what_can_not_be_a_job_is_refused(fields: dict[str, Any], code: str) -> None:
+def test_what_can_not_be_a_job_is_refused(world: World, fields: dict[str, Any], code: str) -> None:
     """Each impossible request raises Impossible with a stable code."""
     with pytest.raises(Impossible) as refused:
-        build(**fields)
+        job_of(world, **fields)
     assert refused.value.code == code
 
 
@@ -116,7 +132,7 @@ def test_what_can_not_be_a_job_is_refused(fields: dict[str, Any], code: str) -> 
 )
 def test_data_may_be_named_in_three_ways(text: str, path: str, drop: DropKey | None) -> None:
     """A drop, a datastore's path and an azureml:// path lead to one kind of path; drops are recognised in each."""
-    data = orders.read_data(text)
+    data = read_data(text)
     assert (data.path, data.drop) == (path, drop)
 
 
@@ -131,13 +147,13 @@ def test_data_may_be_named_in_three_ways(text: str, path: str, drop: DropKey | N
 def test_other_data_are_refused(text: str) -> None:
     """A path that leads out, has an unusable name or is no place in a datastore is refused, saying what to use."""
     with pytest.raises(Impossible, match=r"(?s)data is .*Use drops/"):
-        orders.read_data(text)
+        read_data(text)
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"", "The body does not fit"),
+        (b"", "The body is not valid JSON"),
         (b"[]", "Expected `object`"),
         (b"{}", "exactly one of trainer, template and job"),
         (b'{"trainer": "a", "job": {}}', "exactly one of"),
@@ -148,8 +164,8 @@ def test_other_data_are_refused(text: str) -> None:
         (b'{"trainer": "a", "node": 1}', "unknown field `node`"),
         (b'{"trainer": "a", "parameters": {"a": [1]}}', "parameters"),
         (b'{"job": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "has 600"),
-        (b'{"job": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001, "does not fit"),
-        (b'{"trainer": "\xff"}', "does not fit"),
+        (b'{"job": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001, "nested more than 30 deep"),
+        (b'{"trainer": "\xff"}', "not valid JSON"),
     ],
 )
 def test_a_body_that_does_not_fit_says_where(body: bytes, why: str) -> None:
@@ -158,7 +174,7 @@ def test_a_body_that_does_not_fit_says_where(body: bytes, why: str) -> None:
         read_body(body, RunRequest)
 
 
-def test_a_digest_is_of_the_meaning() -> None:
+def test_a_digest_is_of_the_meaning(world: World) -> None:
     """The order of keys and spaces don't matter to what is asked; a value does."""
     one = read_body(b'{"trainer": "a", "parameters": {"x": 1, "y": 2}}', RunRequest)
     same = read_body(b'{ "parameters": {"y": 2, "x": 1}, "trainer":"a"}', RunRequest)
@@ -173,11 +189,11 @@ def test_a_key_is_short_printable_ascii(key: str) -> None:
     assert (read_key(None), read_key("k" * 128)) == (None, "k" * 128)
 
 
-def test_a_retry_writes_to_folders_of_its_own() -> None:
+def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
     """The job again has the new run's name and outputs, and tells which run it repeats; the old job is unchanged."""
-    old = build(template="mnist", data="drops/mnist/a")
+    old = job_of(world, template="mnist", data="drops/mnist/a")
     before = json.dumps(old)
-    new = orders.again(old, "run-0", "run-1")
+    new = again(old, "run-0", "run-1")
     assert new["outputs"]["metrics"]["path"].endswith("/trainyard/run-1/metrics/")
     assert (new["name"], new["tags"]["trainyard.retry_of"]) == ("run-1", "run-0")
     assert {k: v for k, v in new.items() if k not in ("name", "outputs", "tags")} == {

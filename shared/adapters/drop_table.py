@@ -1,0 +1,115 @@
+"""The drops in Azure Table Storage, in one partition, so that one transaction writes a drop and what finds it.
+
+key          row
+d!<drop>     the drop
+o!<drop>     a copy of it while it is open or sealing
+r!<drop>     a copy of it while it is rejected
+c!<name>     how far a walk over all drops has come
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shared.adapters import keys, table
+from shared.adapters.records import Row, from_row, to_row
+from shared.adapters.table import RowMissing, Table
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.errors import BadInput
+from shared.kernel.stored import Stored
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+_COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
+
+
+class TableDrops:
+    _PARTITION = "drop"
+
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "drops")
+
+    def get(self, key: DropKey) -> Stored[Drop] | None:
+        row = self._table.get(self._PARTITION, self._key(key))
+        return Stored(_drop(row), table.etag(row)) if row else None
+
+    def insert(self, drop: Drop) -> Stored[Drop]:
+        return Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0])
+
+    def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
+        update = table.replace(self._row(drop), before.etag)
+        return Stored(drop, self._write(update, *self._copies(drop), leaves=before.value, unless=drop.state))
+
+    def delete(self, before: Stored[Drop]) -> None:
+        gone = table.delete(self._PARTITION, self._key(before.value.key), before.etag)
+        try:
+            self._write(gone, leaves=before.value)
+        except RowMissing:
+            return
+
+    def open(self) -> Iterator[Drop]:
+        yield from self._drops(*table.kind("o"))
+
+    def rejected(self, limit: int) -> list[Drop]:
+        return list(islice(self._drops(*table.kind("r"), limit), limit))
+
+    def codes(self, route: str, first: str, last: str) -> dict[str, str]:
+        low, high = (f"d!{keys.drop_key(DropKey(route, name))}" for name in (first, last))
+        rows = self._table.query(self._PARTITION, low, f"{high}\x20", columns=["name", "code"])
+        return {str(row["name"]): str(row.get("code", "")) for row in rows}
+
+    def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
+        low, high = keys.route_range(route) if route is not None else ("", "\x7f")  # above every character of a key
+        low = f"d!{keys.drop_key(after)}\x20" if after else f"d!{low}"
+        return list(islice(self._drops(low, f"d!{high}", limit), limit))
+
+    def cursor(self, walk: str) -> str:
+        row = self._table.get(self._PARTITION, f"c!{keys.token(walk)}")
+        return str(row.get("at", "")) if row else ""
+
+    def move_cursor(self, walk: str, at: str) -> None:
+        self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))
+
+    def _drops(self, low: str, high: str, page: int | None = None) -> Iterator[Drop]:
+        """The drops of a range of keys. One that can't be read is shown as broken, and stops no other."""
+        for row in self._table.query(self._PARTITION, low, high, page and min(page, 1000)):
+            try:
+                yield _drop(row)
+            except BadInput as exc:
+                yield _broken(row, exc)
+
+    def _write(self, *operations: table.Operation, leaves: Drop, unless: DropState | None = None) -> str:
+        """Do this, and take the copy away that the drop had in its state before. An older version may have none."""
+        copy = _COPIES.get(leaves.state)
+        if copy is None or (unless and _COPIES.get(unless) == copy):
+            return self._table.write(*operations)[0]
+        try:
+            return self._table.write(*operations, table.delete(self._PARTITION, self._key(leaves.key, copy)))[0]
+        except RowMissing as exc:
+            if exc.index < len(operations):
+                raise
+            return self._table.write(*operations)[0]
+
+    def _copies(self, drop: Drop) -> list[table.Operation]:
+        kind = _COPIES.get(drop.state)
+        return [table.put(self._row(drop, kind))] if kind else []
+
+    def _key(self, key: DropKey, kind: str = "d") -> str:
+        return f"{kind}!{keys.drop_key(key)}"
+
+    def _row(self, drop: Drop, kind: str = "d") -> Row:
+        key = {"PartitionKey": self._PARTITION, "RowKey": self._key(drop.key, kind)}
+        return {**key, "route": drop.key.route, "name": drop.key.name, **to_row(drop, skip=("key",))}
+
+
+def _drop(row: Row) -> Drop:
+    return from_row(Drop, row, key=DropKey(str(row.get("route", "")), str(row.get("name", ""))))
+
+
+def _broken(row: Row, exc: BadInput) -> Drop:
+    key = DropKey(str(row.get("route", "?")), str(row.get("name", row.get("RowKey", "?"))))
+    why = f"Its record is broken. {exc}"
+    return Drop(key, DropState.BROKEN, "", keys.EPOCH, code="broken", why=why)

@@ -1,0 +1,129 @@
+"""From a complete drop to its one run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shared.drops.decide import DropVerdict, Survey
+from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
+from shared.events.announce import announce
+from shared.jobs.build import Built, JobOrder, build
+from shared.jobs.data import data_of
+from shared.jobs.job import cluster, nodes
+from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.model import Problem
+from shared.jobs.routes_file import Route
+from shared.kernel.errors import BadInput
+from shared.kernel.stored import Stored
+from shared.runs.decide import first_moment
+from shared.runs.elastic import begin
+from shared.runs.model import Run, RunState, run_name
+from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
+
+
+def seal(system: System, stored: Stored[Drop], seen: Survey, verdict: DropVerdict, route: Route) -> None:
+    """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
+    drop = stored.value
+    name = run_name(drop.key, seen.fingerprint)
+    try:
+        job_file = _job_file(system, drop.key, seen)
+        built = build(_order(name, drop.key, seen, route, job_file))
+    except BrokenJobFile as exc:
+        reject(system, stored, "bad_job_file", str(exc))
+        return
+    if problems := _problems(system, built, job_file, route):
+        code = "bad_job_file" if job_file else "bad_job"
+        reject(system, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
+        return
+    sealing = replace(
+        drop,
+        state=DropState.SEALING,
+        generation=drop.generation + 1,
+        fingerprint=seen.fingerprint,
+        run=name,
+        request=built.job,
+        blobs=seen.blobs,
+        bytes=seen.bytes,
+        sealed_at=system.clock(),
+        code=verdict.code,
+        why=verdict.why,
+    )
+    finish_sealing(system, system.drops.replace(sealing, stored))
+
+
+def finish_sealing(system: System, stored: Stored[Drop]) -> None:
+    """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before."""
+    drop = stored.value
+    try:
+        inserted = system.runs.insert(_run(system, drop))
+    except BadInput as exc:  # its record can't be written, ever
+        reject(system, stored, "bad_job", str(exc))
+        return
+    if inserted or system.runs.get(drop.run).value.state is RunState.RECEIVED:
+        system.queues.send(SUBMISSIONS, {"run": drop.run})
+    announce(system, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})
+    system.drops.replace(replace(drop, state=DropState.SEALED), stored)
+
+
+def reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
+    system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
+
+
+def _order(name: str, key: DropKey, seen: Survey, route: Route, job_file: JobFile | None) -> JobOrder:
+    data = data_of(key, seen.single_file)
+    tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
+    return JobOrder(
+        run=name,
+        title=str(key),
+        template={"description": f"Trained from drop {key}.", **route.template},
+        limits=route.limits,
+        defaults=route.defaults,
+        written=job_file.content if job_file else {},
+        data=data,
+        root=data,
+        tags=tags,
+    )
+
+
+def _problems(system: System, built: Built, job_file: JobFile | None, route: Route) -> list[Problem]:
+    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is told once."""
+    if job_file is None:
+        return list(built.problems)
+    if not route.job_file.allowed:
+        why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
+        return [Problem("", why)]
+    told = {problem.path for problem in built.problems}
+    schema = system.jobs.problems(built.job) if built.job else []
+    return [*built.problems, *(problem for problem in schema if problem.path not in told)]
+
+
+def _job_file(system: System, key: DropKey, seen: Survey) -> JobFile | None:
+    names = [name for name in JOB_FILES if name in seen.markers]
+    if len(names) > 1:
+        raise BrokenJobFile(f"The drop holds {' and '.join(names)}; keep one of them.")
+    if not names:
+        return None
+    try:
+        data = system.blobs.read(DROPS_CONTAINER, key.prefix() + names[0], JOB_FILE_LIMIT)
+    except BadInput as exc:
+        raise BrokenJobFile(str(exc)) from exc
+    return read_job_file(names[0], data)
+
+
+def _run(system: System, drop: Drop) -> Run:
+    job, route = drop.request, system.routes.get(drop.key.route)
+    now = drop.sealed_at or system.clock()
+    bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
+    run = Run(
+        name=drop.run,
+        drop=str(drop.key),
+        route=drop.key.route,
+        fingerprint=drop.fingerprint,
+        experiment=str(job.get("experiment_name") or drop.key.route),
+        cluster=cluster(job),
+        nodes=nodes(job),
+        created_at=now,
+        request=job,
+        elastic=begin(job, bounds, now),
+    )
+    return replace(run, history=first_moment(run))

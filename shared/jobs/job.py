@@ -1,0 +1,87 @@
+"""An Azure ML command job (Microsoft's YAML schema) as a plain mapping: its words, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+DROPS_DATASTORE = "drops"
+OUTPUT_DATASTORE = "workspaceblobstore"
+SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
+TRAINERS_ENVIRONMENT = (
+    "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
+)
+LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
+HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
+
+Job = dict[str, Any]
+
+
+def mapping(value: Any) -> Job:
+    """A copy of the value if it is a mapping, else an empty one."""
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def is_elastic(job: Mapping[str, Any]) -> bool:
+    return LAUNCHER in str(job.get("command", ""))
+
+
+def nodes(job: Mapping[str, Any]) -> int:
+    """How many nodes the job takes."""
+    count = mapping(job.get("resources")).get("instance_count", 1)
+    return count if type(count) is int else 1
+
+
+def timeout(job: Mapping[str, Any], otherwise: int) -> int:
+    """The job's time limit in seconds."""
+    seconds = mapping(job.get("limits")).get("timeout")
+    return seconds if type(seconds) is int else otherwise
+
+
+def cluster(job: Mapping[str, Any]) -> str:
+    return str(job.get("compute") or "").removeprefix("azureml:")
+
+
+def is_registered(code: Any) -> bool:
+    return str(code).startswith("azureml:")
+
+
+def uses_own_code(job: Mapping[str, Any]) -> bool:
+    """Whether the job runs the trainers/ snapshot: its code is a folder, not a registered asset."""
+    return bool(job.get("code")) and not is_registered(job["code"])
+
+
+def uses_own_environment(job: Mapping[str, Any]) -> bool:
+    return job.get("environment") == TRAINERS_ENVIRONMENT
+
+
+def output_path(run: str, name: str) -> str:
+    """The folder of a run's output that has no path of its own."""
+    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}/"
+
+
+def is_relative(path: Any) -> bool:
+    return isinstance(path, str) and ":" not in path and not path.startswith("/")
+
+
+def again(job: Job, old: str, new: str) -> Job:
+    """The same job under another run's name, with output folders of its own."""
+    outputs = {name: _moved(value, name, old, new) for name, value in mapping(job.get("outputs")).items()}
+    repeated = {**job, "name": new, "tags": {**mapping(job.get("tags")), "trainyard.retry_of": old}}
+    return {**repeated, "outputs": outputs} if outputs else repeated
+
+
+def _moved(output: Any, name: str, old: str, new: str) -> Any:
+    own = isinstance(output, dict) and output.get("path") == output_path(old, name)
+    return {**output, "path": output_path(new, name)} if own else output
+
+
+def resolve(job: Job, code: str | None, environment: str | None, code_digest: str) -> Job:
+    """The job with the ids filled in: code where it names none, environment where it names the trainers' own."""
+    resolved = dict(job)
+    if code is not None and not is_registered(job.get("code", "")):
+        resolved["code"] = code
+        resolved["tags"] = {**mapping(job.get("tags")), "trainyard.code": code_digest}
+    if environment is not None and uses_own_environment(job):
+        resolved["environment"] = environment
+    return resolved

@@ -1,0 +1,46 @@
+"""Make true what events did not tell. Events are hints; this timer is why a lost one costs a period and no more.
+
+It asks for looks, and leaves them to the queues: so it takes seconds, however much there is to look at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from shared.drops.collect import send_check
+from shared.drops.missed import find_missed_drops
+from shared.drops.model import DropState
+from shared.runs.looks import ask_for_looks
+from shared.system import System
+
+log = logging.getLogger(__name__)
+
+
+def reconcile(system: System) -> None:
+    """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
+
+    One part that fails stops no other. Raises the first error at the end, so that the timer's failure is seen.
+    """
+    errors: list[Exception] = []
+    _try(errors, "runs", partial(ask_for_looks, system))
+    _try(errors, "drops", partial(_check_open_drops, system))
+    for route in sorted(system.routes):
+        _try(errors, f"route {route}", partial(find_missed_drops, system, route))
+    if errors:
+        raise errors[0]
+
+
+def _check_open_drops(system: System) -> None:
+    for drop in system.drops.open():
+        if drop.state is not DropState.BROKEN:
+            send_check(system, drop, last=True)
+
+
+def _try(errors: list[Exception], what: str, step: Callable[[], None]) -> None:
+    try:
+        step()
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the others come next, and it is raised at the end
+        log.warning("reconcile: %s: %s", what, exc)
+        errors.append(exc)

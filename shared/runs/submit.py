@@ -1,0 +1,84 @@
+"""Put a run to Azure ML, or end it."""
+
+from __future__ import annotations
+
+import logging
+
+from shared.events.announce import announce
+from shared.kernel.errors import BadInput, Changed
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+from shared.runs.steps import WRITE_ATTEMPTS, apply
+from shared.runs.workloads import workload
+from shared.system import SUBMISSIONS, System
+
+log = logging.getLogger(__name__)
+
+
+def submit_run(system: System, name: str) -> None:
+    """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
+
+    A run past `received` is left alone otherwise. The event is queued before the step is written: one that is lost
+    could never be made good, one that is sent twice has the same id.
+    """
+    run = system.runs.get(name).value
+    if run.cancel_asked_at is not None:
+        _cancel(system, run)
+        return
+    if run.state is not RunState.RECEIVED:
+        return
+    try:
+        submitted = workload(run).submit(system, run)
+    except BadInput as exc:
+        give_up(system, run, f"The job could not be submitted. {exc}")
+        return
+    announce(system, "RunSubmitted", name, {"run": name, "drop": run.drop, "cluster": run.cluster})
+    ids = submitted.ids
+    facts = {"job": name, "code": ids.code_digest}
+    facts["environment"] = ids.environment or str(run.request.get("environment") or "")
+    after = apply(
+        system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
+    )
+    if after.value.cancel_asked_at is not None:  # while the job was on its way
+        _cancel(system, after.value)
+
+
+def give_up(system: System, run: Run, why: str) -> None:
+    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way."""
+    workload(run).cancel(system, run)
+    apply(system, run.name, RunState.FAILED, why)
+
+
+def cancel_run(system: System, name: str) -> Run:
+    """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+
+    The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
+    """
+    for _ in range(WRITE_ATTEMPTS):
+        stored = system.runs.get(name)
+        if is_over(stored.value):
+            return stored.value
+        try:
+            if stored.value.cancel_asked_at is None:
+                stored = system.runs.update(stored, cancel_asked_at=system.clock())
+        except Changed:
+            continue
+        system.queues.send(SUBMISSIONS, {"run": name})
+        return stored.value
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
+
+
+def evict(system: System, name: str, index: int) -> str:
+    """End the job of one member, as losing its node does, and return its name; see Workload.evict."""
+    run = system.runs.get(name).value
+    return workload(run).evict(system, run, index)
+
+
+def _cancel(system: System, run: Run) -> None:
+    """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
+
+    Also for a run that is over: its job may have been put a moment after it was canceled.
+    """
+    if run.state is RunState.RECEIVED:
+        apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
+    workload(run).cancel(system, run)

@@ -1,0 +1,82 @@
+"""docs/trainers.md, followed to the letter by someone who has a clone of the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.cloud import Cloud, Options
+from tests.e2e.lab import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "trainers.md").read_text("utf-8")
+BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)  # language, where, content
+DEPLOYED = ("function_app.py", "host.json", "routes.yaml", "functions", "shared", "trainers")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """(where, content) of each block in this language."""
+    return [(where, content) for kind, where, content in BLOCK.findall(PAGE) if kind == language]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The app's part of a clone, after the steps that write files: the script, the job file, the route."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in DEPLOYED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    for where, content in [*blocks("python"), *blocks("yaml")]:
+        file = folder / where
+        file.parent.mkdir(exist_ok=True)
+        before = file.read_text("utf-8") if file.exists() else ""
+        file.write_text(before + content, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("home")
+    with Cloud.start(home / "cloud", Options(app=clone, node_start_seconds=0.2)) as cloud:
+        yield Lab(cloud, home)
+
+
+def follow(step: tuple[str, str], clone: Path, **env: str) -> str:
+    """Type the commands of a block where it says, and return what they print."""
+    where, commands = step
+    typed = commands.replace("python3 trainyard.py", "python -m cli")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **env}
+    done = subprocess.run(["sh", "-ec", typed], cwd=clone / where, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_takes_fewer_than_seven_steps() -> None:
+    """The page has numbered steps, fewer than seven."""
+    assert re.findall(r"^## (\d)\. ", PAGE, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
+@pytest.mark.timeout(240)
+def test_the_page_leads_to_an_archived_model(clone: Path, lab: Lab) -> None:
+    """Whoever does what the page says sees the script train alone and in two processes, and a drop become a model."""
+    alone, dropping = blocks("sh")
+    printed = follow(alone, clone)
+    assert printed.count("done: loss") == 3  # one process, then two
+    assert (clone / "trainers" / "model" / "model.pt").exists()
+
+    follow(dropping, clone, TRAINYARD_CLOUD=str(lab.cloud.home), TRAINYARD_CWD=str(clone / "trainers"))
+
+    run = lab.archived("line/first")
+    assert (run["state"], run["nodes"], run["metrics"]["last"]["train_loss"] < 0.1) == ("completed", 2, True)
+    assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()

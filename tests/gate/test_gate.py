@@ -1,0 +1,89 @@
+"""The gate itself, and the habits that are written down in files that nothing else reads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.gate.scripts import ROOT, load
+
+check = load("check")
+
+RAN, SKIPPED = "", "<skipped message='no'/>"
+
+
+def report(folder: Path, *results: str) -> Path:
+    """A JUnit report with one conformance test for each result, and a test of another file that was skipped."""
+    name = "tests.emulators.host.test_conformance"
+    cases = [f"<testcase classname='{name}' name='t{i}'>{inner}</testcase>" for i, inner in enumerate(results)]
+    other = f"<testcase classname='tests.other' name='t'>{SKIPPED}</testcase>"
+    file = folder / "report.xml"
+    file.write_text(f"<testsuites><testsuite>{''.join(cases)}{other}</testsuite></testsuites>")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("results", "python", "strict", "fails", "words"),
+    [
+        ([RAN, RAN], "python3.13", True, False, "ok"),
+        ([RAN, SKIPPED], "python3.13", True, True, "1 of 2 tests skipped, although python3.13 is here"),
+        ([RAN, SKIPPED], "python3.13", False, False, "1 of 2 tests skipped, although python3.13 is here"),
+        ([], "python3.13", True, True, "NOT CHECKED AGAINST MICROSOFT'S RUNTIME"),
+        ([SKIPPED], None, True, False, "install Python 3.13"),
+    ],
+)
+def test_a_skipped_conformance_test_is_told(
+    tmp_path: Path, results: list[str], python: str | None, strict: bool, fails: bool, words: str
+) -> None:
+    """Skipped tests against Microsoft's runtime are said; in CI, where there is a Python 3.13, they fail the gate."""
+    verdict = check.conformance(report(tmp_path, *results), python, strict)
+    assert words in verdict
+    assert verdict.startswith(check.OK) is not fails
+
+
+def test_the_guard_watches_a_test_that_exists() -> None:
+    """The conformance test lies where the gate looks for its name, and what `--quick` leaves out exists."""
+    assert list(ROOT.glob(f"tests/**/{check.CONFORMANCE}.py"))
+    assert [pattern for pattern in check.SLOW if not list(ROOT.glob(pattern))] == []
+
+
+def test_the_quick_tests_are_listed() -> None:
+    """docs/development.md names each path that `--quick` leaves out."""
+    page = (ROOT / "docs" / "development.md").read_text("utf-8")
+    assert [pattern for pattern in check.SLOW if f"`{pattern}`" not in page] == []
+
+
+def test_hooks_use_the_versions_of_the_gate() -> None:
+    """A tool that pre-commit installs has the version that requirements-dev.txt pins."""
+    pinned = (ROOT / "requirements-dev.txt").read_text("utf-8").splitlines()
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    asked = {need for hook in hooks for need in hook.get("additional_dependencies", [])}
+    assert asked
+    assert asked <= set(pinned)
+
+
+def workflow() -> dict[str, Any]:
+    told: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    return told
+
+
+def test_the_hosted_workflow_runs_the_gate() -> None:
+    """GitHub runs .ci/run with the oldest Python that is supported and with that of Microsoft's runtime, read-only."""
+    job = workflow()["jobs"]["check"]
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
+    assert oldest
+    assert job["strategy"]["matrix"]["python"] == [oldest[1], "3.13"]
+    assert ".ci/run" in [step.get("run") for step in job["steps"]]
+    assert workflow()["permissions"] == {"contents": "read"}
+
+
+def test_actions_are_pinned_to_a_major_version() -> None:
+    """Each action names its major version, never a branch."""
+    uses = [step["uses"] for job in workflow()["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert uses
+    assert [name for name in uses if not re.fullmatch(r"actions/[\w-]+@v\d+", name)] == []

@@ -1,0 +1,69 @@
+"""docs/events.md and docs/administrator.md tell what the code does."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from azure.core.messaging import CloudEvent
+
+from shared.adapters import eventgrid
+from shared.jobs.routes_file import LIMITS
+from tests.gate.scripts import ROOT
+
+PAGE = (ROOT / "docs" / "events.md").read_text("utf-8")
+
+
+def sent() -> Iterator[tuple[str, str, frozenset[str]]]:
+    """(kind, subject, names of the data) of each call of `announce` in the app; a value in a subject is `<>`."""
+    for file in sorted((ROOT / "shared").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "announce":
+                _, kind, subject, data = node.args
+                assert isinstance(data, ast.Dict), f"{file}: the data of an event must be a literal"
+                names = frozenset(ast.literal_eval(key) for key in data.keys if key)
+                yield ast.literal_eval(kind), parts(ast.unparse(subject)), names
+
+
+def parts(subject: str) -> str:
+    """The subject's form: how many parts it has after a first one."""
+    return re.sub(r"[^/]+", "<>", subject)
+
+
+def told() -> Iterator[tuple[str, str, frozenset[str]]]:
+    """The same from the page's table. A drop's key, `<route>/<name>`, is one value of the code."""
+    for kind, subject, data in re.findall(r"^\| `Trainyard\.(\w+)` \| (.*?) \| (.*?) \|", PAGE, re.MULTILINE):
+        form = subject.strip("`").replace("<route>/<name>", "<drop>")
+        yield kind, parts(form), frozenset(re.findall(r"`(\w+)`", data))
+
+
+def test_the_page_has_the_events_that_are_sent() -> None:
+    """Type, form of the subject and names of the data are the same in the page's table and in the code."""
+    assert sorted(told()) == sorted(sent())
+    assert list(sent()), "no call of announce was found; has it another name?"
+
+
+def test_the_example_is_such_an_event() -> None:
+    """The example is a CloudEvent, with our source, an id of kind and subject, and the data that its type has."""
+    found = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    assert found
+    event: CloudEvent[Any] = CloudEvent.from_dict(json.loads(found[1]))
+    kind = event.type.removeprefix(eventgrid._TYPE_PREFIX)
+    data = {name: names for name, _, names in told()}
+    assert (event.source, event.id) == (eventgrid._SOURCE, f"{kind}:{event.subject}")
+    assert set(event.data or {}) == data[kind]
+
+
+def test_the_administrators_page_has_every_decision_and_limit() -> None:
+    """docs/administrator.md has each code of a decision about a cluster, and each limit of the routes file."""
+    code = "\n".join(file.read_text("utf-8") for file in sorted((ROOT / "shared").rglob("*.py")))
+    judge = re.search(r"def judge_cluster.*?(?=\ndef |\Z)", code, re.DOTALL)
+    assert judge
+    codes = {"busy", "forced", *re.findall(r'code="(\w+)"', judge[0])}
+    page = (ROOT / "docs" / "administrator.md").read_text("utf-8")
+    assert len(codes) == 7
+    assert [name for name in codes if f"| `{name}` |" not in page] == []
+    assert [key for key in LIMITS if f"`{key}`" not in page] == []

@@ -1,0 +1,105 @@
+"""Every trainer's job.yaml, as Azure ML's own client and the trainer's own parser read it; and their environment.
+
+cifar_elastic starts torchrun by itself, and has its own tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import warnings
+from typing import Any
+
+import bert.model
+import bert.train
+import detection.options
+import detection.train
+import mnist.train
+import pytest
+import transfer.train
+import yaml
+from packaging.requirements import Requirement
+
+from tests.trainers.launch import TRAINERS
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # azure-ai-ml on its own marshmallow
+    from azure.ai.ml import load_environment, load_job
+    from azure.ai.ml.entities import Command
+
+PARSERS: dict[str, argparse.ArgumentParser] = {
+    "mnist": mnist.train.arguments(),
+    "transfer": transfer.train.arguments(),
+    "detection": detection.options.arguments(detection.train.__doc__ or ""),
+    "bert": bert.train.arguments(),
+}
+# What a trainer chooses by itself where no argument says it, and the job says all the same.
+CHOSEN: dict[str, dict[str, Any]] = {
+    "detection": {"min_size": 800, "max_size": 1333},
+    "bert": {"lr": bert.model.SIZES["tiny"].lr},
+}
+OUTPUTS = {"models", "metrics", "checkpoints"}
+# How metrics reach Azure ML. They don't go with other packages of the local cloud, which has no MLflow server.
+AZURE_ONLY = {"azureml-mlflow==1.62.0.post6", "mlflow-skinny==3.15.0"}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
+
+
+@pytest.mark.parametrize("trainer", PARSERS)
+def test_azure_ml_accepts_the_job(trainer: str) -> None:
+    """Microsoft's client loads the job: two nodes with one process each, a limit on its time, three mounted outputs."""
+    job = load_job(TRAINERS / trainer / "job.yaml")
+    assert isinstance(job, Command)
+    assert (job.resources.instance_count, job.distribution.type, job.environment) == (2, "pytorch", "trainyard@latest")
+    assert job.distribution.process_count_per_instance == 1
+    assert job.limits.timeout >= 3600
+    found = {name: (output.type, output.mode) for name, output in job.outputs.items()}
+    assert found == dict.fromkeys(OUTPUTS, ("uri_folder", "rw_mount"))
+
+
+@pytest.mark.parametrize("trainer", PARSERS)
+def test_the_code_is_the_trainers_folder(trainer: str) -> None:
+    """The snapshot is trainers/ itself, so that the command's script and what it imports are in it."""
+    job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
+    assert (TRAINERS / trainer / job["code"]).resolve() == TRAINERS
+    assert shlex.split(job["command"])[:2] == ["python", f"{trainer}/train.py"]
+    assert (TRAINERS / trainer / "train.py").is_file()
+
+
+@pytest.mark.parametrize(("trainer", "parser"), PARSERS.items(), ids=PARSERS)
+def test_the_trainer_takes_what_the_job_passes(trainer: str, parser: argparse.ArgumentParser) -> None:
+    """Every placeholder of the command is an input or output of the job; what is passed are the trainer's defaults."""
+    job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
+    given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
+    given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}
+    words = re.sub(r"\$\{\{(.+?)\}\}", lambda found: str(given.pop(found[1])), job["command"]).split()[2:]
+    args = vars(parser.parse_args(words))
+    defaults = vars(parser.parse_args([words[0], "/in/data"])) | CHOSEN.get(trainer, {})
+    assert not given  # none is left unused
+    passed = {name: value for name, value in args.items() if value != defaults[name]}
+    assert {name: path.as_posix() for name, path in passed.items()} == {
+        "output_dir" if trainer == "transfer" else "model_dir": "/out/models",
+        "metrics_dir": "/out/metrics",
+        "checkpoint_dir": "/out/checkpoints",
+    }
+
+
+@pytest.mark.parametrize(("trainer", "parser"), PARSERS.items(), ids=PARSERS)
+def test_help_shows_the_launch_commands(trainer: str, parser: argparse.ArgumentParser) -> None:
+    """--help gives a command line for each way to start it."""
+    text = parser.format_help()
+    for words in (f"$ python {trainer}/train.py", "$ torchrun", "az ml job create"):
+        assert words in text
+
+
+def test_the_environment_is_what_the_requirements_say() -> None:
+    """conda.yaml pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it."""
+    environment = load_environment(TRAINERS / "environment.yaml")
+    assert environment.name == "trainyard"
+    python, _, pip = environment.conda_file["dependencies"]
+    marks = {"python_full_version": python.removeprefix("python=") + ".0"}
+    lines = [line for line in (TRAINERS / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    pins = {str(r.name) + str(r.specifier) for r in map(Requirement, lines) if not r.marker or r.marker.evaluate(marks)}
+    assert set(pip["pip"]) == pins | AZURE_ONLY
+    assert environment.conda_file == yaml.safe_load((TRAINERS / "conda.yaml").read_text())
