@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from emulators.arm import access, deploy
+from emulators.arm import access, declared, deploy
+from emulators.arm.operations import Need
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INFRA = ROOT / "infra"
@@ -51,3 +52,20 @@ def grants() -> access.Access:
 def azure_yaml() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load((ROOT / "azure.yaml").read_text())
     return loaded
+
+
+def account_id() -> str:
+    return main().one(declared.ACCOUNT).id
+
+
+def workspace_id() -> str:
+    return main().one(declared.WORKSPACES).id
+
+
+def principal(name: str) -> str:
+    return declared.principal(main(), declared.identity(main(), name))
+
+
+def allowed(rights: access.Access, who: str, need: Need) -> bool:
+    target = account_id() + need.target
+    return any(all(rights.may(who, action, target) for action in some) for some in need.any_of)

@@ -17,11 +17,11 @@ HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")
 
 
 class Recorder:
-    """`ports_file` is where Azurite leaves its ports when it starts, which may be after us."""
+    """`ports_files` are where the emulators leave their ports when they start, which may be after us."""
 
-    def __init__(self, ports_file: Path) -> None:
+    def __init__(self, *ports_files: Path) -> None:
         self.requests: list[tuple[Request, int]] = []
-        self._ports_file = ports_file
+        self._ports_files = ports_files
         self._servers = {name: ThreadingHTTPServer(("127.0.0.1", 0), self._handler(name)) for name in SERVICES}
 
     @property
@@ -42,7 +42,8 @@ class Recorder:
             server.server_close()
 
     def pass_on(self, service: str, method: str, path: str, headers: dict[str, str], body: bytes) -> Any:
-        port = json.loads(self._ports_file.read_text())[service]
+        ports = [json.loads(file.read_text()).get(service) for file in self._ports_files if file.exists()]
+        port = next(filter(None, reversed(ports)))
         upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             upstream.request(method, path, body, headers)

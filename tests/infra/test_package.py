@@ -15,10 +15,7 @@ import pytest
 import yaml
 
 from local import package
-from tests.emulators.host.test_conformance import python313, run
 from tests.infra.declared import ROOT
-
-__all__ = ["python313"]
 
 MOST_FILES, MOST_BYTES = 400, 2_000_000  # it is 126 files and 0.6 MB; ten times that would be an accident
 INDEX = """
@@ -71,16 +68,6 @@ def test_the_package_stands_alone(unpacked: Path) -> None:
     assert "create_run" in told["functions"]
     assert told["files"]
     assert [file for file in told["files"] if not file.startswith(str(unpacked))] == []
-
-
-def test_microsofts_runtime_indexes_the_package(python313: str, unpacked: Path, tmp_path: Path) -> None:
-    """azure-functions-runtime finds the same functions in the package as our host in the repository."""
-    theirs = run(python313, unpacked, "runtime", [], tmp_path)["indexed"]
-    assert names(theirs) == names(run(sys.executable, ROOT, "direct", [], tmp_path)["indexed"])
-
-
-def names(indexed: list[dict[str, Any]]) -> list[str]:
-    return sorted(function["name"] for function in indexed)
 
 
 def test_the_same_files_make_the_same_zip(tmp_path: Path) -> None:
