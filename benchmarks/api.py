@@ -85,15 +85,16 @@ def finished_run(number: int) -> Run:
 
 
 def table_requests(cloud: Cloud) -> int:
-    """How many queries of the table of runs Azurite has answered so far."""
-    log = cloud.home / "azurite" / "access.log"
-    return sum("/runs()" in line or "/runs?" in line for line in log.read_text().splitlines())
+    """How many queries of the table of runs have been answered so far."""
+    assert cloud.options.storage_log is not None
+    lines = cloud.options.storage_log.read_text().splitlines()
+    return sum(line.startswith("GET") and line.split()[1].endswith(("/runs()", "/runs")) for line in lines)
 
 
 def measure(home: Path) -> dict[str, Any]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "noop.yaml").write_text(TEMPLATE)
-    options = Options(routes=home / "routes.yaml", node_start_seconds=3600)
+    options = Options(routes=home / "routes.yaml", node_start_seconds=3600, storage_log=home / "storage.log")
     with Cloud.start(home / "cloud", options) as cloud, httpx.Client(base_url=cloud.api, timeout=60) as api:
         with ContainerClient.from_connection_string(cloud.connection_string, "drops") as drops:
             drops.upload_blob("shelf/a/1.bin", b"x")

@@ -44,6 +44,7 @@ class Options:
 
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
+    `storage_log` gets a line for each request to queues and tables.
     """
 
     node_start_seconds: float = 1.0
@@ -51,6 +52,7 @@ class Options:
     preemption_grace_seconds: float = 5.0
     retry_time_scale: float = 1.0
     routes: Path | None = None
+    storage_log: Path | None = None
     app: Path = REPOSITORY
     infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
@@ -110,7 +112,8 @@ class Cloud:
 
     @property
     def connection_string(self) -> str:
-        return self._storage.connection_string
+        info = self._parts["storage"].part.info
+        return configs.connection_string(self._storage.blob_url, info["queue_url"], info["table_url"])
 
     @property
     def api(self) -> str:
@@ -145,7 +148,7 @@ class Cloud:
         )
 
     def log(self, part: str) -> Path:
-        """The log of a part: eventgrid, azureml or host."""
+        """The log of a part: storage, eventgrid, azureml or host."""
         return self.home / "logs" / f"{part}.log"
 
     def heal(self) -> list[str]:
@@ -180,8 +183,10 @@ class Cloud:
 
     def _start_all(self) -> None:
         options, say = self.options, self.options.say
-        say("azurite: blobs, queues, tables")
-        self._azurite = azurite.start(self.home / "azurite")
+        say("azurite: blobs")
+        self._azurite = azurite.start(self.home / "azurite", blobs_only=True)
+        say("storage: queues and tables")
+        self._start("storage", configs.storage(self.home, options.storage_log), {})
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
         key = secrets.token_urlsafe(24)
@@ -227,8 +232,9 @@ class Cloud:
         }
         env = {**inherited, **settings}
         part = self._launch(name, config, env)
-        port = urlsplit(part.info["url"]).port
-        self._parts[name] = _Running(part, {**config, "port": port}, env)
+        # The storage part keeps its two ports itself.
+        address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
+        self._parts[name] = _Running(part, {**config, **address}, env)
 
     def _restart(self, name: str) -> None:
         running = self._parts[name]

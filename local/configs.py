@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from emulators.storage.azurite import ACCOUNT, KEY
 from local.declaration import Declaration
+
+
+def storage(home: Path, access_log: Path | None) -> dict[str, Any]:
+    """The queues and tables; the blobs are Azurite's, under the same account and key."""
+    log = str(access_log) if access_log else None
+    return {"host": "127.0.0.1", "state": str(home / "storage"), "access_log": log}
+
+
+def connection_string(blobs: str, queues: str, tables: str) -> str:
+    endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
+    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
 
 def eventgrid(

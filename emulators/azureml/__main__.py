@@ -82,6 +82,7 @@ async def serve(config: Config) -> None:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.SockSite(runner, listener, ssl_context=tls.server_context()).start()
+        await stack.enter_async_context(background(scheduler.simulation.run()))
         await stack.enter_async_context(background(scheduler.run()))
         stack.push_async_callback(scheduler.stop)
         env = client_environment(config, base, tls.bundle)
@@ -189,7 +190,8 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
         work = Path(tempfile.gettempdir()) / f"trainyard-{workspace.config.workspace_guid}"
     work.mkdir(parents=True, exist_ok=True)
     for folder in work.iterdir():
-        if folder.name not in workspace.jobs or workspace.jobs[folder.name].status in TERMINAL:
+        job = workspace.jobs.get(folder.name)
+        if job is None or job.status in TERMINAL:
             shutil.rmtree(folder, ignore_errors=True)
     return work
 

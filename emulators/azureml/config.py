@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from emulators.azureml.limits import Bucket, Limits
+from emulators.azureml.models import Status
+
 PROVIDER = "Microsoft.MachineLearningServices"
 ARTIFACT_CONTAINER = "azureml"
 # Namespace of the GUIDs that Azure would draw at random; ours are the same after every restart.
@@ -15,8 +18,21 @@ NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 
 
 @dataclass(frozen=True)
+class Life:
+    """What becomes of each job of a simulated cluster. Without `running_seconds` it runs until it is told to end."""
+
+    queued_seconds: float = 0.0
+    running_seconds: float | None = None
+    end: Status = Status.COMPLETED
+
+    def __post_init__(self) -> None:
+        if self.end not in (Status.COMPLETED, Status.FAILED):
+            raise ValueError(f"a simulated job's end is {self.end!r}; it must be Completed or Failed")
+
+
+@dataclass(frozen=True)
 class ClusterSeed:
-    """A cluster that is created at start when no cluster has its name."""
+    """A cluster that is created at start when no cluster has its name. Jobs on a `simulated` one are no processes."""
 
     name: str
     vm_size: str = "Standard_D2s_v5"
@@ -24,6 +40,7 @@ class ClusterSeed:
     min_instances: int = 0
     max_instances: int = 4
     idle_seconds: float = 120
+    simulated: Life | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,7 @@ class Config:
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
     events: EventTarget | None = None
+    arm_limits: Limits | None = None
     record_bodies: bool = False
 
     @property
@@ -74,7 +92,9 @@ def parse(source: Mapping[str, Any]) -> Config:
     try:
         values["connection_string"] = values.pop("storage")["connection_string"]
         values["certs"], values["state"] = Path(values["certs"]), Path(values["state"])
-        values["clusters"] = tuple(ClusterSeed(**seed) for seed in values.get("clusters", ()))
+        values["clusters"] = tuple(_cluster(seed) for seed in values.get("clusters", ()))
+        if (limits := values.get("arm_limits")) is not None:
+            values["arm_limits"] = Limits(**{kind: Bucket(*bucket) for kind, bucket in limits.items()})
         if (events := values.get("events")) is not None:
             ca = events.get("ca")
             values["events"] = EventTarget(**{**events, "ca": Path(ca) if ca else None})
@@ -88,3 +108,10 @@ def parse(source: Mapping[str, Any]) -> Config:
         return Config(**values)
     except TypeError as error:
         raise ValueError(f"the configuration is incomplete: {error}") from None
+
+
+def _cluster(seed: Mapping[str, Any]) -> ClusterSeed:
+    if (life := seed.get("simulated")) is None:
+        return ClusterSeed(**seed)
+    end = Status(life.get("end", Status.COMPLETED))
+    return ClusterSeed(**{**seed, "simulated": Life(**{**life, "end": end})})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from emulators.azureml.errors import BadRequest
-from emulators.azureml.models import Json, Node, Status
+from emulators.azureml.models import TERMINAL, Json, Node, Status
 from emulators.azureml.server import Parts, body
 
 
@@ -17,6 +17,7 @@ class ControlRoutes:
         return [
             web.get("/control/clusters/{name}", self.get_cluster),
             web.post("/control/clusters/{name}/preempt", self.preempt),
+            web.post("/control/jobs/{name}/end", self.end_job),
             web.get("/control/requests", self.list_requests),
         ]
 
@@ -41,6 +42,16 @@ class ControlRoutes:
         if not isinstance(which, int | str):
             raise BadRequest(f"'node' is {which!r}; give the node's index in the list of nodes, or its id.")
         return web.json_response(self._parts.scheduler.preempt(request.match_info["name"], which))
+
+    async def end_job(self, request: web.Request) -> web.Response:
+        """Body `{"status": "Completed" or "Failed"}`: ends a job of a simulated cluster now."""
+        job, status = self._parts.workspace.job(request.match_info["name"]), (await body(request)).get("status")
+        if status not in (Status.COMPLETED, Status.FAILED):
+            raise BadRequest(f"'status' is {status!r}; choose Completed or Failed.")
+        if not self._parts.scheduler.simulation.has(job.cluster) or job.status in TERMINAL:
+            raise BadRequest(f"Job {job.name} is {job.status} on {job.cluster}; only live simulated jobs can be ended.")
+        self._parts.scheduler.simulation.end(job, Status(status))
+        return web.json_response({"job": job.name, "status": job.status.value})
 
     async def list_requests(self, _: web.Request) -> web.Response:
         return web.json_response(list(self._parts.recorder.seen))

@@ -10,6 +10,7 @@ from aiohttp import web
 from emulators.azureml.attempt import run_place
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest, NotFound
+from emulators.azureml.jobs import PROPERTY, TAG, Label, Listing
 from emulators.azureml.models import TERMINAL, Job, Json
 from emulators.azureml.operations import POLL_HEADER
 from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, properties
@@ -17,6 +18,7 @@ from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, p
 PAGE = 50
 HISTORY = "/history/v1.0" + WORKSPACE
 DATA = "/data/v1.0" + WORKSPACE
+VIEWS = {"ActiveOnly": False, "ArchivedOnly": True, "All": None}  # listViewType: archived
 OUTPUT_ASSET = re.compile(r".*/data/azureml_(?P<job>.+)_output_data_(?P<output>.+)/versions/1")
 
 
@@ -40,10 +42,7 @@ class JobRoutes:
 
     async def list_jobs(self, request: web.Request) -> web.Response:
         """Newest first. The next page's link names the last job seen, so jobs that come meanwhile shift nothing."""
-        view = _view(request)
-        jobs = [job for job in reversed(self._parts.workspace.jobs.values()) if _listed(job, view, request)]
-        if skip := number(request, "$skip"):
-            jobs = [job for job in jobs if job.number < skip]
+        jobs = self._parts.workspace.jobs.page(_listing(request), PAGE + 1) if _of_commands(request) else []
         answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
         if len(jobs) > PAGE:
             query = urlencode({**request.query, "$skip": str(jobs[PAGE - 1].number)})
@@ -113,19 +112,21 @@ class JobRoutes:
         return {"Location": f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{job.name}", **POLL_HEADER}
 
 
-def _view(request: web.Request) -> str:
+def _of_commands(request: web.Request) -> bool:
+    """Whether the listing is of a kind of jobs that there is here."""
+    return request.query.get("jobType", "Command") == "Command"
+
+
+def _listing(request: web.Request) -> Listing:
+    """The query of a listing: listViewType, `tag` as NAME or NAME=VALUE, `properties` as such a list with commas."""
     view = request.query.get("listViewType", "ActiveOnly")
-    if view not in ("ActiveOnly", "ArchivedOnly", "All"):
+    if view not in VIEWS:
         raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")
-    return view
+    tags = [_label(TAG, text) for text in [request.query.get("tag", "")] if text]
+    wanted = [_label(PROPERTY, text) for text in request.query.get("properties", "").split(",") if text]
+    return Listing(VIEWS[view], (*wanted, *tags), number(request, "$skip"))
 
 
-def _listed(job: Job, view: str, request: web.Request) -> bool:
-    """Whether a listing's query asks for this job: listViewType, jobType, and tag as NAME or NAME=VALUE."""
-    query, archived = request.query, bool(job.properties.get("isArchived"))
-    if view != "All" and archived != (view == "ArchivedOnly"):
-        return False
-    if query.get("jobType", "Command") != "Command":
-        return False
-    name, _, value = query.get("tag", "").partition("=")
-    return not name or (name in job.properties["tags"] and (not value or job.properties["tags"][name] == value))
+def _label(kind: str, text: str) -> Label:
+    name, has_value, value = text.partition("=")
+    return Label(kind, name.strip(), value.strip() if has_value else None)

@@ -23,6 +23,7 @@ from emulators.azureml.models import (
     timestamp,
 )
 from emulators.azureml.plan import Decision, Start, Waiting, decide
+from emulators.azureml.simulation import Simulation
 from emulators.azureml.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class Scheduler:
     """Runs all clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
 
     def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event) -> None:
+        lives = {seed.name: seed.simulated for seed in site.config.clusters if seed.simulated}
+        self.simulation = Simulation(workspace, lives)
         self._workspace = workspace
         self._site = site
         self._wake = wake
@@ -95,6 +98,9 @@ class Scheduler:
         """Decide and act for one cluster. Returns the seconds after which to look again, None for not by itself."""
         if self._stopping:
             return None
+        if self.simulation.has(cluster.name):
+            self.simulation.take_in(cluster)
+            return None
         for job in self._workspace.on_cluster(cluster.name, frozenset({Status.NOT_STARTED})):
             self._workspace.set_status(job, Status.QUEUED)
         queued = self._workspace.on_cluster(cluster.name, frozenset({Status.QUEUED}))
@@ -114,7 +120,7 @@ class Scheduler:
             node.enter(NodeState.LEAVING, now)
         cluster.nodes += [self._new_node(cluster, now) for _ in range(decision.add)]
         for name, reason in decision.reasons.items():
-            job = self._workspace.jobs[name]
+            job = self._workspace.job(name)
             if job.waiting != reason:
                 self._workspace.update(job, waiting=reason)
         if decision.add or decision.leave:
@@ -126,7 +132,7 @@ class Scheduler:
         return Node(f"tvmps_{uuid.uuid4().hex[:24]}_{suffix}", self._allocated, NodeState.PREPARING, now)
 
     def _start(self, cluster: Cluster, start: Start, now: float) -> None:
-        job = self._workspace.jobs[start.job]
+        job = self._workspace.job(start.job)
         for node in start.nodes:
             node.enter(NodeState.RUNNING, now, job.name)
         ids = tuple(node.id for node in start.nodes)

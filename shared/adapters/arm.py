@@ -39,9 +39,8 @@ class Arm:
         from azure.mgmt.core import ARMPipelineClient
 
         data = str(clouds["aml_resource_id"]).rstrip("/")
-        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(
-            self._manager, policies=_policies(self._manager, credential), **_PATIENCE
-        )
+        policies = _policies(self._manager, credential)
+        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
         self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
         self._data_plane = ""
         self._lock = threading.Lock()

@@ -1,4 +1,5 @@
-"""Each port twice: the fake of tests/fakes.py, and the adapter on a real Azurite or a real local Azure ML."""
+"""Each port on each side: the fake of tests/fakes.py, and the adapter on Azurite, on the emulators' own queues and
+tables, or on a real local Azure ML."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from emulators import process
-from emulators.storage import azurite
+from emulators.storage import azurite, services
 from shared.adapters import storage
 from shared.adapters.storage import StorageClients
 from shared.kernel.settings import Settings, Storage
@@ -37,9 +38,29 @@ def clients(account: azurite.Azurite) -> Iterator[StorageClients]:
 @pytest.fixture
 def tables(clients: StorageClients) -> StorageClients:
     """The clients of an account without tables."""
+    return without_tables(clients)
+
+
+def without_tables(clients: StorageClients) -> StorageClients:
     for table in clients.table.list_tables():
         clients.table.delete_table(table.name)
     return clients
+
+
+@pytest.fixture(scope="session")
+def own_clients(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
+    """The same account with the emulators' own queues and tables."""
+    with services.start(tmp_path_factory.mktemp("storage")) as running:
+        text = f"{running.connection_string}BlobEndpoint={account.blob_url};"
+        made = storage.clients(Storage(connection_string=text))
+        with closing(made.blob), closing(made.queue), closing(made.table):
+            yield made
+
+
+@pytest.fixture
+def own_tables(own_clients: StorageClients) -> StorageClients:
+    """The same without tables."""
+    return without_tables(own_clients)
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from shared.kernel.storage import Queues
 from tests.fakes import Clock, FakeQueues
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", "clients", "own_clients"])
 def queues(request: pytest.FixtureRequest) -> Queues:
     if request.param == "fake":
         return FakeQueues()
-    clients: StorageClients = request.getfixturevalue("clients")
+    clients: StorageClients = request.getfixturevalue(request.param)
     return StorageQueues(clients.queue)
 
 

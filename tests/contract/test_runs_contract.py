@@ -25,11 +25,11 @@ HOUR = "20260102T03"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def runs(request: pytest.FixtureRequest) -> Runs:
     if request.param == "fake":
         return FakeRuns()
-    tables: StorageClients = request.getfixturevalue("tables")
+    tables: StorageClients = request.getfixturevalue(request.param)
     return TableRuns(tables.table)
 
 

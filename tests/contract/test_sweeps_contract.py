@@ -15,19 +15,19 @@ from tests.fakes import FakeAssets, FakeSweepLog
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def sweeps(request: pytest.FixtureRequest) -> SweepLog:
     if request.param == "fake":
         return FakeSweepLog()
-    tables: StorageClients = request.getfixturevalue("tables")
+    tables: StorageClients = request.getfixturevalue(request.param)
     return TableSweepLog(tables.table)
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", "tables", "own_tables"])
 def assets(request: pytest.FixtureRequest) -> TableAssets | FakeAssets:
     if request.param == "fake":
         return FakeAssets()
-    tables: StorageClients = request.getfixturevalue("tables")
+    tables: StorageClients = request.getfixturevalue(request.param)
     return TableAssets(tables.table)
 
 

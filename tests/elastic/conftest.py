@@ -1,26 +1,32 @@
-"""One Azurite and one table for all tests of the store; every test has a run of its own."""
+"""One table service and one table for all tests of the store; every test has a run of its own.
+
+ELASTIC_TABLES=azurite in the environment takes Microsoft's emulator instead of ours.
+"""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
 
-from emulators.storage import azurite
+from emulators.storage import azurite, services
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 
 
 @pytest.fixture(scope="session")
-def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite | services.Services]:
+    start = azurite.start if os.environ.get("ELASTIC_TABLES") == "azurite" else services.start
+    with start(tmp_path_factory.mktemp("tables")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def table(account: azurite.Azurite) -> Iterator[Table]:
+def table(account: services.Services) -> Iterator[Table]:
     with closing(connect(account.table_url, {}, "store")) as made:
         yield made
 
@@ -31,8 +37,10 @@ def run() -> str:
 
 
 @pytest.fixture
-def proxy(account: azurite.Azurite) -> Iterator[Proxy]:
-    with Proxy(account.ports.table) as running:
+def proxy(account: services.Services) -> Iterator[Proxy]:
+    port = urlsplit(account.table_url).port
+    assert port is not None
+    with Proxy(port) as running:
         yield running
 
 

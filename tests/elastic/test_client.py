@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -181,7 +182,7 @@ def test_the_largest_row_fits() -> None:
 
 
 def test_the_border(table: Table, run: str) -> None:
-    """MAX_VALUE bytes are taken, under the longest key too; one more is not. Azurite takes less when it replaces."""
+    """MAX_VALUE bytes are taken, under the longest key too, to insert and to replace; one more is not."""
     rows = table.rows(run, "x")
     version = rows.insert("k" * 2000, bytes(MAX_VALUE), soon())
     with pytest.raises(TooBig, match=r"1,036,289 bytes; a row takes 1,036,288"):
@@ -189,8 +190,11 @@ def test_the_border(table: Table, run: str) -> None:
     row = rows.get("k" * 2000, soon())
     assert row is not None
     assert row.value == bytes(MAX_VALUE)
-    with pytest.raises(TooBig, match=r"has 1,036,288 bytes, and the service takes less: 400 EntityTooLarge"):
-        rows.replace("k" * 2000, bytes(MAX_VALUE), version, soon())
+    if os.environ.get("ELASTIC_TABLES") != "azurite":  # which takes less when it replaces
+        version = rows.replace("k" * 2000, b"x" * MAX_VALUE, version, soon())
+    else:
+        with pytest.raises(TooBig, match=r"has 1,036,288 bytes, and the service takes less: 400 EntityTooLarge"):
+            rows.replace("k" * 2000, bytes(MAX_VALUE), version, soon())
     rows.replace("k" * 2000, bytes(750 * 1024), version, soon())
 
 

@@ -1,0 +1,69 @@
+"""`python -m emulators.storage --config FILE.json`: serve the queues and tables of a storage account until stopped."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from pathlib import Path
+
+from emulators.process import serve_until_stopped
+from emulators.storage.account import Account
+from emulators.storage.config import Config, parse
+from emulators.storage.queues import Queues
+from emulators.storage.queues_http import QueueService
+from emulators.storage.server import Service, served
+from emulators.storage.tables import Tables
+from emulators.storage.tables_http import TableService
+
+
+async def serve(config: Config) -> None:
+    config.state.mkdir(parents=True, exist_ok=True)
+    ports = _ports(config)
+    async with contextlib.AsyncExitStack() as stack:
+        queues = stack.enter_context(contextlib.closing(Queues(config.state / "queues.sqlite")))
+        tables = stack.enter_context(contextlib.closing(Tables(config.state / "tables.sqlite")))
+        services: dict[str, Service] = {
+            "queue": QueueService(queues, Account(config.account, config.key, "queue")),
+            "table": TableService(tables, Account(config.account, config.key, "table")),
+        }
+        log = stack.enter_context(config.access_log.open("a", buffering=1)) if config.access_log else None
+        urls = {}
+        for name, service in services.items():
+            ports[name] = await stack.enter_async_context(served(service, config.host, ports[name], log))
+            service.endpoint = urls[f"{name}_url"] = f"http://{config.host}:{ports[name]}/{config.account}"
+        (config.state / "ports.json").write_text(json.dumps(ports))
+        await serve_until_stopped(**urls)
+
+
+def _ports(config: Config) -> dict[str, int]:
+    """The configured ports; instead of 0 that of the last start if it is free, so that clients outlive a restart."""
+    try:
+        saved = json.loads((config.state / "ports.json").read_text())
+    except (FileNotFoundError, ValueError):
+        saved = {}
+    wanted = {"queue": config.queue_port, "table": config.table_port}
+    return {name: port or _if_free(config.host, saved.get(name, 0)) for name, port in wanted.items()}
+
+
+def _if_free(host: str, port: int) -> int:
+    try:
+        with socket.create_server((host, port)):
+            return port
+    except OSError:
+        return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m emulators.storage", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True, help="the services' configuration, a JSON file")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    asyncio.run(serve(parse(json.loads(arguments.config.read_text()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The storage account's key: who may do what, by SharedKey, SharedKeyLite, or a shared access signature (SAS).
+
+https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
+https://learn.microsoft.com/rest/api/storageservices/create-account-sas
+https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+
+from emulators.storage.calls import Call
+from emulators.storage.errors import StorageError, mismatch, unauthenticated
+
+SKEW_SECONDS = 15 * 60  # how far a request's date may be from ours, as in Azure
+SIGNED_HEADERS = (
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
+    "date",
+    "if-modified-since",
+    "if-match",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+)
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a request needs of a SAS: a resource type (s, c, o) and any of some sets of permissions.
+
+    `name` is the queue or table, empty for the service itself: a service SAS is for one of them alone.
+    """
+
+    kind: str
+    any_of: tuple[str, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Account:
+    name: str
+    key: str = field(repr=False)
+    service: str  # queue or table: the first letter is that in a SAS
+    clock: Callable[[], float] = time.time
+
+    @cached_property
+    def _secret(self) -> bytes:
+        try:
+            return base64.b64decode(self.key, validate=True)
+        except binascii.Error:
+            raise ValueError("the account's key is not base64") from None
+
+    def admit(self, call: Call, right: Right) -> None:
+        """Return for a request that its signature allows. Raises StorageError, 403 or 401, for any other."""
+        if call.account != self.name:
+            raise StorageError(404, "ResourceNotFound", f"There is no account {call.account!r}; it is {self.name!r}.")
+        if "sig" in call.query:
+            self._admit_sas(call, right)
+        elif authorization := call.headers.get("Authorization"):
+            self._admit_key(call, authorization)
+        else:
+            raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
+
+    def sign(self, text: str) -> str:
+        return base64.b64encode(hmac.digest(self._secret, text.encode(), "sha256")).decode()
+
+    def _admit_key(self, call: Call, authorization: str) -> None:
+        scheme, _, credentials = authorization.partition(" ")
+        name, _, signature = credentials.partition(":")
+        if scheme not in ("SharedKey", "SharedKeyLite") or name != self.name:
+            raise unauthenticated(f"The scheme is SharedKey or SharedKeyLite, and the account is {self.name}.")
+        self._check_date(call)
+        text = self._text_of_table(call, scheme) if self.service == "table" else self._text(call, scheme)
+        if not hmac.compare_digest(self.sign(text), signature):
+            raise unauthenticated(f"The MAC signature is not that of the account's key. String to sign: {text!r}.")
+
+    def _check_date(self, call: Call) -> None:
+        text = call.headers.get("x-ms-date") or call.headers.get("Date") or ""
+        try:
+            age = abs(self.clock() - parsedate_to_datetime(text).timestamp())
+        except ValueError:
+            raise unauthenticated(f"x-ms-date or Date is {text!r}; it must be a date as in RFC 1123.") from None
+        if age > SKEW_SECONDS:
+            raise unauthenticated(f"Request date header too old: {text!r}.")
+
+    def _text(self, call: Call, scheme: str) -> str:
+        """What a request to queues signs."""
+        names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
+        values = [call.headers.get(name, "") for name in names]
+        if scheme == "SharedKey" and values[2] == "0":
+            values[2] = ""
+        extra = sorted((k.lower(), v) for k, v in call.headers.items() if k.lower().startswith("x-ms-"))
+        lines = [call.method, *values, *(f"{key}:{value.strip()}" for key, value in extra)]
+        return "\n".join(lines) + "\n" + self._resource(call, scheme == "SharedKey")
+
+    def _text_of_table(self, call: Call, scheme: str) -> str:
+        headers = call.headers
+        date = headers.get("x-ms-date") or headers.get("Date", "")
+        resource = self._resource(call, whole_query=False)
+        if scheme == "SharedKeyLite":
+            return f"{date}\n{resource}"
+        return "\n".join([call.method, headers.get("Content-MD5", ""), headers.get("Content-Type", ""), date, resource])
+
+    def _resource(self, call: Call, whole_query: bool) -> str:
+        path = f"/{self.name}{call.path}"
+        if whole_query:
+            parameters = sorted((key.lower(), value) for key, value in call.query.items())
+            return path + "".join(f"\n{key}:{value}" for key, value in parameters)
+        return f"{path}?comp={call.query['comp']}" if "comp" in call.query else path
+
+    def _admit_sas(self, call: Call, right: Right) -> None:
+        query = call.query
+        text = self._text_of_account_sas(call) if "ss" in query else self._text_of_service_sas(call)
+        if not hmac.compare_digest(self.sign(text), query["sig"]):
+            raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
+        self._check_time(query.get("st"), query.get("se"))
+        if "http" not in query.get("spr", "https,http").split(","):
+            raise mismatch("Protocol", "protocol")
+        if "ss" in query:
+            if self.service[0] not in query["ss"]:
+                raise mismatch("Service", "service")
+            if right.kind not in query.get("srt", ""):
+                raise mismatch("ResourceType", "resource type")
+        elif not right.name or right.name.lower() != _named(call, self.service):
+            raise StorageError(403, "AuthorizationFailure", "This signature is for another resource.")
+        if not any(set(wanted) <= set(query.get("sp", "")) for wanted in right.any_of):
+            raise mismatch("Permission", "permission")
+
+    def _text_of_account_sas(self, call: Call) -> str:
+        names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
+        names += ["ses"] if call.text("sv") >= "2020-12-06" else []
+        return "\n".join([self.name, *(call.text(name) for name in names)]) + "\n"
+
+    def _text_of_service_sas(self, call: Call) -> str:
+        resource = f"/{self.service}/{self.name}/{_named(call, self.service)}"
+        lines = [call.text("sp"), call.text("st"), call.text("se"), resource]
+        lines += [call.text(name) for name in ("si", "sip", "spr", "sv")]
+        if call.text("si"):
+            raise unauthenticated("This emulator keeps no stored access policies, so a SAS can't name one (si).")
+        if self.service == "table":
+            if any(call.text(name) for name in ("spk", "srk", "epk", "erk")):
+                raise unauthenticated("This emulator knows no SAS for a range of keys (spk, srk, epk, erk).")
+            lines += [""] * 4
+        return "\n".join(lines)
+
+    def _check_time(self, start: str | None, end: str | None) -> None:
+        now = self.clock()
+        if end is None or now > _seconds(end):
+            raise unauthenticated(f"Signature not valid in the specified time frame: it ends at {end}.")
+        if start and now < _seconds(start):
+            raise unauthenticated(f"Signature not valid in the specified time frame: it starts at {start}.")
+
+
+def _named(call: Call, service: str) -> str:
+    """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
+    return call.text("tn").lower() if service == "table" else call.resource.partition("/")[0]
+
+
+def _seconds(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise unauthenticated(f"{text!r} is not a time as in ISO 8601.") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

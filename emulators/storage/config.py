@@ -1,0 +1,36 @@
+"""The configuration of the queue and table services: one JSON file, read once, checked and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from emulators.storage.azurite import ACCOUNT, KEY
+
+
+@dataclass(frozen=True)
+class Config:
+    """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's.
+
+    `access_log` gets a line for each request: method, path and status, never a signature.
+    """
+
+    state: Path
+    host: str = "127.0.0.1"
+    queue_port: int = 0
+    table_port: int = 0
+    account: str = ACCOUNT
+    key: str = field(default=KEY, repr=False)
+    access_log: Path | None = None
+
+
+def parse(source: Mapping[str, Any]) -> Config:
+    """Make a Config from the JSON document. Raises ValueError naming the key that is unknown or missing."""
+    if unknown := source.keys() - {f.name for f in fields(Config)}:
+        raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
+    if "state" not in source:
+        raise ValueError("the configuration lacks 'state', the folder of the data")
+    paths = {name: Path(source[name]) for name in ("state", "access_log") if source.get(name)}
+    return Config(**{**source, **paths})

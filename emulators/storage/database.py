@@ -1,0 +1,38 @@
+"""The SQLite file of a storage service.
+
+Every change is one transaction, and is in the file before its answer goes out: so a killed process loses nothing that
+it has acknowledged. The write-ahead log is not flushed to the disk at every commit (synchronous=NORMAL): a power cut
+may take the last changes, never the file's consistency.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE_KIB = 32 * 1024  # pages of the file kept in memory
+
+
+def open_database(path: Path, schema: str) -> sqlite3.Connection:
+    """Open or make the file. Changes outside of `transaction` commit by themselves."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.executescript(schema)
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,115 @@
+"""The HTTP side of both services: a request becomes a Call, its Answer or StorageError a response.
+
+aiohttp's bare server, without routes: with one, a request would cost half as much again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any, Protocol, TextIO
+
+from aiohttp import web
+
+from emulators.storage.calls import VERSION, Answer, Call, http_date, parse_query
+from emulators.storage.errors import StorageError, too_large
+
+log = logging.getLogger("storage")
+
+PURGE_SECONDS = 1.0
+BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
+
+
+class Service(Protocol):
+    """A service of the account. `endpoint`, its own address, is known once it is served."""
+
+    endpoint: str
+
+    @property
+    def largest_body(self) -> int: ...
+
+    async def answer(self, call: Call) -> Answer: ...
+
+    def failure(self, error: StorageError, note: str) -> Answer: ...
+
+    def purge(self) -> bool: ...
+
+
+def server(service: Service, access_log: TextIO | None = None) -> web.Server:
+    """An HTTP server for the service; its body limit is the service's."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        request_id = str(uuid.uuid4())
+        answer = await _answer(service, request, request_id)
+        headers = {
+            "Server": "Emulated-Storage",
+            "x-ms-request-id": request_id,
+            "x-ms-version": request.headers.get("x-ms-version") or request.headers.get("x-ms-api-version") or VERSION,
+            **answer.headers,
+        }
+        if client_id := request.headers.get("x-ms-client-request-id"):
+            headers["x-ms-client-request-id"] = client_id
+        if access_log:
+            print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
+        return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+    def made(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=service.largest_body)
+
+    return web.Server(handle, request_factory=made)
+
+
+async def _answer(service: Service, request: web.BaseRequest, request_id: str) -> Answer:
+    try:
+        return await service.answer(await _call(service, request))
+    except StorageError as error:
+        return _failure(service, error, request_id)
+    except Exception:  # outermost: the client gets an answer, and the log the traceback
+        log.exception("%s %s", request.method, request.path)
+        sentence = "The server encountered an internal error. Please retry the request."
+        return _failure(service, StorageError(500, "InternalError", sentence), request_id)
+
+
+def _failure(service: Service, error: StorageError, request_id: str) -> Answer:
+    answer = service.failure(error, f"RequestId:{request_id}\nTime:{http_date(time.time())}")
+    return Answer(answer.status, answer.body, {**answer.headers, "x-ms-error-code": error.code})
+
+
+async def _call(service: Service, request: web.BaseRequest) -> Call:
+    path, _, query = request.raw_path.partition("?")
+    try:
+        body = await request.read() if request.body_exists else b""
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(service.largest_body) from None
+    return Call(request.method, path, parse_query(query), request.headers, body)
+
+
+@contextlib.asynccontextmanager
+async def served(service: Service, host: str, port: int, access_log: TextIO | None = None) -> AsyncIterator[int]:
+    """Serve for the length of the block, and give the port."""
+    runner = web.ServerRunner(server(service, access_log), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    purging = asyncio.create_task(_purge(service))
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        yield int(runner.addresses[0][1])
+    finally:
+        purging.cancel()
+        await asyncio.gather(purging, return_exceptions=True)
+        await runner.cleanup()
+
+
+async def _purge(service: Service) -> None:
+    while True:
+        try:
+            more = service.purge()
+        except Exception:  # the next round tries again
+            log.exception("cannot remove what is gone")
+            more = False
+        await asyncio.sleep(BETWEEN_PURGES if more else PURGE_SECONDS)

@@ -1,0 +1,41 @@
+"""XML that both services speak: what comes in, the service's properties, and errors."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
+
+from emulators.storage.errors import StorageError, bad_xml
+
+HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+DEFAULT_PROPERTIES = (
+    "<StorageServiceProperties>"
+    "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>"
+    "<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></HourMetrics>"
+    "<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors/>"
+    "</StorageServiceProperties>"
+)
+
+
+def parsed(body: bytes) -> ET.Element:
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+        raise bad_xml("A document type is not allowed.")
+    try:
+        return ET.fromstring(body)  # noqa: S314 (no entities, by the line above)
+    except ET.ParseError as error:
+        raise bad_xml(str(error)) from None
+
+
+def failure(error: StorageError, note: str) -> bytes:
+    """`note` follows the message: the request's id and the time."""
+    details = "".join(f"<{key}>{escape(_printable(value))}</{key}>" for key, value in error.details.items())
+    message = escape(_printable(f"{error.message}\n{note}"))
+    return f"{HEAD}<Error><Code>{error.code}</Code><Message>{message}</Message>{details}</Error>".encode()
+
+
+def _printable(value: object) -> str:
+    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(value))

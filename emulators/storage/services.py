@@ -1,0 +1,52 @@
+"""Start the queue and table services from another program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from emulators import process
+from emulators.storage.azurite import ACCOUNT, KEY
+
+
+class Services:
+    """The running services of one account; made by `start`. As a context manager they stop at the end of the block."""
+
+    def __init__(self, part: process.Part, account: str, key: str) -> None:
+        self.part = part
+        self.queue_url = str(part.info["queue_url"])
+        self.table_url = str(part.info["table_url"])
+        self._account, self._key = account, key
+
+    @property
+    def connection_string(self) -> str:
+        """Names the endpoints of queues and tables; whoever has blobs adds theirs."""
+        return (
+            f"DefaultEndpointsProtocol=http;AccountName={self._account};AccountKey={self._key};"
+            f"QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.part.process.pid
+
+    def __enter__(self) -> Services:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.part.stop()
+
+
+def start(home: Path, **config: Any) -> Services:
+    """Start the services on the data under `home`, and return when they answer; `config` as in config.py.
+
+    Raises process.PartFailed with the end of the log.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    file = home / "storage.json"
+    file.write_text(json.dumps({"state": str(home / "state"), **config}))
+    argv = [sys.executable, "-m", "emulators.storage", "--config", str(file)]
+    part = process.start("storage", argv, log=home / "storage.log")
+    return Services(part, config.get("account", ACCOUNT), config.get("key", KEY))
