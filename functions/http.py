@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import azure.functions as func
@@ -33,6 +35,10 @@ STATUS = {  # the first that fits
     Changed: 503,
     Unavailable: 503,
 }
+
+
+# HTTP has threads of its own: queue handlers that wait for a slow service, in the host's, don't hold up an answer.
+_THREADS = ThreadPoolExecutor(32, "http")
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
@@ -68,13 +74,16 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
         return waiting
 
     @functools.wraps(handler)
-    def wrapper(req: func.HttpRequest) -> func.HttpResponse:
+    async def wrapper(req: func.HttpRequest) -> func.HttpResponse:
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, answered, req)
+
+    def answered(req: func.HttpRequest) -> func.HttpResponse:
         try:
             admit(req)
-            answered: func.HttpResponse = handler(req)
+            response: func.HttpResponse = handler(req)
         except (TrainyardError, access.Denied) as exc:
             return _problem(exc)
-        return answered
+        return response
 
     return wrapper
 

@@ -37,7 +37,7 @@ def build(settings: Settings) -> System:
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(settings.workspace, tables.TableAssets(clients.table))
+    jobs = azureml.AzureMLJobs(settings.workspace, tables.TableAssets(clients.table), clients.account)
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),

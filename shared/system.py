@@ -29,7 +29,7 @@ RUN_LOOKS = "run-looks"
 QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, ARCHIVES, ANNOUNCEMENTS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class System:
     """Everything outside that a use case touches. `events` is None where no topic is configured."""
 

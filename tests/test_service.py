@@ -443,6 +443,8 @@ def test_health_names_what_does_not_answer(world: World) -> None:
     """Health, which anyone may ask for, is degraded when Azure ML does not answer, and shows no more than a code."""
     assert status.health(world.system)["status"] == "ok"
     world.jobs.down = True
+    assert status.health(world.system)["status"] == "ok"  # kept for ten seconds
+    world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from shared.adapters.circuit import Circuit
 from shared.adapters.translation import translated
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import Workspace
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _API_VERSION = "2024-04-01"
 _PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
 
-_PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 20}  # seconds
+_PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 15}  # seconds
 _LONGEST = 60  # seconds for one call with all its tries
 
 Json = dict[str, Any]
@@ -28,7 +29,8 @@ Json = dict[str, Any]
 class Arm:
     """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
 
-    def __init__(self, workspace: Workspace, credential: TokenCredential) -> None:
+    def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
+        self._circuit = circuit
         clouds = {**_PUBLIC, **workspace.client_kwargs.get("cloud_metadata", {})}
         self._manager = str(clouds["resource_manager"]).rstrip("/")
         self.workspace_id = (
@@ -76,7 +78,7 @@ class Arm:
         from azure.core.rest import HttpRequest
         from azure.mgmt.core.polling.arm_polling import ARMPolling
 
-        with translated(f"could not change {path}"):
+        with self._circuit.call(), translated(f"could not change {path}"):
             response = self._client.send_request(
                 HttpRequest("PATCH", self._url(path), json=body), _return_pipeline_response=True
             )
@@ -103,7 +105,7 @@ class Arm:
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
-        with translated(f"Azure ML refused {method} {what or 'the workspace'}"):
+        with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
             response = (client or self._client).send_request(HttpRequest(method, url, json=body))
             response.raise_for_status()
         answer: Json = response.json() if response.content else {}
@@ -117,7 +119,7 @@ def _policies(resource: str, credential: TokenCredential) -> list[Any]:
 
     return [
         policies.RequestIdPolicy(),
-        policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5, timeout=_LONGEST),
+        policies.RetryPolicy(retry_total=3, retry_connect=1, retry_read=0, retry_backoff_factor=0.5, timeout=_LONGEST),
         policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
         ARMHttpLoggingPolicy(),
     ]

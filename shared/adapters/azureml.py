@@ -43,11 +43,13 @@ _DATASTORE_PATH = re.compile(
 
 
 class AzureMLJobs:
-    """`known` remembers the ids of registered code and environments."""
+    """`known` remembers the ids of registered code and environments. `account` is the storage account of the app."""
 
-    def __init__(self, workspace: Workspace, known: Known) -> None:
+    def __init__(self, workspace: Workspace, known: Known, account: str = "") -> None:
         self._connection = connect(workspace)
         self._assets = Assets(self._connection, known)
+        self._known = known
+        self._account = account
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -56,7 +58,7 @@ class AzureMLJobs:
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         ml = self._connection.ml
         try:
-            with sdk_errors("Azure ML refused the job"):
+            with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
                 sent = ml.jobs.create_or_update(sdk_job.load(job, self._connection.arm.workspace_id))
         except (BadInput, Changed, NotFound) as exc:
             # A job that is there may refuse to be changed. Asking first would cost every job a request.
@@ -134,7 +136,7 @@ class AzureMLJobs:
         """The datastore's container; datastores don't move, so it is asked for once."""
         with self._lock:
             known = self._containers.get(datastore)
-        if known:
+        if known := known or self._known.get("container", datastore):  # so logs can be read while Azure ML is away
             return known
         try:
             found = self._connection.arm.get(f"datastores/{datastore}")
@@ -143,8 +145,16 @@ class AzureMLJobs:
         container = found["properties"].get("containerName")
         if not container:
             raise NotFound(f"Datastore {datastore!r} is no blob container.")
+        # A workspace on one machine has an address there, which ends in the account's name.
+        account = str(found["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
+        if self._account and account != self._account:
+            raise BadInput(
+                f"Datastore {datastore!r} lies in storage account {account!r}, not in the app's {self._account!r}; "
+                "archives are copied inside one account."
+            )
         with self._lock:
             self._containers[datastore] = container
+        self._known.put("container", datastore, str(container))
         return str(container)
 
 

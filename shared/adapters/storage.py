@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from azure.storage.queue import QueueServiceClient
 
 # A message that fails comes again, so a call gives up after some seconds instead of the SDK's minutes.
-_PATIENCE: dict[str, Any] = {"retry_total": 3, "connection_timeout": 10}
+_PATIENCE: dict[str, Any] = {"retry_total": 3, "connection_timeout": 5, "read_timeout": 30}  # seconds
 _RETRY: dict[str, Any] = {**_PATIENCE, "initial_backoff": 0.5, "increment_base": 1, "random_jitter_range": 0.5}
 _TABLE_RETRY: dict[str, Any] = {**_PATIENCE, "retry_backoff_factor": 0.5}
 # Blobs are read in pieces of this size; it bounds the memory of StorageBlobs.read and lines.
@@ -29,6 +29,10 @@ class StorageClients:
     blob: BlobServiceClient
     queue: QueueServiceClient
     table: TableServiceClient
+
+    @property
+    def account(self) -> str:
+        return str(self.blob.account_name)
 
 
 def clients(storage: Storage) -> StorageClients:

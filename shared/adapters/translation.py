@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from azure.core.exceptions import AzureError, HttpResponseError
 
-from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.errors import BadInput, Changed, NoAnswer, NotFound, TrainyardError, Unavailable
 
 _ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
 _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")
@@ -28,7 +28,8 @@ def translated(what: str) -> Iterator[None]:
 
 
 def error_of(exc: AzureError) -> type[TrainyardError]:
-    return _ERRORS.get(status_of(exc), Unavailable)
+    status = status_of(exc)
+    return NoAnswer if status == 0 or status >= 500 else _ERRORS.get(status, Unavailable)
 
 
 def status_of(exc: AzureError) -> int:

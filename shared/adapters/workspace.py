@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import AzureError
 
+from shared.adapters.circuit import Circuit
 from shared.adapters.translation import error_of, reason_of, without_secrets
 from shared.kernel.errors import BadInput
 from shared.kernel.settings import Workspace
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 
 _connections: dict[str, Connection] = {}
 _lock = threading.Lock()
-_PATIENCE: dict[str, Any] = {"polling_interval": 0.5, "retry_total": 3, "retry_backoff_factor": 0.5}
+_PATIENCE: dict[str, Any] = {
+    "polling_interval": 0.5,
+    "retry_total": 3,
+    "retry_read": 0,
+    "retry_backoff_factor": 0.5,
+    "connection_timeout": 5,
+    "read_timeout": 30,  # seconds
+}
 
 
 class Connection:
@@ -37,6 +45,7 @@ class Connection:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._lock = threading.RLock()
+        self.circuit = Circuit("Azure ML")
 
     @property
     def ml(self) -> Any:
@@ -59,7 +68,7 @@ class Connection:
     def _arm(self) -> Arm:
         from shared.adapters.arm import Arm
 
-        return Arm(self.workspace, self._credential)
+        return Arm(self.workspace, self._credential, self.circuit)
 
     @cached_property
     def _credential(self) -> TokenCredential:

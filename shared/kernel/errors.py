@@ -8,7 +8,8 @@
     |-- NotFound         a name that isn't there
     |-- Conflict         it can't be done as things are now; another time it may
     |-- Changed          a row changed between read and write; read again
-    `-- Unavailable      a service did not answer or refused for now; the same call may work later
+    `-- Unavailable      a service refused for now, or is left alone; the same call may work later
+        `-- NoAnswer     it did not answer at all, or with a fault of its own
 
 SDK errors are translated to these in shared/adapters and nowhere else.
 """
@@ -60,3 +61,7 @@ class Changed(TrainyardError):
 
 class Unavailable(TrainyardError):
     code = "unavailable"
+
+
+class NoAnswer(Unavailable):
+    """Its callers treat it as Unavailable; a circuit counts it."""
