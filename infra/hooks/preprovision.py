@@ -8,8 +8,12 @@ import preflight
 import registration
 from tools import INFRA, az, remember, run, say, setting
 
+# azure.yaml names it as the service's folder; the predeploy hook fills it, but azd may look for it before.
+PACKAGE = INFRA.parent / ".trainyard" / "package" / "app"
+
 
 def main() -> None:
+    PACKAGE.mkdir(parents=True, exist_ok=True)
     preflight.check()
     remember("TRAINYARD_CLUSTER_ROLE_ID", subscription_parts())
     if setting("TRAINYARD_AUTH", "keys") == "entra":

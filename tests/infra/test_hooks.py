@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from emulators.arm import syntax
+from functions import access
 from tests.infra.declared import INFRA
 
 PLACE = "/subscriptions/sub/providers/Microsoft.MachineLearningServices/locations/westeurope"
@@ -129,7 +130,7 @@ def test_entra_makes_a_registration_without_a_secret(hook: Hook) -> None:
     assert done.returncode == 0, done.stderr
     bodies = [call["body"] for call in calls if "body" in call]
     roles = {role["value"]: role["id"] for role in bodies[0]["appRoles"]}
-    assert roles.keys() == {"trainyard.reader", "trainyard.contributor"}
+    assert roles.keys() == {access.READER, access.CONTRIBUTOR}
     assert bodies[0]["identifierUris"] == ["api://client-1"]
     assert {"appRoleAssignmentRequired": True} in bodies
     grant = {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.contributor"]}
