@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import HookFailed, rest, run, say, setting
+from tools import HookFailed, missing, rest, run, say, setting
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def remove(what: str, address: str) -> None:
     try:
         rest("delete", address)
     except HookFailed as exc:
-        if "NotFound" not in str(exc) and "could not be found" not in str(exc):
+        if not missing(exc):
             raise
     say(f"The {what} is gone")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import HookFailed, rest, run, say, setting, wait_until
+from tools import HookFailed, missing, rest, run, say, setting, wait_until
 
 API_VERSION = "2024-04-01"
 PATIENCE_SECONDS = 900.0
@@ -25,7 +25,7 @@ def exists(address: str) -> bool:
     try:
         rest("get", address)
     except HookFailed as exc:
-        if "NotFound" in str(exc) or "could not be found" in str(exc):
+        if missing(exc):
             return False
         raise
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tools import az, rest, say, setting
+from tools import az, patiently, rest, say, setting
 
 READER, CONTRIBUTOR = "trainyard.reader", "trainyard.contributor"
 AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"  # the same in every tenant; lets `az login` be a sign-in here
@@ -22,10 +22,11 @@ def ensure() -> str:
     client = str(app["appId"])
     say(f"App registration {name}: {client}")
     address = f"{graph}/applications(appId='{client}')"
-    rest("patch", address, registration(client))
+    patiently(lambda: rest("patch", address, registration(client)))
     rest("patch", address, {"api": {**api(), "preAuthorizedApplications": [may_ask(AZURE_CLI)]}})
     principal = service_principal(client)
-    rest("patch", f"{graph}/servicePrincipals/{principal}", {"appRoleAssignmentRequired": True})
+    needed = {"appRoleAssignmentRequired": True}
+    patiently(lambda: rest("patch", f"{graph}/servicePrincipals/{principal}", needed))
     if who := setting("AZURE_PRINCIPAL_ID", ""):
         assign(graph, principal, who)
     return client

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 INFRA = Path(__file__).resolve().parent.parent
-PAUSE_SECONDS = 5.0
+PAUSE_SECONDS = float(os.environ.get("TRAINYARD_PAUSE_SECONDS", "5"))  # tests have less patience
 
 
 class HookFailed(Exception):
@@ -69,6 +69,23 @@ def wait_until(done: Callable[[], bool], seconds: float, what: str) -> None:
         if time.monotonic() > deadline:
             raise HookFailed(f"Gave up waiting for {what} after {seconds:.0f} s. Run the same azd command again.")
         time.sleep(PAUSE_SECONDS)
+
+
+def patiently(call: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Call until what was made a moment ago is found: Entra ID tells all its servers in some seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return call()
+        except HookFailed as exc:
+            if not missing(exc) or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)
+
+
+def missing(exc: HookFailed) -> bool:
+    """Whether Azure says that something is not there."""
+    return any(words in str(exc) for words in ("NotFound", "could not be found", "does not exist"))
 
 
 def say(line: str) -> None:

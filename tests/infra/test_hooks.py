@@ -31,15 +31,14 @@ line = " ".join(arguments)
 seen = [json.loads(call)["argv"] for call in (folder / "calls").read_text().splitlines()]
 for part, answer in json.loads((folder / "answers").read_text()):
     if part in line:
-        if isinstance(answer, list) and answer and {gone!r} in str(answer[-1]):  # one answer after the other
+        if isinstance(answer, dict) and "then" in answer:  # one answer after the other, the last one again and again
             asked = sum(part in " ".join(argv) for argv in seen)
-            answer = answer[min(asked, len(answer)) - 1]
+            answer = answer["then"][min(asked, len(answer["then"])) - 1]
         if isinstance(answer, str):
             sys.exit(answer)
         print(json.dumps(answer))
         break
 """
-GONE = "could not be found"
 Answers = list[tuple[str, Any]]
 READY: Answers = [
     ("provider list", [{"namespace": "Microsoft.Storage", "registrationState": "Registered"}]),
@@ -62,14 +61,19 @@ def hook(tmp_path: Path) -> Hook:
     """Runs a hook with these answers and settings; gives the process and az's calls."""
     for name in ("az", "azd"):
         file = tmp_path / name
-        file.write_text(STAND_IN.format(python=sys.executable, folder=str(tmp_path), gone=GONE))
+        file.write_text(STAND_IN.format(python=sys.executable, folder=str(tmp_path)))
         file.chmod(0o755)
 
     def run(name: str, answers: Answers, **settings: str) -> tuple[Any, list[dict[str, Any]]]:
         (tmp_path / "answers").write_text(json.dumps(answers))
         (tmp_path / "calls").write_text("")
         known = {"AZURE_ENV_NAME": "test", "AZURE_LOCATION": "westeurope", "AZURE_SUBSCRIPTION_ID": "sub"}
-        env = {**known, **settings, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        env = {
+            **known,
+            **settings,
+            "TRAINYARD_PAUSE_SECONDS": "0.01",
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        }
         argv = [sys.executable, str(INFRA / "hooks" / f"{name}.py")]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
         calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
@@ -141,6 +145,18 @@ def test_entra_makes_a_registration_without_a_secret(hook: Hook) -> None:
     assert "password" not in told
 
 
+def test_a_new_registration_is_waited_for(hook: Hook) -> None:
+    """What was made a moment ago may not be found yet: the hook asks again, and any other refusal ends it."""
+    late: Answers = [("applications(appId=", {"then": ["ERROR: Request_ResourceNotFound", {}]}), *READY]
+    done, calls = hook("preprovision", late, TRAINYARD_AUTH="entra")
+    assert done.returncode == 0, done.stderr
+    assert sum("applications(appId=" in line for line in lines(calls)) == 3
+    refused: Answers = [("applications(appId=", "ERROR: Authorization_RequestDenied"), *READY]
+    done, calls = hook("preprovision", refused, TRAINYARD_AUTH="entra")
+    assert "Authorization_RequestDenied" in done.stderr
+    assert sum("applications(appId=" in line for line in lines(calls)) == 1
+
+
 def test_a_registration_that_is_there_is_mended_not_repeated(hook: Hook) -> None:
     """The second time neither app, nor principal, nor grant is made again, and roles keep their ids."""
     _, first = hook("preprovision", READY, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
@@ -184,7 +200,7 @@ def test_down_deletes_the_workspace_for_good(hook: Hook) -> None:
     assert (done.returncode, len(calls)) == (0, 1), done.stderr
     assert hook("predown", [])[1] == []
 
-    there: Answers = [("--method get", [{}, gone]), ("--method delete", {})]
+    there: Answers = [("--method get", {"then": [{}, gone]}), ("--method delete", {})]
     done, calls = hook("predown", there, **settings)
     assert done.returncode == 0, done.stderr
     asked = [line for line in lines(calls) if "--method delete" in line]
