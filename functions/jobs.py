@@ -9,7 +9,7 @@ from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
 from shared.kernel.settings import reconcile_schedule
 from shared.reconcile import reconcile
-from shared.runs import archive, follow, looks, submit
+from shared.runs import archive, data, follow, looks, submit
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -40,8 +40,12 @@ def _follow(event: incoming.Json) -> None:
 
 @blueprint.queue_trigger("message", system.RUN_LOOKS, STORAGE)
 def run_looks(message: func.QueueMessage) -> None:
-    """A look at the runs of an hour that events may have missed."""
-    looks.look_at_hour(the_system(), incoming.text(incoming.decode(message.get_body()), "hour"))
+    """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
+    asked = incoming.decode(message.get_body())
+    if "data_of" in asked:
+        data.check_data(the_system(), incoming.text(asked, "data_of"))
+    else:
+        looks.look_at_hour(the_system(), incoming.text(asked, "hour"))
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)

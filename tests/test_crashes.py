@@ -64,7 +64,9 @@ def test_a_crash_anywhere_changes_nothing_in_the_end(tmp_path: Path, word: str) 
         assert run.archived_at, f"call {at}"
         assert [drop.state for drop in world.drops.listed()] == [DropState.SEALED], f"call {at}"
         files = {file["name"] for file in world.manifest(run)["files"]}
-        assert files == {"logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, f"call {at}"
+        assert files == {"data.json.gz", "logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, (
+            f"call {at}"
+        )
         assert len(world.blobs.copied) == len(set(world.blobs.copied)), f"call {at}: a blob was copied twice"
         assert not world.unsettled(), f"call {at}"
     assert calls > 40, "the story must go through every handler"

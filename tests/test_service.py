@@ -72,7 +72,7 @@ def test_from_upload_to_archive(world: World) -> None:
     assert run.best_metrics == {"test_accuracy": 0.9}
     assert run.last_metrics == {"test_accuracy": 0.8}
     assert world.archived(run) == {
-        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json",
+        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
     }  # fmt: skip
     kinds = [event.kind for event in world.events.distinct()]
     assert kinds == ["DropSealed", "RunSubmitted", "RunArchived"]
@@ -352,14 +352,14 @@ def test_a_canceled_run_is_archived_too(world: World) -> None:
 
 
 def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> None:
-    """A run that can never be submitted is failed, explained, and archived without files."""
+    """A run that can never be submitted is failed, explained, and archived with nothing but the list of its data."""
     world = World(trainers_folder(tmp_path), [replace(ROUTE, cluster="nowhere")])
     complete(world, "1.bin")
     run = world.only_run()
 
     assert run.state is RunState.FAILED
     assert "there is no compute 'nowhere'" in run.reason
-    assert world.manifest(run)["files"] == []
+    assert [file["name"] for file in world.manifest(run)["files"]] == ["data.json.gz"]
 
 
 def test_lost_completion_events_cost_one_period(world: World) -> None:

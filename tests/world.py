@@ -23,7 +23,7 @@ from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
 from shared.reconcile import reconcile
-from shared.runs import archive, follow, looks, submit
+from shared.runs import archive, data, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Run, run_of_job
 from shared.system import System
@@ -200,7 +200,10 @@ def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
     elif queue == system.JOB_EVENTS and (job := incoming.job_of(event)):
         follow.follow_job(system_, job)
     elif queue == system.RUN_LOOKS:
-        looks.look_at_hour(system_, body["hour"])
+        if "data_of" in body:
+            data.check_data(system_, body["data_of"])
+        else:
+            looks.look_at_hour(system_, body["hour"])
     elif queue == system.ARCHIVES:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:

@@ -14,16 +14,18 @@ from shared.drops.decide import (
     Verdict,
     first_look,
     judge_drop,
+    judge_loose_file,
     on_upload,
     survey,
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropKey, DropState
-from shared.drops.seal import finish_sealing, reject, seal
+from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import Changed
 from shared.kernel.storage import Blob, Place
 from shared.kernel.stored import Stored
+from shared.runs.data import Listing
 from shared.system import DROP_CHECKS, DROPS_CONTAINER, System
 
 log = logging.getLogger(__name__)
@@ -114,9 +116,13 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     if route is None:
         _write(system, stored, _rejected(system, stored, drop.key, "", system.clock()))
         return
-    now = system.clock()
-    seen = survey(drop.key, drop_blobs(system, drop.key))
+    now, listing = system.clock(), Listing()
+    seen = survey(drop.key, listing.through(drop_blobs(system, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
+    if verdict.verdict is Verdict.SEAL and seen.single_file:
+        verdict = (
+            judge_loose_file(drop, system.drops.listed(route.name, limit=route.single_files + 1000), route) or verdict
+        )
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -132,7 +138,8 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     elif verdict.verdict is Verdict.REJECT:
         reject(system, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
-        seal(system, Stored(looked, stored.etag), seen, verdict, route)
+        complete = Complete(seen, verdict, route, listing)
+        seal(system, Stored(looked, stored.etag), complete)
 
 
 def _look_once_more(system: System, stored: Stored[Drop]) -> None:

@@ -186,6 +186,17 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
     return DropVerdict(Verdict.SEAL, *closed)
 
 
+def judge_loose_file(drop: Drop, others: Iterable[Drop], route: Route) -> DropVerdict | None:
+    """Refuse a loose file where the route has had as many as it takes. Archives are no loose files."""
+    if drop.key.is_archive() or drop.generation:
+        return None
+    made = sum(1 for other in others if other.generation and other.blobs == 1 and not other.key.is_archive())
+    if made < route.single_files:
+        return None
+    why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."
+    return DropVerdict(Verdict.REJECT, "too_many_files", why)
+
+
 def _nothing_new(drop: Drop, seen: Survey) -> bool:
     """The same fingerprint as sealed before, or a difference that deletions alone explain (they raise no event)."""
     if drop.generation == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from shared.drops.decide import DropVerdict, Survey
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
@@ -15,15 +15,26 @@ from shared.jobs.model import Problem
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
+from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.elastic import begin
 from shared.runs.model import Run, RunState, run_name
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
 
-def seal(system: System, stored: Stored[Drop], seen: Survey, verdict: DropVerdict, route: Route) -> None:
+@dataclass(frozen=True)
+class Complete:
+    """What is known of a drop that is complete."""
+
+    seen: Survey
+    verdict: DropVerdict
+    route: Route
+    listing: Listing
+
+
+def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
-    drop = stored.value
+    drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
         job_file = _job_file(system, drop.key, seen)
@@ -35,6 +46,7 @@ def seal(system: System, stored: Stored[Drop], seen: Survey, verdict: DropVerdic
         code = "bad_job_file" if job_file else "bad_job"
         reject(system, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
         return
+    keep_listing(system, f"{built.job['experiment_name']}/{name}", complete.listing)
     sealing = replace(
         drop,
         state=DropState.SEALING,

@@ -20,7 +20,7 @@ NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
     "max_nodes": (1, 1, 1000),
     "max_processes": (64, 1, 1000),
-    "single_files": (0, 0, 100_000),
+    "single_files": (0, 0, 1000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
     "settle_seconds": (3, 0, 3600),

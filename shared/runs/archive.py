@@ -19,6 +19,7 @@ from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Un
 from shared.kernel.outside import read_json
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.stored import Stored
+from shared.runs.data import LISTING
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.model import Run, RunState
 from shared.runs.outputs import Output, outputs
@@ -56,7 +57,9 @@ def archive_folder(run: Run) -> str:
 def _archive(system: System, run: Run) -> dict[str, Any]:
     folder = archive_folder(run)
     found = _Found(system, folder)
-    files = sorted(_checked(system.blobs.copy(found.copies(run)), found.expected), key=lambda blob: blob.name)
+    files = list(_checked(system.blobs.copy(found.copies(run)), found.expected))
+    listing = system.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
+    files = sorted([*files, *([listing] if listing else [])], key=lambda blob: blob.name)
     last, best = _metrics(system, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
     _write_manifest(system, run, files, found.fates(), finished)

@@ -9,6 +9,7 @@ from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
+from shared.runs.data import ask_for_check
 from shared.runs.decide import failing_log, is_over
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
@@ -56,6 +57,8 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     if look is None:
         return
     after = step(system, stored, look.state, _reason(system, look), look.changes)
+    if after.value.state is RunState.RUNNING and run.attempts == 0:
+        ask_for_check(system, after.value)
     try:
         sent = how.act(system, after.value, look)
     except BadInput as exc:

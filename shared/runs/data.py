@@ -1,0 +1,129 @@
+"""Which data a run was made for, and whether it found them when it started.
+
+The list of a drop's blobs is kept beside the run's archive (`data.json.gz`: name, etag, size and MD5 of each, in
+listing order) when the drop is sealed. When the run's job starts, the drop is listed once more: a queued run trains on
+whatever its folder holds by then, so what differs is said on the run.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from shared.drops.decide import survey
+from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.kernel.errors import Changed, NotFound
+from shared.kernel.outside import read_json
+from shared.kernel.storage import Blob, Place
+from shared.runs.model import Run
+from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, RUN_LOOKS, System
+
+LISTING = "data.json.gz"
+MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
+NAMED = 5  # names in a sentence
+_LIMIT = 64 << 20  # bytes of a listing as it is stored
+_GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
+WRITE_ATTEMPTS = 10
+
+
+class Listing:
+    """Blobs on their way through, kept as compressed JSON: some 40 bytes each."""
+
+    def __init__(self) -> None:
+        self._packer = zlib.compressobj(6, wbits=_GZIP)
+        self._packed = bytearray()
+        self.count = 0
+
+    def through(self, blobs: Iterable[Blob]) -> Iterator[Blob]:
+        for blob in blobs:
+            if self.count < MOST_LISTED:
+                row = json.dumps([blob.name, blob.etag.strip('"'), blob.size, blob.md5])
+                self._packed += self._packer.compress(f"{',' if self.count else '['}\n{row}".encode())
+            elif self._packed:
+                self._packed.clear()
+            self.count += 1
+            yield blob
+
+    def data(self) -> bytes | None:
+        """The list, or None if it would be too long."""
+        if self.count > MOST_LISTED:
+            return None
+        return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
+
+
+def keep_listing(system: System, folder: str, listing: Listing) -> None:
+    """Write the list beside the archive that the run will have. Twice writes the same."""
+    if data := listing.data():
+        system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
+
+
+def ask_for_check(system: System, run: Run) -> None:
+    """Ask for a look at the data of a run that has just started."""
+    if run.drop and run.fingerprint:
+        system.queues.send(RUN_LOOKS, {"data_of": run.name})
+
+
+def check_data(system: System, name: str) -> None:
+    """Say on the run if its drop holds other content than the run was made for. Twice says the same."""
+    try:
+        stored = system.runs.get(name)
+    except NotFound:
+        return
+    run = stored.value
+    note = _difference(system, run)
+    for _ in range(WRITE_ATTEMPTS):
+        if stored.value.data_note == note:
+            return
+        try:
+            system.runs.update(stored, data_note=note)
+        except Changed:
+            stored = system.runs.get(name)
+        else:
+            return
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
+
+
+def _difference(system: System, run: Run) -> str:
+    key = DropKey.of(run.drop)
+    now: dict[str, str] = {}
+    blobs = _told(_blobs(system, key), now)
+    seen = survey(key, blobs)
+    if seen.fingerprint == run.fingerprint:
+        return ""
+    words = f"Drop {run.drop} held other data when the job started than when the run was made"
+    before = _kept(system, f"{run.experiment}/{run.name}")
+    if not before or len(now) > MOST_LISTED:
+        return f"{words}."
+    differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
+    more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
+    return f"{words}: {', '.join(differing[:NAMED])}{more}." if differing else f"{words}."
+
+
+def _blobs(system: System, key: DropKey) -> Iterator[Blob]:
+    inside = False
+    for blob in system.blobs.list(Place(DROPS_CONTAINER, key.prefix())):
+        inside = True
+        yield blob
+    exact = None if inside else system.blobs.first(Place(DROPS_CONTAINER, str(key)))
+    if exact is not None and exact.name == str(key):
+        yield exact
+
+
+def _told(blobs: Iterable[Blob], found: dict[str, str]) -> Iterator[Blob]:
+    for blob in blobs:
+        if len(found) <= MOST_LISTED and not blob.name.endswith(f"/{SUCCESS_MARKER}"):
+            found[blob.name] = blob.md5 or blob.etag.strip('"')
+        yield blob
+
+
+def _kept(system: System, folder: str) -> dict[str, str]:
+    """Name and MD5 (or etag) of the blobs that the run was made for; none if no list was kept."""
+    try:
+        packed = system.blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
+    except NotFound:
+        return {}
+    rows = read_json(zlib.decompress(packed, _GZIP), LISTING)
+    rows = islice(rows, MOST_LISTED)
+    return {name: md5 or etag for name, etag, _, md5 in rows if not name.endswith(f"/{SUCCESS_MARKER}")}
