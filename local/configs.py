@@ -54,6 +54,7 @@ def azureml(
         **declaration.workspace,
         "datastores": declaration.datastores,
         "clusters": declaration.clusters(idle),
+        "roles": declaration.workspace_roles,
         "node_start_seconds": node_start,
         "preemption_grace_seconds": grace,
         "events": None,

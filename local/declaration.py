@@ -73,6 +73,16 @@ class Declaration:
         return [{**cluster, "idle_seconds": idle_seconds} for cluster in declared.clusters(self.deployment)]
 
     @property
+    def workspace_roles(self) -> list[dict[str, Any]]:
+        """What the app's identity may do in the workspace."""
+        app = declared.principal(self.deployment, declared.identity(self.deployment, "id-app-"))
+        workspace = self.deployment.one(declared.WORKSPACES).id
+        roles = [grant.role for grant in self.access.reaching(app, workspace)]
+        return [
+            {"name": role.name, "actions": list(role.actions), "not_actions": list(role.not_actions)} for role in roles
+        ]
+
+    @property
     def app_settings(self) -> dict[str, str]:
         """The app's settings, but for those that say where Azure is."""
         given = declared.app_settings(self.deployment)

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import textwrap
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueClient, QueueServiceClient
 
+from emulators.azureml import identity
 from emulators.process import PartFailed, wait_for
 from local import cloud, record, up
 from local.declaration import Declaration
@@ -107,6 +109,23 @@ def test_a_missing_role_is_found_here_too(app: Path, tmp_path: Path) -> None:
     lock = record.Lock.take(tmp_path / "home")
     assert lock is not None
     lock.release()
+
+
+def test_the_app_has_the_declared_roles_in_the_workspace(running: cloud.Cloud) -> None:
+    """With the identity that the app gets, the workspace's jobs can be read, and its cluster not be deleted."""
+    context = ssl.create_default_context(cafile=str(running.certs))
+    place = f"{running.azureml}{running.record.workspace_id}"
+
+    def ask(method: str, path: str) -> str:
+        headers = {"Authorization": f"Bearer {identity.token()}"}
+        request = urllib.request.Request(f"{place}/{path}?api-version=2024-04-01", headers=headers, method=method)
+        try:
+            return str(urllib.request.urlopen(request, timeout=20, context=context).status)
+        except urllib.error.HTTPError as error:
+            return str(json.load(error)["error"]["code"])
+
+    assert ask("GET", "jobs") == "200"
+    assert ask("DELETE", "computes/cpu-cluster") == "AuthorizationFailed"
 
 
 def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:
