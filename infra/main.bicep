@@ -178,6 +178,6 @@ output AZURE_FUNCTION_APP_NAME string = app.outputs.appName
 output AZURE_STORAGE_ACCOUNT_NAME string = storage.outputs.accountName
 output AZURE_WORKSPACE_NAME string = workspace.outputs.workspaceName
 output AZURE_REGISTRY_NAME string = workspace.outputs.registryName
-output TRAINYARD_URL string = app.outputs.url
+output TRAINYARD_URL string = '${app.outputs.url}/api'
 output TRAINYARD_SCOPE string = authMode == 'entra' ? 'api://${entraClientId}/.default' : ''
 output TRAINYARD_ACCOUNT_URL string = storage.outputs.blobEndpoint
