@@ -17,6 +17,7 @@ does only that and hands over. Each command says more with --help.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -92,6 +93,9 @@ def install(requirements: tuple[str, ...]) -> str:
 
     Returns the PATH to run with.
     """
+    HOME.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user's; `up` then says what to do
+        HOME.chmod(0o700)  # the state of the local cloud will lie in it, with its keys
     if not (PYTHON.exists() and UV.exists()):
         step("Making the virtual environment", [sys.executable, "-m", "venv", "--clear", str(VENV)], ADVICE_VENV)
         step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])

@@ -3,7 +3,7 @@
     python -m benchmarks.api [--json]
 
 Targets: a warm 202 at p95 under 100 ms; the list under 200 ms with a constant number of requests to the tables, which
-are counted in Azurite's access log. The jobs do nothing, and no node ever starts.
+are counted in the storage part's access log. The jobs do nothing, and no node ever starts.
 
 `warm_202` waits before each submission until the last one's job is at Azure ML. `burst_202` doesn't: then the app's
 one process puts jobs to Azure ML, which is CPU time of the SDK, while it answers.

@@ -203,7 +203,7 @@ def main(argv: list[str]) -> int:
     if args.node:
         node()
         return 0
-    with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder)) as account:
+    with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder), key=azurite.KEY) as account:
         for count in map(int, args.nodes.split(",")):
             row = {"nodes": float(count), **joins(count, args.rounds, account.table_url)}
             if not args.no_kill:

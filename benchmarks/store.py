@@ -94,7 +94,7 @@ def measure(stores: dict[str, Store], table: Table) -> list[dict[str, float | st
 def main(argv: list[str]) -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
-        azurite.start(Path(folder) / "azurite") as account,
+        azurite.start(Path(folder) / "azurite", key=azurite.KEY) as account,
         closing(connect(account.table_url, {})) as table,
     ):
         stores: dict[str, Store] = {

@@ -8,6 +8,7 @@ import sys
 from . import commands  # noqa: F401  # registers them
 from .errors import INTERRUPTED, CliError
 from .session import app, program
+from .visible import visible
 
 
 def main() -> int:
@@ -15,7 +16,7 @@ def main() -> int:
     try:
         app(prog_name=program())
     except CliError as exc:
-        sys.stderr.write(f"trainyard: {exc}\n")
+        sys.stderr.write(visible(f"trainyard: {exc}\n"))
         return exc.status
     except KeyboardInterrupt:
         return INTERRUPTED

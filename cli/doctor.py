@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from . import profiles
 from .errors import CliError, extra
+from .visible import Text
 
 if TYPE_CHECKING:
     from .session import Session
@@ -86,7 +86,11 @@ def _secrets(session: Session) -> Finding:
 
 def _stale_records(env: Mapping[str, str]) -> Iterator[Finding]:
     """A local cloud that was killed leaves its record, and nothing answers there."""
-    if profiles.find_local(env):
+    try:
+        if profiles.find_local(env):
+            return
+    except CliError as exc:
+        yield Finding("local cloud", BROKEN, "its record is not believed", str(exc))
         return
     for file in dict.fromkeys(profiles.cloud_files(env)):
         if file.exists():

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.text import Text
+
+from .visible import Text
 
 Point = tuple[float, float]
 Curves = dict[str, Sequence[Point]]

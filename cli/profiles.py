@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 import typer
 
+from . import trust
 from .client import START_ONE, Authenticate
 from .errors import CliError, extra
 
@@ -153,13 +154,13 @@ class Profiles:
 
 def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> Profile:
     """The profile that a command speaks to; the module's docstring has the order. Raises CliError if there is none."""
-    local = find_local(env)
     if url:
-        return _for_url(url, local, profiles)
-    if name := name or ("" if env.get("TRAINYARD_URL") else env.get("TRAINYARD_PROFILE", "")):
+        return _for_url(url, _believed(env), profiles)
+    if (address := env.get("TRAINYARD_URL", "")) and not name:
+        return _for_url(address, _believed(env), profiles)
+    local = find_local(env)
+    if name := name or env.get("TRAINYARD_PROFILE", ""):
         return _pick(name, {**profiles.all(), **({LOCAL: local} if local else {})})
-    if url := env.get("TRAINYARD_URL", ""):
-        return _for_url(url, local, profiles)
     if local:
         return local
     if profiles.current:
@@ -182,14 +183,26 @@ def _pick(name: str, known: Mapping[str, Profile]) -> Profile:
 
 
 def find_local(env: Mapping[str, str]) -> Profile | None:
-    """The local cloud that is up: TRAINYARD_CLOUD names its folder, else it is .trainyard/cloud, here or above."""
+    """The local cloud that is up: TRAINYARD_CLOUD names its folder, else it is .trainyard/cloud, here or above.
+
+    Raises Untrusted for a record that another user could have written.
+    """
     for file in cloud_files(env):
+        trust.check(file)
         told = _read(file)
         url = str(told.get("api", ""))
         if url and _listens(url):
             own = {key: str(told.get(key, "")) for key in _LOCAL_ONLY}
             return Profile(LOCAL, url, **own)
     return None
+
+
+def _believed(env: Mapping[str, str]) -> Profile | None:
+    """The local cloud, where the address is given: a record that can't be believed counts as none."""
+    try:
+        return find_local(env)
+    except trust.Untrusted:
+        return None
 
 
 def cloud_files(env: Mapping[str, str]) -> list[Path]:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
-from rich.console import Console, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from .client import Api
 from .profiles import Profile, Profiles, choose, config_folder
+from .visible import Console, Text
 
 P = ParamSpec("P")
 PIPE_WIDTH = 120  # characters of a line where no terminal says how many
@@ -87,7 +87,7 @@ class Session:
 
     def remark(self, text: str, style: str = "") -> None:
         """Words beside the result."""
-        self.err.print(text, style=style, markup=False, soft_wrap=True)
+        self.err.print(text, style=style, soft_wrap=True)
 
 
 def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
@@ -132,7 +132,7 @@ def user_path(path: Path) -> Path:
 
 
 def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
+    console = Console(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from . import phases, plot
+from .visible import Text, one_line
 
 STYLES = {
     "open": "yellow",
@@ -49,7 +49,7 @@ def run(told: dict[str, Any]) -> RenderableType:
     times = phases.spent(told, datetime.now(UTC))
     facts = {
         "state": _state(told),
-        "drop": Text(told.get("drop") or "none"),
+        "drop": Text(one_line(told.get("drop") or "none")),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
         "attempts": Text(str(told.get("attempts", ""))),
@@ -105,7 +105,7 @@ def drop(told: dict[str, Any]) -> RenderableType:
         "opened": Text(clock(told["opened_at"])),
         "sealed": Text(clock(told["sealed_at"])),
     }
-    return Group(Text(told["drop"], "bold"), _facts(facts))
+    return Group(Text(one_line(told["drop"]), "bold"), _facts(facts))
 
 
 def metrics(told: dict[str, Any]) -> Text:
@@ -157,12 +157,12 @@ def _table(
 def _run_row(run: dict[str, Any]) -> list[Text]:
     archived = run.get("archived_at")
     why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
-    names = Text(run["run"]), _state(run), Text(run.get("drop") or ""), Text(run["cluster"]), Text(nodes(run))
+    names = Text(run["run"]), _state(run), Text(one_line(run.get("drop") or "")), Text(run["cluster"]), Text(nodes(run))
     return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
 
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:
-    return [Text(drop["drop"]), _state(drop), Text(str(drop.get("blobs", ""))), Text(drop.get("why") or "")]
+    return [Text(one_line(drop["drop"])), _state(drop), Text(str(drop.get("blobs", ""))), Text(drop.get("why") or "")]
 
 
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:

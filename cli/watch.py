@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.text import Text
 
 from . import phases
 from .errors import Unreachable
 from .show import nodes
+from .visible import COLOUR, Console, Text
 
 TROUBLE_EVERY_SECONDS = 5.0
 
@@ -30,7 +30,7 @@ class Lines:
         """Take the next piece, and return the lines that are whole with it."""
         *lines, self.rest = (self.rest + text).split("\n")
         # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
-        return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+        return [COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
 
 class Screen:

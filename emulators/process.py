@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from emulators.private import PRIVATE_UMASK, private_append
+
 PARENT_POLL_SECONDS = 0.5
 IS_WINDOWS = os.name == "nt"
 
@@ -55,7 +57,7 @@ class Part:
 def start(name: str, argv: list[str], *, log: Path, env: dict[str, str] | None = None, timeout: float = 60.0) -> Part:
     """Start a part and wait for its ready line. Raises PartFailed, with the end of the log, if none comes."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stderr:
+    with private_append(log) as stderr:
         process = subprocess.Popen(
             argv,
             stdout=subprocess.PIPE,
@@ -64,6 +66,7 @@ def start(name: str, argv: list[str], *, log: Path, env: dict[str, str] | None =
             text=True,
             env={**(os.environ if env is None else env), "EMULATORS_PARENT": str(os.getpid())},
             start_new_session=not IS_WINDOWS,  # Ctrl-C reaches the supervisor alone; it stops the parts in order
+            umask=PRIVATE_UMASK,
         )
     part = Part(name, process, log)
     part.info = _ready_line(part, timeout)

@@ -9,24 +9,26 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
 from emulators.arm.declared import Storage
+from emulators.private import write_private
 from emulators.storage import azurite
 from local import configs
 from local.declaration import Declaration
-from local.record import REPOSITORY, Lock, Record, read
+from local.record import REPOSITORY, Lock, Record, make_private, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
+SIGNED_FOR = timedelta(days=365)  # a cloud that is kept longer without a start has other troubles
 FAST_TIMER = "*/5 * * * * *"
 
 
@@ -45,6 +47,7 @@ class Options:
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
     `storage_log` gets a line for each request to queues and tables.
+    With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0
@@ -53,6 +56,7 @@ class Options:
     retry_time_scale: float = 1.0
     routes: Path | None = None
     storage_log: Path | None = None
+    arm_limits: bool = False
     app: Path = REPOSITORY
     infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +91,9 @@ class Cloud:
         """Start everything on the state under `home`, and return when the app answers.
 
         Raises AlreadyRunning if another process has a cloud there, PartFailed, with the end of its log, if a part
-        does not start. Nothing is left running then.
+        does not start, PermissionError if the folder is another user's. Nothing is left running then.
         """
+        make_private(home)
         lock = Lock.take(home)
         if lock is None:
             raise AlreadyRunning(read(home))
@@ -113,7 +118,9 @@ class Cloud:
     @property
     def connection_string(self) -> str:
         info = self._parts["storage"].part.info
-        return configs.connection_string(self._storage.blob_url, info["queue_url"], info["table_url"])
+        return configs.connection_string(
+            self._storage.key, self._storage.blob_url, info["queue_url"], info["table_url"]
+        )
 
     @property
     def api(self) -> str:
@@ -154,7 +161,8 @@ class Cloud:
     def heal(self) -> list[str]:
         """Restart, at their old addresses, the parts that have died. Returns their names.
 
-        Raises PartFailed for a part that has been restarted RESTARTS times already or no longer starts.
+        One that does not start is tried again with the next call: what it needs may have died with it. Raises
+        PartFailed for a part that has been restarted RESTARTS times already.
         """
         dead = [name for name, running in self._parts.items() if not running.part.alive()]
         if not self._storage.alive():
@@ -163,11 +171,10 @@ class Cloud:
             dead.insert(0, "azurite")
         for name in dead:
             self.options.say(f"{name} has ended and is started again")
-            if name != "azurite":
-                self._restart(name)
-        if dead:
+        healed = [name for name in dead if name == "azurite" or self._restart(name)]
+        if healed:
             self.record.write(self.home)
-        return dead
+        return healed
 
     def stop(self) -> None:
         """Stop every part, the app first and the storage last, whatever state they are in. Twice is once."""
@@ -186,7 +193,7 @@ class Cloud:
         say("azurite: blobs")
         self._azurite = azurite.start(self.home / "azurite", blobs_only=True)
         say("storage: queues and tables")
-        self._start("storage", configs.storage(self.home, options.storage_log), {})
+        self._start("storage", configs.storage(self.home, self._storage.key, options.storage_log), {})
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
         key = secrets.token_urlsafe(24)
@@ -204,8 +211,10 @@ class Cloud:
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
         topic = self._declaration.workspace_topic
         events = {"url": f"{self.eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
+        nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
-        return {**config, "events": events}
+        limits: dict[str, Any] | None = {} if options.arm_limits else None
+        return {**config, "events": events, "node_environment": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
@@ -236,16 +245,22 @@ class Cloud:
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         self._parts[name] = _Running(part, {**config, **address}, env)
 
-    def _restart(self, name: str) -> None:
+    def _restart(self, name: str) -> bool:
         running = self._parts[name]
         running.restarts = _one_more(name, running.restarts, running.part.log)
         running.part.stop()  # it has ended; this closes our end of its pipe
-        running.part = self._launch(name, running.config, running.env)
+        try:
+            running.part = self._launch(name, running.config, running.env)
+        except process.PartFailed:
+            if running.restarts >= RESTARTS:
+                raise
+            return False
+        return True
 
     def _launch(self, name: str, config: dict[str, Any], env: dict[str, str]) -> process.Part:
         file = self.home / "configs" / f"{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(config, indent=2))
+        write_private(file, json.dumps(config, indent=2))
         argv = [sys.executable, "-m", f"emulators.{name}", "--config", str(file)]
         return process.start(name, argv, log=self.log(name), env=env)
 
@@ -262,6 +277,16 @@ def _one_more(name: str, restarts: int, log: Path) -> int:
     if restarts >= RESTARTS:
         raise process.PartFailed(f"{name} has ended {restarts + 1} times; end of {log}:\n{process.tail(log)}")
     return restarts + 1
+
+
+def tables_signature(key: str) -> str:
+    """What the nodes of elastic runs meet with: rights to rows of tables, and to nothing else of the account.
+
+    In Azure a node's identity has them for one table; Azurite takes a signature for one table not for transactions.
+    """
+    rights = AccountSasPermissions(read=True, write=True, delete=True, list=True, add=True, update=True)
+    kinds = ResourceTypes(container=True, object=True)
+    return generate_account_sas(azurite.ACCOUNT, key, kinds, rights, datetime.now(UTC) + SIGNED_FOR, services="t")
 
 
 def make_storage(connection_string: str, wanted: Storage) -> None:

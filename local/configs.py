@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.azurite import ACCOUNT
 from local.declaration import Declaration
 
+LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
-def storage(home: Path, access_log: Path | None) -> dict[str, Any]:
+
+def storage(home: Path, key: str, access_log: Path | None) -> dict[str, Any]:
     """The queues and tables; the blobs are Azurite's, under the same account and key."""
     log = str(access_log) if access_log else None
-    return {"host": "127.0.0.1", "state": str(home / "storage"), "access_log": log}
+    return {"host": "127.0.0.1", "state": str(home / "storage"), "key": key, "access_log": log}
 
 
-def connection_string(blobs: str, queues: str, tables: str) -> str:
+def connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
     endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
-    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
+    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={key};{endpoints}"
 
 
 def eventgrid(
@@ -69,4 +71,5 @@ def host(app: Path) -> dict[str, Any]:
         "require_keys": False,
         "host_id": "trainyard-local",
         "backend": "direct",
+        "invisibility_seconds": LEASE_SECONDS,
     }

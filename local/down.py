@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
+from cli.trust import Untrusted
 from emulators.process import IS_WINDOWS, wait_for
 from local import record
 
@@ -27,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
             say(purge(options.home))
     except TimeoutError as exc:
         say(f"The local cloud is still there: {exc}.")
+        return 1
+    except Untrusted as exc:
+        say(str(exc))
         return 1
     return 0
 

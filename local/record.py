@@ -12,6 +12,9 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cli import trust
+from emulators.private import private_folder, write_private
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".trainyard" / "cloud"
 
@@ -33,13 +36,15 @@ class Record:
 
     def write(self, home: Path) -> None:
         """Write the record whole or not at all: a reader never sees half of it."""
-        scratch = home / "cloud.json.new"
-        scratch.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        scratch.replace(home / "cloud.json")
+        write_private(home / "cloud.json", json.dumps(asdict(self), indent=2) + "\n")
 
 
 def read(home: Path) -> Record | None:
-    """The cloud that runs on this folder, or None. A stale record counts as none."""
+    """The cloud that runs on this folder, or None. A stale record counts as none.
+
+    Raises cli.trust.Untrusted for a record that another user could have written.
+    """
+    trust.check(home / "cloud.json")
     lock = Lock.take(home)
     if lock:
         lock.release()
@@ -59,8 +64,8 @@ class Lock:
     @classmethod
     def take(cls, home: Path) -> Lock | None:
         """Take the lock, or return None if another process has it."""
-        home.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(descriptor)
         except OSError:
@@ -72,6 +77,14 @@ class Lock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def make_private(home: Path) -> None:
+    """The state holds keys and the access log signed addresses: nobody else may look into its folder. Raises
+    PermissionError if it is another user's."""
+    if home.parent.name == ".trainyard":
+        private_folder(home.parent)
+    private_folder(home)
 
 
 def _lock(descriptor: int) -> None:

@@ -8,12 +8,14 @@ import sys
 import time
 from pathlib import Path
 
+from cli.trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record
 
 CHECK_SECONDS = 0.5
 BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
+A kill or a power cut loses what was written in the last five seconds, acknowledged or not: Azurite saves no sooner.
 
   app         {api}/status
   storage     {blob_url}
@@ -56,6 +58,10 @@ def main(argv: list[str] | None = None) -> int:
         say(f"{exc} " + (where(exc.record) if exc.record else f"Another process is starting or stopping it on {home}."))
     except PartFailed as exc:
         say(f"The local cloud has stopped: {exc}")
+    except Untrusted as exc:
+        say(str(exc))
+    except PermissionError as exc:
+        say(f"The local cloud needs a folder of its own: {exc}")
     except KeyboardInterrupt:
         say("The local cloud is stopped. Nothing is left running.")
         return 0
@@ -65,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 def stay(home: Path) -> int:
     """Start the cloud and look after it. Ends with KeyboardInterrupt or PartFailed, with everything stopped."""
     began = time.monotonic()
-    with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"))) as running:
+    with cloud.Cloud.start(home, cloud.Options(say=lambda line: say(f"  {line}"), arm_limits=True)) as running:
         say(banner(running.record, home, time.monotonic() - began))
         while True:
             time.sleep(CHECK_SECONDS)

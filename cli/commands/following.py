@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from .. import show
 from ..client import patiently
 from ..errors import INTERRUPTED, CliError, status_of
 from ..follow import PATIENCE_SECONDS, LogReader, MembersReader, Reader, follow_run, usual_times
 from ..session import Session
+from ..visible import Console
 from ..watch import Screen
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 from rich.console import Group
-from rich.text import Text
 
 from .. import plot, png
 from ..client import patiently
 from ..errors import INTERRUPTED
 from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..session import Session, command, user_path
+from ..visible import LogText, Text
 from . import options
 from .following import end_with
 
@@ -28,16 +28,19 @@ def logs(
     following: options.FollowLog = False,
     rank: options.Rank = 0,
     offset: options.Offset = 0,
+    raw: options.Raw = False,
 ) -> None:
     """Print a run's log, and stay with it.
 
-    With --json it prints one object for each piece, with the offset to go on at.
+    Control characters are shown as signs (␛ for escape), colours are left out, and a carriage return begins a new line:
+    a log may hold what a terminal obeys. --raw prints the log as it is. With --json it prints one object for each
+    piece, with the offset to go on at.
 
     Example: trainyard logs -f mnist-0123456789abcdef
     """
     reader = LogReader(session.api, run, rank, offset)
     try:
-        _print_all(session, reader, following)
+        _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
         session.remark(
             f"\nThe run goes on. Go on reading: {session.program} logs -f {run} --rank {rank} --offset {reader.told}"
@@ -49,7 +52,7 @@ def logs(
         session.remark("The log may go on; -f stays with it.", "dim")
 
 
-def _print_all(session: Session, reader: LogReader, following: bool) -> None:
+def _print_all(session: Session, reader: LogReader, following: bool, shown: LogText | None) -> None:
     patience = PATIENCE_SECONDS if following else 0.0
     while not reader.complete:
         before = reader.offset
@@ -64,7 +67,7 @@ def _print_all(session: Session, reader: LogReader, following: bool) -> None:
                     {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
                 )
             elif text:
-                sys.stdout.write(text)
+                sys.stdout.write(text if shown is None else shown.feed(text, reader.complete))
                 sys.stdout.flush()
             reader.told = reader.offset
         if reader.offset == before and not following:

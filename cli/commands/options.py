@@ -77,6 +77,7 @@ RunOrDrop = Annotated[str, Argument(metavar="RUN|DROP", help="A run, or a drop a
 # logs, metrics
 FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is told.")]
 Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is; of an elastic run, the job.")]
+Raw = Annotated[bool, Option("--raw", help="Print the log as it is. What it holds can then speak to your terminal.")]
 Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]
 Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")

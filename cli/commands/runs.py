@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -10,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 
-from .. import show
+from .. import jobfile, show
 from ..client import patiently
-from ..errors import CliError
 from ..session import Session, command, user_path
 from . import options
 from .following import end_with, follow
@@ -164,21 +163,7 @@ def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:
     chosen = {name: value for name, value in given.items() if value}
     if len(chosen) != 1:
         raise typer.BadParameter(f"Give one of TRAINER, --template and --job; given: {', '.join(chosen) or 'none'}.")
-    return {"job": _job(user_path(job))} if job else chosen
-
-
-def _job(file: Path) -> dict[str, Any]:
-    """The job in a YAML or JSON file. Raises CliError, with the line, if it can't be read."""
-    read = json.loads if file.suffix == ".json" else yaml.safe_load  # YAML takes JSON, but not its surrogate pairs
-    try:
-        told = read(file.read_text("utf-8"))
-    except OSError as exc:
-        raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
-    except (yaml.YAMLError, ValueError) as exc:
-        raise CliError(f"{file} is no job file: {exc}") from exc
-    if not isinstance(told, dict):
-        raise CliError(f"{file} holds no job: a mapping with `command`, `environment` and so on.")
-    return told
+    return {"job": jobfile.load(user_path(job))} if job else chosen
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -190,7 +175,8 @@ def _parameter(text: str) -> tuple[str, Any]:
         literal = json.loads(value)
     except ValueError:
         return name, value
-    return name, literal if isinstance(literal, int | float | bool) else value
+    number = isinstance(literal, int | bool) or (isinstance(literal, float) and math.isfinite(literal))
+    return name, literal if number else value
 
 
 def seconds(text: str) -> int:

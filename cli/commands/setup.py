@@ -8,13 +8,13 @@ import webbrowser
 from urllib.parse import urlsplit
 
 import typer
-from rich.text import Text
 
 from .. import doctor as examining
 from ..client import Api
 from ..errors import CliError
 from ..profiles import LOCAL, FileSecrets, Profile
 from ..session import Session, command
+from ..visible import Text
 from . import options
 
 

@@ -38,9 +38,9 @@ from emulators.azureml.spec import Location
 from emulators.azureml.store import Store
 from emulators.azureml.wire import Wire
 from emulators.azureml.workspace import Workspace
+from emulators.private import private_folder
 from emulators.process import serve_until_stopped
-
-CLOSE_SECONDS = 1.0  # for requests that are under way when the part stops
+from emulators.serving import Listener
 
 
 class Wakes:
@@ -78,10 +78,9 @@ async def serve(config: Config) -> None:
             await stack.enter_async_context(background(wakes.publisher.run()))
         wire = Wire(config, base, blobs.account)
         parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies))
-        runner = web.AppRunner(_application(parts, front), access_log=None, shutdown_timeout=CLOSE_SECONDS)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await web.SockSite(runner, listener, ssl_context=tls.server_context()).start()
+        http = Listener(_application(parts, front), listener, tls.server_context())
+        await http.start()
+        stack.push_async_callback(http.close)
         await stack.enter_async_context(background(scheduler.simulation.run()))
         await stack.enter_async_context(background(scheduler.run()))
         stack.push_async_callback(scheduler.stop)
@@ -188,7 +187,9 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
         work = Path(tempfile.gettempdir()) / f"trainyard-{workspace.config.workspace_guid}"
-    work.mkdir(parents=True, exist_ok=True)
+        if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
+            raise PermissionError(f"{work} is a link; remove it")
+    private_folder(work)
     for folder in work.iterdir():
         job = workspace.jobs.get(folder.name)
         if job is None or job.status in TERMINAL:

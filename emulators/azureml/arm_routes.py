@@ -7,6 +7,7 @@ import uuid
 
 from aiohttp import web
 
+from emulators.azureml import checks
 from emulators.azureml.errors import BadRequest, NotFound
 from emulators.azureml.models import Datastore
 from emulators.azureml.server import WORKSPACE, Parts, body, number, properties
@@ -61,10 +62,10 @@ class ArmRoutes:
             raise BadRequest(f"Datastore {name!r}: the account is {self._parts.blobs.account!r}, not {account!r}.")
         datastore = Datastore(
             name,
-            wanted["containerName"],
-            description=wanted.get("description"),
-            tags=wanted.get("tags") or {},
-            properties=wanted.get("properties") or {},
+            checks.text(wanted, "containerName"),
+            description=checks.optional_text(wanted, "description"),
+            tags=checks.texts(wanted, "tags"),
+            properties=checks.texts(wanted, "properties"),
         )
         await self._parts.blobs.create_container(datastore.container)
         fresh = self._parts.workspace.put_datastore(datastore)

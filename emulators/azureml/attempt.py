@@ -26,6 +26,7 @@ from emulators.azureml.spec import JobSpec, resolve
 
 log = logging.getLogger(__name__)
 
+MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
 ERROR_LINES = 12  # of standard error that a failure's message quotes
 SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
 
@@ -123,6 +124,11 @@ class Attempt:
 
     async def _prepare(self) -> Gang:
         spec, site = self._spec, self._site
+        if spec.world_size > MOST_PROCESSES:
+            raise DataError(
+                f"The job has {spec.world_size} processes ({spec.nodes} nodes with {spec.processes} each); all of its "
+                f"nodes are this machine, which starts at most {MOST_PROCESSES} for a job."
+            )
         shutil.rmtree(self._folders.run, ignore_errors=True)
         mover = Mover(site.blobs, site.place, self._folders, self._mount)
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)

@@ -13,7 +13,13 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.storage.blob import BlobSasPermissions, ContainerSasPermissions, generate_blob_sas, generate_container_sas
+from azure.storage.blob import (
+    BlobProperties,
+    BlobSasPermissions,
+    ContainerSasPermissions,
+    generate_blob_sas,
+    generate_container_sas,
+)
 from azure.storage.blob.aio import BlobServiceClient, ContainerClient, ExponentialRetry
 
 from emulators.azureml.errors import DataError
@@ -99,8 +105,8 @@ class Blobs:
         prefix = place.path and place.path.rstrip("/") + "/"
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
-            every = [(str(b.name), int(b.size)) async for b in container.list_blobs(name_starts_with=prefix)]
-            listed = [(name, size) for name, size in every if not name.endswith("/")]  # marks of empty folders
+            found = container.list_blobs(name_starts_with=prefix, include=["metadata"])
+            listed = [(str(blob.name), int(blob.size)) async for blob in found if not _is_folder(blob)]
             work = iter([(name, size, _inside(target, name.removeprefix(prefix))) for name, size in listed])
             await _in_parallel(_worker(container, work) for _ in range(min(PARALLEL, len(listed))))
         return len(listed)
@@ -152,6 +158,12 @@ async def connect(connection_string: str) -> AsyncIterator[Blobs]:
         yield blobs
     finally:
         await blobs.close()
+
+
+def _is_folder(blob: BlobProperties) -> bool:
+    """Whether a blob only says that there is a folder: by its name, or as tools for Data Lake Storage mark it."""
+    marks = {key.lower(): str(value).lower() for key, value in (blob.metadata or {}).items()}
+    return str(blob.name).endswith("/") or (not blob.size and marks.get("hdi_isfolder") == "true")
 
 
 async def _worker(container: ContainerClient, work: Iterator[tuple[str, int, Path]]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from emulators.azureml import checks
+from emulators.azureml.checks import mapping
 from emulators.azureml.config import ClusterSeed
 from emulators.azureml.errors import BadRequest
-from emulators.azureml.models import Json, seconds
+from emulators.azureml.models import Json
 
 
 def checked(name: str, body: Json) -> Json:
@@ -13,7 +15,9 @@ def checked(name: str, body: Json) -> Json:
     if not isinstance(properties, dict) or properties.get("computeType") != "AmlCompute":
         kind = properties.get("computeType") if isinstance(properties, dict) else None
         raise BadRequest(f"Compute {name!r}: computeType {kind!r} is not supported here; supported: AmlCompute.")
-    inner = properties.get("properties") or {}
+    inner = mapping(properties, "properties")
+    checks.optional_text(body, "location")
+    checks.texts(body, "tags")
     settings = inner.get("scaleSettings")
     if not isinstance(settings, dict):
         raise BadRequest(f"Compute {name!r} needs properties.properties.scaleSettings with a maxNodeCount.")
@@ -24,13 +28,10 @@ def checked(name: str, body: Json) -> Json:
 
 
 def _check_scale(name: str, settings: Json) -> None:
-    low, high = settings.get("minNodeCount") or 0, settings.get("maxNodeCount")
-    if not isinstance(low, int) or not isinstance(high, int) or not 0 <= low <= high:
+    low, high = checks.int32(settings, "minNodeCount", 0, 0), checks.int32(settings, "maxNodeCount", -1, 0)
+    if low > high:
         raise BadRequest(f"Compute {name!r}: minNodeCount {low!r} and maxNodeCount {high!r} must be 0 <= min <= max.")
-    try:
-        seconds(settings.get("nodeIdleTimeBeforeScaleDown") or "PT120S")
-    except ValueError as error:
-        raise BadRequest(f"Compute {name!r}: nodeIdleTimeBeforeScaleDown: {error}.") from None
+    checks.duration(settings, "nodeIdleTimeBeforeScaleDown")
 
 
 def seed_body(seed: ClusterSeed, location: str) -> Json:

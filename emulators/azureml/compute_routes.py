@@ -8,6 +8,7 @@ import re
 from aiohttp import web
 
 from emulators.azureml import wire
+from emulators.azureml.checks import mapping
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest
 from emulators.azureml.models import Json
@@ -57,7 +58,7 @@ class ComputeRoutes:
 
     async def patch_cluster(self, request: web.Request) -> web.Response:
         name, document = request.match_info["name"], await body(request, "properties")
-        settings = (document["properties"].get("properties") or {}).get("scaleSettings")
+        settings = mapping(mapping(document, "properties"), "properties").get("scaleSettings")
         if not isinstance(settings, dict):
             raise BadRequest("A compute's PATCH takes properties.properties.scaleSettings and nothing else.")
         self._parts.workspace.scale_cluster(name, settings)

@@ -72,6 +72,8 @@ class Config:
     events: EventTarget | None = None
     arm_limits: Limits | None = None
     roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
+    # What every node has beside Azure ML's own variables: it stands for the identity of the nodes.
+    node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
 
     @property

@@ -46,6 +46,7 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
         **_cluster(spec, gang, node, rank),
         **(_distribution(spec, gang, rank) if spec.distributed else {}),
         **_paths(gang.paths),
+        **config.node_environment,
         **spec.variables,
     }
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from emulators.azureml import checks
 from emulators.azureml.attempt import run_place
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest, NotFound
@@ -77,18 +78,20 @@ class JobRoutes:
     async def patch_run(self, request: web.Request) -> web.Response:
         """Change a run's names, tags or visibility, as `jobs.archive` does. Tags and properties are merged."""
         job, changes = self._job(request), await body(request)
-        merged = {key: {**job.properties[key], **(changes.get(key) or {})} for key in ("tags", "properties")}
-        plain = {key: changes.get(key) for key in ("displayName", "description")}
+        merged = {key: {**job.properties[key], **checks.texts(changes, key)} for key in ("tags", "properties")}
+        plain = {key: checks.optional_text(changes, key) for key in ("displayName", "description")}
         self._parts.workspace.edit(job.name, {**plain, **merged, "isArchived": changes.get("hidden")})
         return web.json_response({"runId": job.name, "status": job.status.value, **merged})
 
     async def run_data(self, request: web.Request) -> web.Response:
-        job = self._parts.workspace.job((await body(request, "runId"))["runId"])
+        job = self._parts.workspace.job(checks.text(await body(request), "runId"))
         return web.json_response(self._parts.wire.run_data(job, self._parts.workspace.job_spec(job)))
 
     async def resolve_uris(self, request: web.Request) -> web.Response:
         """Where data assets lie; the only ones here are the outputs of jobs."""
         asked = (await body(request, "values"))["values"]
+        if not isinstance(asked, list) or not all(isinstance(asset, str) for asset in asked):
+            raise BadRequest("'values' must be a list of the ids of data assets.")
         return web.json_response({"values": {asset: self._resolved(asset) for asset in asked}})
 
     def _resolved(self, asset: str) -> Json:

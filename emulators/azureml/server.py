@@ -22,6 +22,7 @@ from emulators.azureml.models import Json
 from emulators.azureml.operations import Operations
 from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.workspace import Workspace
+from emulators.serving import parse_json, read_body
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ def _check_scope(config: Config, request: web.Request) -> None:
 async def body(request: web.Request, *needs: str) -> Json:
     """The request's JSON object, which must have the keys of `needs`."""
     try:
-        document: Any = json.loads(await request.read() or b"{}")
+        document: Any = parse_json(await read_body(request) or b"{}")
     except ValueError as error:
         raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None
     if not isinstance(document, dict):

@@ -41,12 +41,13 @@ class Simulation:
                 self._workspace.set_status(job, Status.QUEUED)
             self._plan(job, life.queued_seconds)
 
-    def end(self, job: Job, status: Status, error: Json | None = None) -> None:
-        """End a job now, as if its time had come."""
+    def end(self, job: Job, status: Status) -> None:
+        """End a job now, Completed or Failed, as if its time had come."""
         if job.status in (Status.NOT_STARTED, Status.QUEUED):
             self._begin(job)
         if status is Status.COMPLETED:
             self._workspace.set_status(job, Status.FINALIZING)
+        error = _error("The simulated job failed, as it was told to.") if status is Status.FAILED else None
         self._workspace.set_status(job, status, ended=timestamp(), error=error)
 
     async def run(self) -> None:
@@ -72,8 +73,7 @@ class Simulation:
             if life.running_seconds is not None:
                 self._plan(job, life.running_seconds)
         elif job.status in ON_NODES:
-            failed = life.end is not Status.COMPLETED
-            self.end(job, life.end, _error("The simulated job failed, as it was told to.") if failed else None)
+            self.end(job, life.end)
 
     def _begin(self, job: Job) -> None:
         if job.status is Status.NOT_STARTED:

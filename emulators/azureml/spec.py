@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from emulators.azureml import checks
+from emulators.azureml.checks import mapping
 from emulators.azureml.errors import BadRequest, among
-from emulators.azureml.models import Json, seconds
+from emulators.azureml.models import Json
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
@@ -78,22 +80,34 @@ def parse(name: str, properties: Json) -> JobSpec:
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     if (kind := properties.get("jobType")) != "Command":
         raise BadRequest(f"jobType {kind!r} is not supported here; supported: Command.")
-    inputs = tuple(_input(key, value) for key, value in _mapping(properties, "inputs").items())
-    outputs = tuple(_output(name, key, value) for key, value in _mapping(properties, "outputs").items())
-    processes = _processes(_mapping(properties, "distribution"))
+    check_facts(properties)
+    inputs = tuple(_input(key, value) for key, value in mapping(properties, "inputs").items())
+    outputs = tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
+    processes = _processes(mapping(properties, "distribution"))
     return JobSpec(
         command=_command(properties, inputs, outputs),
         code=asset_id(properties["codeId"], "codeId") if properties.get("codeId") else None,
-        environment=asset_id(_text(properties, "environmentId"), "environmentId"),
-        cluster=_text(properties, "computeId").rsplit("/", 1)[-1].lower(),
-        nodes=_count(_mapping(properties, "resources"), "instanceCount"),
+        environment=asset_id(checks.text(properties, "environmentId"), "environmentId"),
+        cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
+        nodes=checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1),
         processes=processes or 1,
         distributed=processes is not None,
-        variables={key: str(value) for key, value in _mapping(properties, "environmentVariables").items()},
+        variables={key: str(value) for key, value in mapping(properties, "environmentVariables").items()},
         inputs=inputs,
         outputs=outputs,
-        timeout=_timeout(_mapping(properties, "limits")),
+        timeout=checks.duration(mapping(properties, "limits"), "timeout", "limits."),
     )
+
+
+def check_facts(properties: Json) -> None:
+    """What has no part in how a job runs, but is shown in lists: it must be readable there."""
+    for key in ("tags", "properties"):
+        checks.texts(properties, key)
+    for key in ("displayName", "experimentName", "description"):
+        checks.optional_text(properties, key)
+    services = mapping(properties, "services")
+    for name in services:
+        checks.int32(mapping(services, name), "port", 0, 0)
 
 
 def asset_id(value: Any, key: str) -> tuple[str, str]:
@@ -127,7 +141,7 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
 
 
 def _command(properties: Json, inputs: tuple[Input, ...], outputs: tuple[Output, ...]) -> str:
-    command = _text(properties, "command")
+    command = checks.text(properties, "command")
     known = {f"inputs.{i.name}" for i in inputs} | {f"outputs.{o.name}" for o in outputs}
     for group, key in PLACEHOLDER.findall(OPTIONAL.sub("", command)):
         if f"{group}.{key}" not in known:
@@ -137,7 +151,7 @@ def _command(properties: Json, inputs: tuple[Input, ...], outputs: tuple[Output,
 
 def _input(name: str, body: Any) -> Input:
     body = body if isinstance(body, dict) else {}
-    kind = body.get("jobInputType")
+    kind = checks.optional_text(body, "jobInputType")
     if kind == "literal":
         return Input(name, "literal", literal=str(body.get("value", "")))
     if kind not in DATA_TYPES:
@@ -147,7 +161,7 @@ def _input(name: str, body: Any) -> Input:
 
 def _output(job: str, name: str, body: Any) -> Output:
     body = body if isinstance(body, dict) else {}  # null is an output with all of its defaults
-    kind = body.get("jobOutputType") or "uri_folder"
+    kind = checks.optional_text(body, "jobOutputType") or "uri_folder"
     if kind not in DATA_TYPES:
         raise BadRequest(f"Output {name!r}: jobOutputType {kind!r}; choose {among(DATA_TYPES)}.")
     uri = body.get("uri") or f"azureml://datastores/workspaceblobstore/paths/azureml/{job}/{name}/"
@@ -159,34 +173,4 @@ def _processes(distribution: Json) -> int | None:
         return None
     if (kind := distribution.get("distributionType")) != "PyTorch":
         raise BadRequest(f"distributionType {kind!r} is not supported here; supported: PyTorch, or none.")
-    return _count(distribution, "processCountPerInstance")
-
-
-def _timeout(limits: Json) -> float | None:
-    try:
-        return seconds(limits["timeout"]) if limits.get("timeout") else None
-    except ValueError as error:
-        raise BadRequest(f"limits.timeout: {error}.") from None
-
-
-def _count(body: Json, key: str) -> int:
-    value = 1 if body.get(key) is None else body[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BadRequest(f"{key} is {value!r}; it must be a whole number of at least 1.")
-    return value
-
-
-def _text(body: Json, key: str) -> str:
-    value = body.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise BadRequest(f"The job's properties need a {key!r}: a non-empty string, not {value!r}.")
-    return value
-
-
-def _mapping(body: Json, key: str) -> Json:
-    value = body.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise BadRequest(f"{key!r} must be an object, not {type(value).__name__}.")
-    return value
+    return checks.int32(distribution, "processCountPerInstance", 1, 1)

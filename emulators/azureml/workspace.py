@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulators.azureml import cluster_body, spec
+from emulators.azureml.checks import mapping, optional_text, texts
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.errors import BadRequest, NotFound, among
 from emulators.azureml.events import status_events
@@ -100,6 +101,7 @@ class Workspace:
         """Accept a job; the flag says whether it is new. A name that is there already is the same job: what may be
         edited of it is taken from the body, and it does not run again."""
         if self.jobs.get(name):
+            spec.check_facts(properties)
             return self.edit(name, {key: properties.get(key) for key in EDITABLE}), False
         wanted = spec.parse(name, properties)
         self._check_references(wanted)
@@ -243,5 +245,7 @@ def _job_properties(name: str, body: Json) -> Json:
 
 def _asset_properties(body: Json) -> Json:
     # The contract says a map of strings; azure-ai-ml sends its hash_version as a number.
-    strings = {key: str(value) for key, value in (body.get("properties") or {}).items()}
-    return {**body, "properties": strings, "tags": body.get("tags") or {}, "isArchived": bool(body.get("isArchived"))}
+    strings = {key: str(value) for key, value in mapping(body, "properties").items()}
+    for key in ("description", "codeUri", "image", "condaFile"):
+        optional_text(body, key)
+    return {**body, "properties": strings, "tags": texts(body, "tags"), "isArchived": bool(body.get("isArchived"))}

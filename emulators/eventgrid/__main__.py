@@ -25,6 +25,7 @@ from emulators.eventgrid.source import BlobSource
 from emulators.eventgrid.storage import Storage, account
 from emulators.eventgrid.store import Store
 from emulators.process import serve_until_stopped
+from emulators.serving import Listener
 
 MakeDestination = Callable[[Subscription], Destination]
 
@@ -78,13 +79,12 @@ def _source(settings: Config, storage: Storage, broker: Broker, store: Store) ->
 
 @contextlib.asynccontextmanager
 async def _listening(app: web.Application, listener: socket.socket, certificates: certs.Certs) -> AsyncIterator[None]:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    await web.SockSite(runner, listener, ssl_context=certificates.server_context()).start()
+    http = Listener(app, listener, certificates.server_context())
+    await http.start()
     try:
         yield
     finally:
-        await runner.cleanup()
+        await http.close()
 
 
 async def _work(broker: Broker, source: BlobSource | None, url: str) -> None:

@@ -7,7 +7,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from emulators.eventgrid.broker import Broker
 from emulators.eventgrid.config import Topic
 from emulators.eventgrid.destinations import Webhook
 from emulators.eventgrid.source import BlobSource
+from emulators.serving import body_in_time, parse_json
 
 REQUEST_BYTES = 1024 * 1024  # Azure's limit for a request, and for an event
 BARRIER_SECONDS = 30.0
@@ -33,7 +33,7 @@ class Server:
     source: BlobSource | None
 
     def application(self) -> web.Application:
-        app = web.Application(client_max_size=REQUEST_BYTES)
+        app = web.Application(client_max_size=REQUEST_BYTES, middlewares=[body_in_time])
         app.add_routes(
             [
                 web.post("/topics/{name}/api/events", self.publish),
@@ -53,7 +53,7 @@ class Server:
         if not may_publish(topic, request.headers):
             return _error(401, "the request needs this topic's aeg-sas-key or aeg-sas-token, or a bearer token")
         try:
-            events = schema.parse(json.loads(await request.read()), topic.resource)
+            events = schema.parse(parse_json(await request.read()), topic.resource)
         except ValueError as error:
             return _error(400, str(error))
         self.broker.accept(topic.name, events)
@@ -70,7 +70,7 @@ class Server:
     async def set_faults(self, request: web.Request) -> web.Response:
         """Replace the knobs for events from now on; {} turns all off."""
         try:
-            self.broker.faults = faults.read(await request.json())
+            self.broker.faults = faults.read(parse_json(await request.read()))
         except ValueError as error:
             return _error(400, str(error))
         return await self.counts(request)

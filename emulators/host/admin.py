@@ -14,6 +14,7 @@ from emulators.host.backend import Value
 from emulators.host.functions import Function, HttpTrigger, QueueTrigger, TimerTrigger
 from emulators.host.invoker import Invoker
 from emulators.host.timers import timer_request
+from emulators.serving import parse_json, read_body
 
 
 class Admin:
@@ -38,7 +39,7 @@ class Admin:
         if function is None:
             return web.Response(status=404)
         try:
-            content = json.loads(await request.read())
+            content = parse_json(await read_body(request))
             inputs = _inputs(function, content.get("input", ""))
         except (ValueError, AttributeError) as exc:
             return web.Response(status=400, text=f'the body must be {{"input": ...}}: {exc}')

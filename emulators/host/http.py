@@ -13,6 +13,7 @@ from emulators.host.backend import HttpRequestData, HttpResponseData, Value
 from emulators.host.functions import Function, HttpTrigger
 from emulators.host.invoker import Invoker
 from emulators.host.routing import Route, Router
+from emulators.serving import read_body
 
 # aiohttp writes these itself; a function that sets them would contradict the body that is really sent.
 OWN_HEADERS = {"content-length", "transfer-encoding", "connection"}
@@ -53,7 +54,7 @@ async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpR
         headers={name.lower(): ",".join(request.headers.getall(name)) for name in request.headers},
         query={name: text for name, text in query.items() if text},
         params=params,
-        body=await request.read() if request.content_length else b"",
+        body=await read_body(request) if request.content_length else b"",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import time
 
 from aiohttp import web
@@ -19,7 +20,6 @@ from emulators.host.config import Config, HostJson
 from emulators.host.functions import Function, QueueTrigger, TimerTrigger
 from emulators.host.http import HttpFront
 from emulators.host.invoker import Invoker
-from emulators.host.origin import only_from_here
 from emulators.host.outputs import QueueWriter
 from emulators.host.queues import QueueListener, QueueServices
 from emulators.host.stop import Stop
@@ -27,10 +27,10 @@ from emulators.host.storage import container_client
 from emulators.host.timers import CONTAINER, TimerListener, TimerServices
 from emulators.host.webhooks import EventGridWebhook
 from emulators.host.worker import Worker
+from emulators.serving import Listener
 
 log = logging.getLogger("host")
 LARGEST_BODY = 100 * 1024 * 1024  # what Azure accepts
-HTTP_CLOSE_SECONDS = 1.0
 RESTART_SECONDS = 5.0
 
 
@@ -75,14 +75,14 @@ class Host:
     async def start(self) -> int:
         """Serve HTTP and listen to queues and timers. Returns the port."""
         gate = Gate(self._config.keys, required=self._config.require_keys)
-        self._runner = web.AppRunner(self._routes(gate), access_log=None, shutdown_timeout=HTTP_CLOSE_SECONDS)
-        await self._runner.setup()
-        self._site = web.TCPSite(self._runner, self._config.host, self._config.port)
-        await self._site.start()
+        bound = socket.create_server((self._config.host, self._config.port))
+        # A host that asks for keys may be called under any name: a page knows none of them.
+        self._http = Listener(self._routes(gate), bound, local_only=not self._config.require_keys)
+        await self._http.start()
         self._make_listeners()
         listeners: list[QueueListener | TimerListener] = [*self._queues, *self._timers]
         self._listening = [asyncio.create_task(self._supervised(listener)) for listener in listeners]
-        return int(self._runner.addresses[0][1])
+        return int(bound.getsockname()[1])
 
     async def stop(self) -> int:
         """Take on nothing new, let what runs finish within `drain_seconds`, and give up leases.
@@ -91,7 +91,7 @@ class Host:
         """
         deadline = time.monotonic() + self._config.drain_seconds
         self._stop.set()
-        await self._site.stop()
+        self._http.stop_accepting()
         if self._listening:
             await asyncio.wait(self._listening, timeout=deadline - time.monotonic())
         await asyncio.gather(*(queue.close(deadline - time.monotonic()) for queue in self._queues))
@@ -113,8 +113,7 @@ class Host:
 
     def _routes(self, gate: Gate) -> web.Application:
         admin = Admin(self.functions, self._invoker, gate, self._config.host_id)
-        guards = [] if self._config.require_keys else [only_from_here]
-        app = web.Application(client_max_size=LARGEST_BODY, middlewares=guards)
+        app = web.Application(client_max_size=LARGEST_BODY)
         app.router.add_post("/admin/functions/{name}", admin.invoke)
         app.router.add_get("/admin/host/status", admin.status)
         events = EventGridWebhook(self.functions, self._invoker, gate)
@@ -140,7 +139,7 @@ class Host:
         return self._container
 
     async def _close(self) -> None:
-        await self._runner.cleanup()
+        await self._http.close()
         await self._writer.close()
         if self._container is not None:
             await self._container.close()

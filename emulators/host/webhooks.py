@@ -12,6 +12,7 @@ from emulators.host.access import Gate
 from emulators.host.backend import Outcome, Value
 from emulators.host.functions import EventGridTrigger, Function
 from emulators.host.invoker import Invoker
+from emulators.serving import parse_json, read_body
 
 Functions = dict[str, tuple[Function, EventGridTrigger]]
 
@@ -47,7 +48,7 @@ class EventGridWebhook:
         if kind not in ("subscriptionvalidation", "notification"):
             return web.Response(status=400, text=f"aeg-event-type {kind!r} is unknown")
         try:
-            content = json.loads(await request.read())
+            content = parse_json(await read_body(request))
             if kind == "subscriptionvalidation":
                 return web.json_response({"validationResponse": validation_code(content)}, content_type="text/plain")
             events = [_event(item) for item in (content if isinstance(content, list) else [content])]

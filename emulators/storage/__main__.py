@@ -21,7 +21,7 @@ from emulators.storage.tables_http import TableService
 
 
 async def serve(config: Config) -> None:
-    config.state.mkdir(parents=True, exist_ok=True)
+    config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     ports = _ports(config)
     async with contextlib.AsyncExitStack() as stack:
         queues = stack.enter_context(contextlib.closing(Queues(config.state / "queues.sqlite")))

@@ -76,6 +76,9 @@ class Account:
     def sign(self, text: str) -> str:
         return base64.b64encode(hmac.digest(self._secret, text.encode(), "sha256")).decode()
 
+    def _is_signature(self, given: str, text: str) -> bool:
+        return hmac.compare_digest(self.sign(text).encode(), given.encode(errors="replace"))
+
     def _admit_key(self, call: Call, authorization: str) -> None:
         scheme, _, credentials = authorization.partition(" ")
         name, _, signature = credentials.partition(":")
@@ -83,14 +86,14 @@ class Account:
             raise unauthenticated(f"The scheme is SharedKey or SharedKeyLite, and the account is {self.name}.")
         self._check_date(call)
         text = self._text_of_table(call, scheme) if self.service == "table" else self._text(call, scheme)
-        if not hmac.compare_digest(self.sign(text), signature):
+        if not self._is_signature(signature, text):
             raise unauthenticated(f"The MAC signature is not that of the account's key. String to sign: {text!r}.")
 
     def _check_date(self, call: Call) -> None:
         text = call.headers.get("x-ms-date") or call.headers.get("Date") or ""
         try:
             age = abs(self.clock() - parsedate_to_datetime(text).timestamp())
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             raise unauthenticated(f"x-ms-date or Date is {text!r}; it must be a date as in RFC 1123.") from None
         if age > SKEW_SECONDS:
             raise unauthenticated(f"Request date header too old: {text!r}.")
@@ -123,7 +126,7 @@ class Account:
     def _admit_sas(self, call: Call, right: Right) -> None:
         query = call.query
         text = self._text_of_account_sas(call) if "ss" in query else self._text_of_service_sas(call)
-        if not hmac.compare_digest(self.sign(text), query["sig"]):
+        if not self._is_signature(query["sig"], text):
             raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
         self._check_time(query.get("st"), query.get("se"))
         if "http" not in query.get("spr", "https,http").split(","):

@@ -1,26 +1,33 @@
 """Azurite, Microsoft's storage emulator, over HTTP: blobs alone, beside our queues and tables, or all three services.
 
-Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a
-stop loses nothing and a kill loses the last seconds.
+Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a stop
+loses nothing. A kill, or a power cut, loses what was written since the last save, though the client has its 201.
+
+Each home has an account key of its own, drawn at random and kept there in `account.key`, and programs of this machine
+alone are served: a page of another origin, or under a name that was bent to this machine, gets 403.
 """
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from emulators.private import PRIVATE_UMASK, private_append, write_private
 from emulators.process import IS_WINDOWS, PartFailed, tail
 
 ACCOUNT = "devstoreaccount1"
-# Published by Microsoft for every Azurite; it protects nothing.
+# Published by Microsoft for every Azurite; it protects nothing. Only for clients that know no other.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -29,11 +36,43 @@ STOP_SECONDS = 15.0
 # down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
 # Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
 # sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
+# And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
+# follows a signed address (a download) is let through: who has the address may read the blob.
 GUARD = """
+const http = require("http"), make = http.createServer;
+const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);
+function refused({ method, headers }) {
+  const host = headers.host ?? "";
+  if (!names.has(host.replace(/:\\d+$/, ""))) return "This server answers for programs of this machine only.";
+  const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `http://${host}`) !== `http://${host}`;
+  const download = method === "GET" && headers["sec-fetch-mode"] === "navigate" && !foreign;
+  if (foreign || !(site === "none" || site === "same-origin" || download))
+    return "Web pages of other origins may not call this server.";
+}
+function ours(socket) {  // as emulators.neighbours
+  let table;
+  try { table = require("fs").readFileSync("/proc/net/tcp", "ascii"); } catch { return true; }
+  const end = (port) => ":" + port.toString(16).toUpperCase().padStart(4, "0");
+  const rows = table.split("\\n").map((line) => line.trim().split(/\\s+/));
+  const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
+  return row !== undefined && row[9] !== "0" && ["0", String(process.getuid())].includes(row[7]);
+}
+http.createServer = (...given) => {
+  const server = make(...given), emit = server.emit;
+  server.prependListener("connection", (socket) => { if (!ours(socket)) socket.destroy(); });
+  server.emit = function (event, request, response) {
+    const why = event === "request" ? refused(request) : undefined;
+    if (why === undefined) return emit.apply(this, arguments);
+    response.writeHead(403, { "Content-Type": "text/plain", Connection: "close" }).end(why);
+    return true;
+  };
+  return server;
+};
 require("fs").fdatasync = (fd, done) => process.nextTick(done, null);
 process.stdin.resume().unref();
 const stop = () => process.emit("SIGTERM") || setTimeout(stop, 20);  // until Azurite listens for it
 process.stdin.on("end", stop);
+process.argv.splice(2, 1);
 require(process.argv[1]);
 """
 LISTENING = re.compile(
@@ -53,8 +92,9 @@ class Ports:
 class Azurite:
     """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
 
-    def __init__(self, home: Path, command: list[str], ports: Ports, blobs_only: bool = False) -> None:
+    def __init__(self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False) -> None:
         self.home = home
+        self.key = key
         self.access_log = home / "access.log"
         self.error_log = home / "azurite.log"
         self._command = command
@@ -80,7 +120,7 @@ class Azurite:
             f"{name.capitalize()}Endpoint=http://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
             for name in self._services
         )
-        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoints}"
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={self.key};{endpoints}"
 
     @property
     def pid(self) -> int:
@@ -115,15 +155,16 @@ class Azurite:
         return True
 
     def _launch(self, ports: Ports) -> tuple[subprocess.Popen[bytes], Ports]:
-        self.home.mkdir(parents=True, exist_ok=True)
-        with self.access_log.open("ab") as out, self.error_log.open("ab") as err:
+        with private_append(self.access_log) as out, private_append(self.error_log) as err:
             begin = out.tell()
             process = subprocess.Popen(
                 [*self._command, *_options(self.home / "data", ports, self._services)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
+                env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{self.key}"},
                 start_new_session=not IS_WINDOWS,  # Ctrl-C reaches the supervisor alone
+                umask=PRIVATE_UMASK,
             )
         return process, self._listening(process, begin)
 
@@ -144,20 +185,36 @@ class Azurite:
 
 
 def start(
-    home: Path, ports: Ports | None = None, node_home: Path | None = None, *, blobs_only: bool = False
+    home: Path,
+    ports: Ports | None = None,
+    node_home: Path | None = None,
+    *,
+    key: str = "",
+    names: Iterable[str] = (),
+    blobs_only: bool = False,
 ) -> Azurite:
     """Start Azurite on the data under `home` and wait until it serves; with `blobs_only` not its queues and tables.
 
     Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
     they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
-    $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Raises PartFailed, saying what to run, without Node or
-    Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per `home` at a time.
+    $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Without `key` (base64) the one in `home`/account.key is used,
+    which the first start draws. `names` are further host names that it answers to. Raises PartFailed, saying what to
+    run, without Node or Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per
+    `home` at a time.
     """
-    program = _program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js")
-    command = [*_node(), "-e", GUARD, "--", str(program)]
-    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), blobs_only)
-    (home / "ports.json").write_text(json.dumps(asdict(azurite.ports)) + "\n")
+    program = str(_program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js"))
+    command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    account_key = key or _own_key(home / "account.key")
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only)
+    write_private(home / "ports.json", json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
+
+
+def _own_key(path: Path) -> str:
+    if not path.exists():
+        write_private(path, base64.b64encode(secrets.token_bytes(64)).decode())
+    return path.read_text()
 
 
 def default_node_home() -> Path:

@@ -12,17 +12,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LOCK_SECONDS = 2.0  # for the last process to end
 CACHE_KIB = 32 * 1024  # pages of the file kept in memory
 
 
 def open_database(path: Path, schema: str) -> sqlite3.Connection:
-    """Open or make the file. Changes outside of `transaction` commit by themselves."""
+    """Open or make the file, for this process alone: what is counted in memory would be wrong beside another one.
+
+    Changes outside of `transaction` commit by themselves. Raises RuntimeError if another process has the file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    connection.executescript(schema)
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=256, timeout=LOCK_SECONDS)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.executescript(schema)
+    except sqlite3.OperationalError as error:
+        connection.close()
+        raise RuntimeError(f"{path} can't be opened; is another process serving it? ({error})") from error
     return connection
 
 

@@ -33,14 +33,16 @@ class QueueService:
         self.endpoint = endpoint
 
     async def answer(self, call: Call) -> Answer:
-        parts = call.resource.rstrip("/").split("/")
-        if parts == [""]:
-            return self._service(call)
-        if parts[1:2] not in ([], ["messages"]) or len(parts) > 3:
-            raise not_served(call.method, call.path)
-        _check_name(parts[0])
-        work = (self._queue, self._messages, self._message)[len(parts) - 1]
-        return work(call, *parts[:1], *parts[2:])
+        match call.resource.rstrip("/").split("/"):
+            case [""]:
+                return self._service(call)
+            case [name]:
+                return self._queue(call, _checked(name))
+            case [name, "messages"]:
+                return self._messages(call, _checked(name))
+            case [name, "messages", message]:
+                return self._message(call, _checked(name), message)
+        raise not_served(call.method, call.path)
 
     def failure(self, error: StorageError, note: str) -> Answer:
         return Answer(error.status, service_xml.failure(error, note), XML)
@@ -154,13 +156,15 @@ class QueueService:
         self._account.admit(call, Right(kind, any_of, name))
 
 
-def _check_name(name: str) -> None:
+def _checked(name: str) -> str:
+    """The name of a queue, if it can be one."""
     if not 3 <= len(name) <= 63:
         sentence = "The specified resource name length is not within the permissible limits."
         raise StorageError(400, "OutOfRangeInput", sentence)
     if not QUEUE_NAME.fullmatch(name):
         sentence = "The specified resource name contains invalid characters."
         raise StorageError(400, "InvalidResourceName", sentence)
+    return name
 
 
 def _metadata(call: Call) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -15,6 +16,8 @@ from typing import Any, Protocol, TextIO
 
 from aiohttp import web
 
+from emulators.origin import refusal
+from emulators.serving import Door, read_body
 from emulators.storage.calls import VERSION, Answer, Call, http_date, parse_query
 from emulators.storage.errors import StorageError, too_large
 
@@ -44,6 +47,10 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
+        asked = request.headers
+        why = refusal(asked.get("Host", ""), request.scheme, asked.get("Origin"), asked.get("Sec-Fetch-Site"))
+        if why:
+            return web.Response(status=403, text=why)
         answer = await _answer(service, request, request_id)
         headers = {
             "Server": "Emulated-Storage",
@@ -83,7 +90,7 @@ def _failure(service: Service, error: StorageError, request_id: str) -> Answer:
 async def _call(service: Service, request: web.BaseRequest) -> Call:
     path, _, query = request.raw_path.partition("?")
     try:
-        body = await request.read() if request.body_exists else b""
+        body = await read_body(request) if request.body_exists else b""
     except web.HTTPRequestEntityTooLarge:
         raise too_large(service.largest_body) from None
     return Call(request.method, path, parse_query(query), request.headers, body)
@@ -94,12 +101,15 @@ async def served(service: Service, host: str, port: int, access_log: TextIO | No
     """Serve for the length of the block, and give the port."""
     runner = web.ServerRunner(server(service, access_log), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
+    inner = runner.server
+    assert inner is not None
+    bound = socket.create_server((host, port))
+    accepting = await asyncio.get_running_loop().create_server(lambda: Door(inner), sock=bound)
     purging = asyncio.create_task(_purge(service))
     try:
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        yield int(runner.addresses[0][1])
+        yield int(bound.getsockname()[1])
     finally:
+        accepting.close()
         purging.cancel()
         await asyncio.gather(purging, return_exceptions=True)
         await runner.cleanup()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emulators import process
+from emulators.private import write_private
 from emulators.storage.azurite import ACCOUNT, KEY
 
 
@@ -46,7 +47,7 @@ def start(home: Path, **config: Any) -> Services:
     """
     home.mkdir(parents=True, exist_ok=True)
     file = home / "storage.json"
-    file.write_text(json.dumps({"state": str(home / "state"), **config}))
+    write_private(file, json.dumps({"state": str(home / "state"), **config}))
     argv = [sys.executable, "-m", "emulators.storage", "--config", str(file)]
     part = process.start("storage", argv, log=home / "storage.log")
     return Services(part, config.get("account", ACCOUNT), config.get("key", KEY))

@@ -13,8 +13,8 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
 
 from emulators.storage.errors import StorageError, invalid_input
 
@@ -107,13 +107,18 @@ def ticks_of(text: str) -> int:
 def moment_of(ticks: int, digits: int = 7) -> str:
     """Ticks as ISO 8601. The service's own times always have seven digits."""
     seconds, fraction = divmod(ticks, TICKS)
-    text = f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+    text = _to_the_second(seconds)
     tail = f".{fraction:07d}" if digits else f".{fraction:07d}".rstrip("0").rstrip(".")
     return f"{text}{tail}Z"
 
 
 def etag_of(ticks: int) -> str:
-    return f"W/\"datetime'{quote(moment_of(ticks))}'\""
+    return f"W/\"datetime'{moment_of(ticks).replace(':', '%3A')}'\""
+
+
+@lru_cache(maxsize=1024)
+def _to_the_second(seconds: int) -> str:
+    return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
 
 
 def _utf16(text: str) -> int:
@@ -211,6 +216,8 @@ def _datetime(_: str, value: Any) -> tuple[Any, int, bool]:
 
 
 def _guid(_: str, value: Any) -> tuple[Any, int, bool]:
+    if not isinstance(value, str):
+        raise TypeError
     return str(uuid.UUID(value)), 16, True
 
 

@@ -99,6 +99,7 @@ class Plan:
     partition: Bounds = field(default_factory=Bounds)
     row: Bounds = field(default_factory=Bounds)
     test: Test | None = None
+    names: frozenset[str] = frozenset()  # of the properties that `test` looks at
 
 
 def plan(text: str) -> Plan:
@@ -114,7 +115,7 @@ def plan(text: str) -> Plan:
                 row = row.narrowed(sign, value)
             case _:
                 rest.append(part)
-    return Plan(partition, row, tested(Both(tuple(rest))) if rest else None)
+    return Plan(partition, row, tested(Both(tuple(rest))), _names(Both(tuple(rest)))) if rest else Plan(partition, row)
 
 
 def tested(node: Node) -> Test:
@@ -162,6 +163,15 @@ def typed(type_name: str | None, value: Any) -> Literal:
         case "Edm.Guid", _:
             return Literal("guid", value)
     return Literal("binary", base64.b64decode(value))
+
+
+def _names(node: Node) -> frozenset[str]:
+    match node:
+        case Compare(name):
+            return frozenset({name})
+        case Not(part):
+            return _names(part)
+    return frozenset().union(*map(_names, node.parts))
 
 
 def _conjuncts(node: Node) -> list[Node]:

@@ -43,13 +43,26 @@ resource dropEvents 'Microsoft.EventGrid/systemTopics/eventSubscriptions@2025-02
     }
     deadLetterWithResourceIdentity: deadLetters
     filter: {
-      includedEventTypes: [ 'Microsoft.Storage.BlobCreated' ]
+      includedEventTypes: [
+        'Microsoft.Storage.BlobCreated'
+        'Microsoft.Storage.BlobRenamed' // this and the next on accounts with folders and over SFTP
+        'Microsoft.Storage.DirectoryRenamed'
+      ]
       subjectBeginsWith: '/blobServices/default/containers/drops/blobs/'
       advancedFilters: [
         {
-          operatorType: 'StringIn' // the calls after which a blob is whole
+          operatorType: 'StringIn' // the calls after which a blob is whole, or has another name
           key: 'data.api'
-          values: [ 'PutBlob', 'PutBlockList', 'CopyBlob', 'FlushWithClose' ]
+          values: [
+            'PutBlob'
+            'PutBlockList'
+            'CopyBlob'
+            'FlushWithClose'
+            'SftpCommit'
+            'RenameFile'
+            'RenameDirectory'
+            'SftpRename'
+          ]
         }
       ]
     }

@@ -21,6 +21,7 @@ from rich.console import Console
 from cli import plot, png
 from cli.client import Api
 from cli.errors import CliError
+from cli.trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary
@@ -61,6 +62,8 @@ def main(argv: list[str] | None = None) -> int:
     except (data.NoData, PartFailed, Stuck, CliError) as exc:
         console.print(f"\nThe demo failed: {exc}\nThe logs are in {choice.home / 'logs'}.", style="red", markup=False)
         demo.say_failure(str(exc))
+    except Untrusted as exc:
+        console.print(str(exc), style="red", markup=False)
     except cloud.AlreadyRunning as exc:
         console.print(f"{exc} Wait for it, or stop it with `python3 trainyard.py down`.")
     except KeyboardInterrupt:
@@ -125,7 +128,7 @@ class Demo:
             seen.cloud_up = datetime.now(UTC)
             yield found
             return
-        with cloud.Cloud.start(self.choice.home, cloud.Options(say=self._say_part)) as own:
+        with cloud.Cloud.start(self.choice.home, cloud.Options(say=self._say_part, arm_limits=True)) as own:
             self.screen.notes[CLOUD] = own.api
             seen.cloud_up = datetime.now(UTC)
             self._cloud = own

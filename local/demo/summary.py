@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from cli.phases import TRAIN, spent
+from cli.visible import Text
 from local.demo.claims import MANIFEST, Archive, Claim
 from local.demo.phases import Phase, Seen, phases
 

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
+from cli.visible import Text
 from local.demo.phases import ALLOCATE, ARCHIVE, SEAL, SUBMIT, TRAIN, ZERO, Phase, Seen, phases
 from local.demo.progress import Log
 

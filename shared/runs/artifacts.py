@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.storage import Blobs
 from shared.runs.archive import MANIFEST, archive_folder, read_manifest
 from shared.system import OUTPUT_CONTAINER, System
@@ -49,4 +49,8 @@ def _manifest(system: System, folder: str) -> _Manifest:
 def _read_once(blobs: Blobs, folder: str) -> _Manifest:
     """The manifest. An archive that is complete doesn't change. Manifests of version 1 have no outputs."""
     manifest = read_manifest(blobs, folder)
-    return _Manifest({file["name"]: file for file in manifest["files"]}, manifest.get("outputs", []))
+    try:
+        files = {str(file["name"]): file for file in manifest["files"]}
+        return _Manifest(files, list(manifest.get("outputs", [])))
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise BadInput(f"{folder}/{MANIFEST} is not a manifest: {type(exc).__name__} {exc}.") from exc

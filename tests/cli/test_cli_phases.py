@@ -7,10 +7,10 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cli import phases
 from cli.errors import Unreachable
+from cli.visible import Console
 from cli.watch import Lines, Screen
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -97,6 +97,26 @@ def test_a_dead_cloud_is_not_believed(tmp_path: Path, no_keyring: None) -> None:
         choose("", "", {"TRAINYARD_CLOUD": str(tmp_path)}, Profiles(tmp_path / "config"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
+def test_a_record_of_another_is_refused(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> None:
+    """A cloud.json that others could write, or that another user owns, ends the command with what to do; --url still
+    works, without anything of that record. A folder like /tmp above it does no harm."""
+    known = Profiles(tmp_path / "config")
+    file = Path(cloud["TRAINYARD_CLOUD"]) / "cloud.json"
+    tmp_path.chmod(0o1777)
+    assert choose("", "", cloud, known).name == "local"
+    file.chmod(0o666)
+    with pytest.raises(CliError, match=r"cloud.json can be written by everyone.*chmod go-w"):
+        choose("", "", cloud, known)
+    address = json.loads(file.read_text())["api"]
+    assert choose(address, "", cloud, known).connection_string == ""
+    file.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(file, 4242, 4242)
+        with pytest.raises(CliError, match=r"belongs to another user \(4242\)"):
+            choose("", "", cloud, known)
+
+
 def test_an_unknown_profile_lists_those_there_are(tmp_path: Path, no_keyring: None) -> None:
     """A profile that nobody stored ends with the names of those that there are."""
     profiles = Profiles(tmp_path)

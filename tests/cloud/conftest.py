@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from local import cloud
 
 APP = """
 import azure.functions as func
@@ -25,3 +28,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "function_app.py").write_text(APP)
     (folder / "host.json").write_text('{"version": "2.0"}')
     return folder
+
+
+@pytest.fixture(scope="module")
+def running(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.Cloud]:
+    with cloud.Cloud.start(tmp_path_factory.mktemp("home") / ".trainyard" / "cloud", cloud.Options(app=app)) as running:
+        yield running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ import sys
 import textwrap
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,6 @@ from emulators.azureml import identity
 from emulators.process import PartFailed, wait_for
 from local import cloud, record, up
 from local.declaration import Declaration
-
-
-@pytest.fixture(scope="module")
-def running(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.Cloud]:
-    with cloud.Cloud.start(tmp_path_factory.mktemp("cloud"), cloud.Options(app=app)) as running:
-        yield running
 
 
 def ping(api: str) -> str:
@@ -59,6 +54,28 @@ def test_an_upload_becomes_a_message(running: cloud.Cloud) -> None:
     with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
         wait_for(lambda: queue.peek_messages(), 20, "the event of the upload")
         assert len(queue.peek_messages(32)) == 1
+
+
+@pytest.mark.parametrize(("kind", "call"), [("BlobRenamed", "RenameFile"), ("BlobCreated", "SftpCommit")])
+def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, call: str) -> None:
+    """A rename, and a file that came by SFTP, published to the storage topic, reach the app as in Azure."""
+    subject = "/blobServices/default/containers/drops/blobs/mnist/a/renamed"
+    event = {
+        "id": uuid.uuid4().hex,
+        "subject": subject,
+        "eventType": f"Microsoft.Storage.{kind}",
+        "data": {"api": call},
+    }
+    body = json.dumps([{**event, "eventTime": "2026-01-01T00:00:00Z", "dataVersion": ""}]).encode()
+    headers = {"aeg-sas-key": "any", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{running.eventgrid}/topics/storage/api/events", body, headers)
+    context = ssl.create_default_context(cafile=str(running.certs))
+    with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
+        queue.clear_messages()
+        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            assert answer.status == 200
+        messages = wait_for(lambda: list(queue.peek_messages()), 20, "the event")
+    assert json.loads(base64.b64decode(messages[0].content))["eventType"] == f"Microsoft.Storage.{kind}"
 
 
 def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: Path) -> None:

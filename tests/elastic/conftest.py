@@ -20,8 +20,9 @@ from trainers.elastic.client import Table, connect
 
 @pytest.fixture(scope="session")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite | services.Services]:
+    # With the published key, as an Azurite that was started by hand.
     start = azurite.start if os.environ.get("ELASTIC_TABLES") == "azurite" else services.start
-    with start(tmp_path_factory.mktemp("tables")) as running:
+    with start(tmp_path_factory.mktemp("tables"), key=azurite.KEY) as running:
         yield running
 
 

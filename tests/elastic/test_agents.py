@@ -18,7 +18,8 @@ CONF = "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+    home = tmp_path_factory.mktemp("azurite")
+    with azurite.start(home, key=azurite.KEY, names=[hosts.GATEWAY]) as running:
         yield running
 
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from emulators.arm.operations import Request
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.azurite import ACCOUNT
 
 SERVICES = ("blob", "queue", "table")
 HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")
 
 
 class Recorder:
-    """`ports_files` are where the emulators leave their ports when they start, which may be after us."""
+    """Before the account of Azurite in `home`, whose key it chooses, and before queues and tables that `others` serve.
 
-    def __init__(self, *ports_files: Path) -> None:
+    Where the emulators leave their ports is read with the first request: they may start after us.
+    """
+
+    def __init__(self, home: Path, *others: Path) -> None:
         self.requests: list[tuple[Request, int]] = []
-        self._ports_files = ports_files
+        self._ports_files = [folder / "ports.json" for folder in (home, *others)]
+        self._key = base64.b64encode(secrets.token_bytes(64)).decode()
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "account.key").write_text(self._key)
         self._servers = {name: ThreadingHTTPServer(("127.0.0.1", 0), self._handler(name)) for name in SERVICES}
 
     @property
     def connection_string(self) -> str:
         urls = {name: f"http://127.0.0.1:{server.server_port}/{ACCOUNT}" for name, server in self._servers.items()}
         places = "".join(f"{name.title()}Endpoint={url};" for name, url in urls.items())
-        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{places}"
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={self._key};{places}"
 
     def __enter__(self) -> Recorder:
         for server in self._servers.values():

@@ -122,6 +122,7 @@ def test_the_local_event_grid_takes_what_is_declared() -> None:
     [
         ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops/blobs/mnist/a/1.bin", "PutBlockList", True),
         ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops/blobs/mnist/a/1.bin", "CreateFile", False),
+        ("drop-events", "Microsoft.Storage.BlobRenamed", "containers/drops/blobs/mnist/a/2.bin", "RenameFile", True),
         ("drop-events", "Microsoft.Storage.BlobCreated", "containers/output/blobs/mnist/a", "PutBlob", False),
         ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops2/blobs/mnist/a", "PutBlob", False),
         ("drop-events", "Microsoft.Storage.BlobDeleted", "containers/drops/blobs/mnist/a", "DeleteBlob", False),

@@ -46,7 +46,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     home = tmp_path_factory.mktemp("roles")
     (home / "routes.yaml").write_text(ROUTES)
     digits.write(home / "digits")
-    with Recorder(home / "cloud" / "azurite" / "ports.json", home / "cloud" / "storage" / "ports.json") as recorder:
+    with Recorder(home / "cloud" / "azurite", home / "cloud" / "storage") as recorder:
         options = Options(
             routes=home / "routes.yaml",
             node_start_seconds=0.2,
@@ -174,7 +174,7 @@ def test_nodes_reach_their_table_and_no_other(tmp_path: Any) -> None:
     from emulators.storage import azurite
     from trainers.elastic.client import connect
 
-    with azurite.start(tmp_path / "azurite") as storage, Recorder(tmp_path / "azurite" / "ports.json") as recorder:
+    with Recorder(tmp_path / "azurite") as recorder, azurite.start(tmp_path / "azurite") as storage:
         with TableServiceClient.from_connection_string(storage.connection_string) as service:
             service.create_table("rendezvous")
         table = connect("", {"AZURE_STORAGE_CONNECTION_STRING": recorder.connection_string})

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from azure.core import MatchConditions
-from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.data.tables import TableClient, UpdateMode
 
@@ -104,7 +104,8 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     """Give the table of this name; it is created with the first request that needs it. Sends nothing itself.
 
     `endpoint`: https://ACCOUNT.table.core.windows.net (other clouds' hosts too) with the identity that
-    DefaultAzureCredential finds; http://127.0.0.1:PORT/devstoreaccount1 for Azurite on this machine; or empty or
+    DefaultAzureCredential finds; http://127.0.0.1:PORT/devstoreaccount1 for Azurite on this machine, with the signature
+    in AZURE_STORAGE_SAS_TOKEN or, without one, the key that Microsoft publishes; or empty or
     `connection-string` for AZURE_STORAGE_CONNECTION_STRING in `environ`. Raises ValueError for anything else.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{2,62}", table):
@@ -117,7 +118,8 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     if url.scheme == "https" and AZURE_HOST.fullmatch(url.netloc) and not path and not url.query:
         return Table(TableClient(f"https://{host}", credential=_identity(host, environ), **options))
     if url.scheme == "http" and host in ("127.0.0.1", "localhost", "::1") and path == f"/{AZURITE}" and not url.query:
-        credential = AzureNamedKeyCredential(AZURITE, AZURITE_KEY)
+        signature = environ.get("AZURE_STORAGE_SAS_TOKEN")  # the Azure CLI's name for it
+        credential: Any = AzureSasCredential(signature) if signature else AzureNamedKeyCredential(AZURITE, AZURITE_KEY)
         return Table(TableClient(f"http://{url.netloc.rpartition('@')[2]}{path}", credential=credential, **options))
     # Without the query and user part, which may hold a secret.
     raise ValueError(f"endpoint {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}: {EXPECTED}")

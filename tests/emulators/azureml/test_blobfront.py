@@ -11,16 +11,16 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import Cloud
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def front(cloud: Cloud) -> Iterator[BlobServiceClient]:
+def front(cloud: Cloud, azurite: Azurite) -> Iterator[BlobServiceClient]:
     bundle = cloud.part.info["env"]["REQUESTS_CA_BUNDLE"]
-    with BlobServiceClient(f"{cloud.url}/{ACCOUNT}", credential=KEY, connection_verify=bundle) as client:
+    with BlobServiceClient(f"{cloud.url}/{ACCOUNT}", credential=azurite.key, connection_verify=bundle) as client:
         client.create_container("fronted")
         yield client
 

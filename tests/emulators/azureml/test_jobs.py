@@ -10,7 +10,7 @@ import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
 from emulators.process import wait_for
-from emulators.storage.azurite import ACCOUNT, KEY, Azurite
+from emulators.storage.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
 RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
@@ -74,6 +74,18 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
     assert cloud.log("file") == "1,2,31,2,3"
 
 
+def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Empty blobs by which Data Lake tools mark a folder become the folder, not a file in its way."""
+    drops = storage.get_container_client("drops")
+    for name in ("lake", "lake/in"):
+        drops.upload_blob(name, b"", metadata={"hdi_isfolder": "true"}, overwrite=True)
+    drops.upload_blob("lake/in/a.txt", b"a", overwrite=True)
+    given = {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/lake"}}
+    cloud.submit("lake", "cpu-cluster", "cd ${{inputs.data}} && find . -type f", inputs=given)
+    assert cloud.wait("lake")["status"] == "Completed"
+    assert cloud.log("lake") == "./in/a.txt\n"
+
+
 def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
     """A file that one job writes into a mounted output is there for another that runs; both leave it in storage."""
     place = "azureml://datastores/workspaceblobstore/paths/trainyard/shared/"
@@ -115,7 +127,7 @@ def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, azurite: Azurite
     """A blob name with '..' fails the job and is written nowhere."""
     rights = ContainerSasPermissions(write=True, create=True)
     expiry = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
-    sas = generate_container_sas(ACCOUNT, "drops", account_key=KEY, permission=rights, expiry=expiry)
+    sas = generate_container_sas(ACCOUNT, "drops", account_key=azurite.key, permission=rights, expiry=expiry)
     url = f"{azurite.blob_url}/drops/evil%2Fx%2F..%2F..%2Fescaped.txt?{sas}"
     assert requests.put(url, b"!", headers={"x-ms-blob-type": "BlockBlob"}, timeout=10).status_code == 201
     given = {"data": {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/evil/x"}}

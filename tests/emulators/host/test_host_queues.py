@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from emulators.host.queues import Backoff, poison_name
 from emulators.process import wait_for
@@ -54,6 +58,18 @@ def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
     host.wait_for_records("work", 1)
     wait_for(lambda: host.count() == 0, 10, "the deletion")
     assert len(host.records("work")) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_killed_hosts_message_comes_back_after_its_lease(start_host: StartHost) -> None:
+    """What a host had in work when it was killed runs on the next host once the lease is over, and only then."""
+    first = start_host(invisibility_seconds=3)
+    first.send('{"seconds": 60, "text": "held"}')
+    first.wait_for_records("work", 1, text="held")
+    os.kill(first.part.process.pid, signal.SIGKILL)
+    second = start_host(like=first, invisibility_seconds=3)
+    second.wait_for_records("work", 2, text="held")
+    assert [entry["tries"] for entry in second.records("work")] == [1, 2]
 
 
 def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -38,7 +39,7 @@ from azure.storage.queue import (
 from emulators.storage import services
 from emulators.storage.account import Account, Right
 from emulators.storage.azurite import ACCOUNT, KEY
-from emulators.storage.calls import Call
+from emulators.storage.calls import Call, http_date
 from emulators.storage.errors import StorageError
 from tests.emulators.storage.conftest import Side
 
@@ -192,9 +193,11 @@ def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
     tried += [(ours.table_url + path, method) for path in paths for method in ("GET", "POST", "PUT", "DELETE")]
     body = {"TableName": "a1b", "PartitionKey": "p", "RowKey": "r"}
     for url, method in tried:
-        answer = requests.request(method, url, json=body, headers={"If-Match": "*"}, timeout=10)
-        assert answer.status_code in (400, 401, 403, 405), (url, method)
-        assert answer.headers["x-ms-error-code"]
+        wrong = {"Authorization": b"SharedKey devstoreaccount1:\xfc", "x-ms-date": http_date(time.time()).encode()}
+        for headers in (dict[str, bytes](), wrong):
+            answer = requests.request(method, url, json=body, headers={"If-Match": b"*", **headers}, timeout=10)
+            assert answer.status_code in (400, 401, 403, 405), (url, method)
+            assert answer.headers["x-ms-error-code"]
 
 
 def test_an_account_of_ones_own(tmp_path: Any) -> None:

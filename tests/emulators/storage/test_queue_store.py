@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from emulators import process
 from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.errors import StorageError
@@ -193,3 +194,15 @@ def test_no_operation_scans(tmp_path: Path) -> None:
     plans = [row[3] for text in asked for row in queues._db.execute(f"EXPLAIN QUERY PLAN {text}")]
     assert len(plans) >= len(asked) >= 7
     assert [line for line in plans if line.startswith("SCAN")] == []
+
+
+def test_one_process_serves_a_folder(tmp_path: Path) -> None:
+    """A second one on the same data is refused, with the file in the error, and the first goes on."""
+    with (
+        services.start(tmp_path) as running,
+        QueueClient.from_connection_string(running.connection_string, "one") as queue,
+    ):
+        queue.create_queue()
+        with pytest.raises(process.PartFailed, match=r"queues\.sqlite can't be opened; is another process serving it"):
+            services.start(tmp_path)
+        queue.send_message("x")

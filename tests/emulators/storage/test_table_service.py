@@ -238,6 +238,8 @@ FILTERS = {
     "guid ne guid'c9da6455-213d-42c9-9a79-3e9149a57833'": False,
     "bytes eq X'00ff'": True,
     "bytes eq binary'00fe'": False,
+    "Timestamp gt datetime'2020-01-01T00:00:00Z'": True,
+    "Timestamp lt datetime'2020-01-01T00:00:00Z' or whole eq 1": False,
     "lacking eq 'x'": False,
     "lacking eq 5": False,
     "whole eq 1 or whole eq -5": True,

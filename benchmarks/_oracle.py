@@ -1,0 +1,210 @@
+"""What a chaos run should have come to, judged from outside: by storage and job list directly, and the HTTP API.
+
+The oracle shares nothing with the system but the names that users see: drops/<route>/<name>, output/<experiment>/<run>.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from azure.core.exceptions import AzureError
+from azure.storage.blob import BlobServiceClient
+
+from emulators.azureml.identity import token
+from local.cloud import Cloud
+
+ROUTE = "chaos"
+MARKER = "_SUCCESS"
+FINAL = ("completed", "failed", "canceled")
+Files = dict[str, bytes]
+
+
+def digest(files: Files) -> str:
+    """What the job of the benchmark computes of its input: one hash over names and contents, without the marker."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        if name != MARKER:
+            whole.update(name.encode() + hashlib.sha256(files[name]).digest())
+    return whole.hexdigest()
+
+
+@dataclass
+class Look:
+    """What was there at one moment. `stored` are the drops' blobs, `runs` those of each drop, newest first."""
+
+    stored: dict[str, Files]
+    drops: dict[str, dict[str, Any]]
+    runs: dict[str, list[dict[str, Any]]]
+    open: list[str]  # drops with data that have not come to an end, and why
+
+
+@dataclass
+class Verdict:
+    """Counts, and a line for each thing that is not as it should be."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+    def find(self, kind: str, what: str) -> None:
+        self.counts[kind] += 1
+        self.findings.append(f"{kind}: {what}")
+
+
+class Oracle:
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._blobs = BlobServiceClient.from_connection_string(cloud.connection_string, retry_total=1)
+
+    def close(self) -> None:
+        self._blobs.close()
+
+    def look(self, names: list[str]) -> Look:
+        """See what is there now. Raises OSError or AzureError while a part is away."""
+        stored = self._stored()
+        drops = {name: self._get(f"drops/{ROUTE}/{quote(name)}") or {} for name in names}
+        runs: dict[str, list[dict[str, Any]]] = {}
+        for run in self._runs():
+            runs.setdefault(str(run.get("drop") or "").removeprefix(f"{ROUTE}/"), []).append(run)
+        pending = [f"{n}: {why}" for n in names if (why := _pending(stored.get(n, {}), drops[n], runs.get(n, [])))]
+        return Look(stored, drops, runs, pending)
+
+    def judge(self, acknowledged: dict[str, Files], seen: Look) -> Verdict:
+        """Compare what clients were told with what there is."""
+        verdict = Verdict()
+        for name, files in acknowledged.items():
+            self._judge_drop(name, files, seen, verdict)
+        for line in seen.open:
+            verdict.find("stuck", line)
+        jobs = self._jobs()
+        verdict.counts["jobs"] = len(jobs)
+        known = {run["run"] for runs in seen.runs.values() for run in runs}
+        for job in jobs:
+            if job not in known:
+                verdict.find("jobs without a run", job)
+        for queue, counts in (self._get("status") or {})["queues"].items():
+            if counts["poison"]:
+                verdict.find("poison", f"{counts['poison']} in {queue}")
+        return verdict
+
+    def _judge_drop(self, name: str, files: Files, seen: Look, verdict: Verdict) -> None:
+        stored, runs = seen.stored.get(name, {}), seen.runs.get(name, [])
+        data = {key: value for key, value in stored.items() if key != MARKER}
+        gone = [key for key in files if stored.get(key) != files[key]]
+        verdict.counts["files acknowledged"] += len(files)
+        verdict.counts["files lost by the storage"] += len(gone)
+        verdict.counts["drops that lost files"] += bool(gone)
+        verdict.counts["runs"] += len(runs)
+        if data and not runs and seen.drops[name].get("state") != "rejected":
+            verdict.find("lost", f"{name} has {len(data)} files and no run")
+        trained = [self._judge_run(name, run, verdict) for run in runs]
+        results = Counter(found for found in trained if found)
+        for result, times in results.items():
+            if times > 1:
+                verdict.find("double", f"{name} was trained {times} times on the same content ({result[:12]})")
+        if digest(files) in results:
+            verdict.counts["right"] += 1
+        elif results and not gone and digest(stored) not in results:
+            verdict.find("wrong content", f"{name}: no run trained on what lies there")
+
+    def _judge_run(self, name: str, run: dict[str, Any], verdict: Verdict) -> str | None:
+        """The digest that this run's archive holds, after its manifest was held against the blobs."""
+        if run["state"] != "completed":
+            if run["state"] in FINAL:
+                verdict.find("failed", f"{run['run']} of {name}: {str(run.get('reason'))[:160]}")
+            return None
+        if not run.get("archived_at"):
+            return None
+        container, _, folder = run["output"].partition("/")
+        blobs = self._all(container, f"{folder}/")
+        manifest = json.loads(blobs.get("manifest.json", b"null"))
+        if manifest is None:
+            # The manifest is written last, so one that is there is true; the storage may forget it, as any last write.
+            verdict.counts["archives lost by the storage"] += 1
+            return None
+        for file in manifest["files"]:
+            content = blobs.get(file["name"])
+            if content is None or len(content) != file["size"]:
+                verdict.find("archive untrue", f"{run['run']}: {file['name']} is not as the manifest says")
+        model = blobs.get("models/digest.txt")
+        if model is None and self._outputs(run["run"]):
+            verdict.find("archive without a model", f"{run['run']} of {name} completed, and its job's model is there")
+        verdict.counts["models lost by the storage"] += model is None and not self._outputs(run["run"])
+        verdict.counts["archives read"] += 1
+        return None if model is None else model.decode()
+
+    def _stored(self) -> dict[str, Files]:
+        drops: dict[str, Files] = {}
+        for path, content in self._all("drops", f"{ROUTE}/").items():
+            name, _, file = path.partition("/")
+            drops.setdefault(name, {})[file] = content
+        return drops
+
+    def _outputs(self, job: str) -> list[str]:
+        """What the job itself left in the workspace's default datastore."""
+        stores = [c.name for c in self._blobs.list_containers() if c.name.startswith("azureml-blobstore")]
+        clients = [self._blobs.get_container_client(name) for name in stores]
+        return [name for client in clients for name in client.list_blob_names() if f"/{job}/models/" in f"/{name}"]
+
+    def _all(self, container: str, prefix: str) -> Files:
+        client = self._blobs.get_container_client(container)
+        names = list(client.list_blob_names(name_starts_with=prefix))
+        return {name.removeprefix(prefix): client.download_blob(name).readall() for name in names}
+
+    def _runs(self) -> list[dict[str, Any]]:
+        found, more = [], ""
+        while True:
+            page = self._get(f"runs?limit=200&continue={quote(more)}" if more else "runs?limit=200") or {"runs": []}
+            found += page["runs"]
+            more = page.get("continue") or ""
+            if not more:
+                return found
+
+    def _jobs(self) -> list[str]:
+        """The names of all jobs that Azure ML was given."""
+        url = f"{self._cloud.azureml}{self._cloud.record.workspace_id}/jobs?listViewType=All"
+        names: list[str] = []
+        while url:
+            page = self._json(url, {"Authorization": f"Bearer {token()}"})
+            names += [job["name"] for job in page["value"]]
+            url = page.get("nextLink", "")
+        return names
+
+    def _get(self, path: str) -> Any:
+        try:
+            return self._json(f"{self._cloud.api}/{path}", {})
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def _json(self, url: str, headers: dict[str, str]) -> Any:
+        context = ssl.create_default_context(cafile=str(self._cloud.certs))
+        with urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers), timeout=20, context=context
+        ) as answer:
+            return json.load(answer)
+
+
+AWAY = (OSError, AzureError, ValueError, KeyError)  # what a look raises while a part is away; HTTPError is an OSError
+
+
+def _pending(stored: Files, drop: dict[str, Any], runs: list[dict[str, Any]]) -> str:
+    """Why this drop has not come to an end; '' if it has, or if the storage lost all of it."""
+    if all(name == MARKER for name in stored):
+        return ""
+    if drop.get("state") not in ("sealed", "rejected"):
+        return f"the drop is {drop.get('state') or 'unknown'}"
+    late = [run["run"] for run in runs if run["state"] not in FINAL or not run.get("archived_at")]
+    if late:
+        return f"not archived: {', '.join(late)}"
+    if drop["state"] == "sealed" and drop.get("run") not in [run["run"] for run in runs]:
+        return f"its run {drop.get('run')} is not there"
+    return ""

@@ -1,0 +1,208 @@
+"""Drops under random kills of every part of the local cloud, judged by an oracle of its own.
+
+    python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts azurite,host] [--quick] [--json]
+
+Clients upload drops and repeat what was not acknowledged; meanwhile parts are killed (SIGKILL) at random moments, alone
+or two at once, and started again by the supervisor, as in `up`. Then the system is left alone until every drop has come
+to an end. The oracle reads blobs, manifests and the job list directly. Azurite itself loses what it wrote in its last
+seconds, acknowledged or not: that is counted by itself, and such a drop is judged by what is left of it. Poison
+messages are counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
+wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from azure.core.exceptions import AzureError
+from azure.storage.blob import ContainerClient
+
+import local.cloud
+from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
+from local.cloud import Cloud, Options
+
+PARTS = ("azurite", "eventgrid", "azureml", "host")
+QUIET_SECONDS = 6  # after which a drop without a marker closes
+STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed drop is looked at once more after 5
+PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
+BACK_SECONDS = 90.0  # for a part that was killed
+BAD = ("lost", "double", "stuck", "wrong content", "archive untrue", "archive without a model")
+PROGRAM = (
+    "import hashlib, pathlib, sys, time; top = pathlib.Path(sys.argv[1]); time.sleep(0.5); d = hashlib.sha256(); "
+    "[d.update(p.name.encode() + hashlib.sha256(p.read_bytes()).digest()) "
+    f"for p in sorted(top.iterdir()) if p.name != '{MARKER}']; "
+    "pathlib.Path(sys.argv[2], 'digest.txt').write_text(d.hexdigest())"
+)
+TEMPLATE = {
+    "command": f'python -c "{PROGRAM}" ${{{{inputs.data}}}} ${{{{outputs.models}}}}',
+    "environment": "azureml:trainyard@latest",
+    "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/example/"}},
+    "outputs": {"models": {"type": "uri_folder"}},
+}
+ROUTES = f"routes: {{{ROUTE}: {{template: job.json, cluster: cpu-cluster, quiet_seconds: {QUIET_SECONDS}}}}}\n"
+
+
+@dataclass
+class Clients:
+    """Uploads drops, one after the other, and keeps what the storage acknowledged."""
+
+    connection_string: str
+    drops: int
+    random: random.Random
+    acknowledged: dict[str, Files] = field(default_factory=dict)
+    retries: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        with ContainerClient.from_connection_string(self.connection_string, "drops", retry_total=0) as drops:
+            for number in range(self.drops):
+                self._drop(drops, f"d{number:04}")
+                self.stop.wait(self.random.uniform(0, 2.5))
+
+    def _drop(self, drops: ContainerClient, name: str) -> None:
+        sizes = [self.random.randint(1, 20_000) for _ in range(self.random.randint(1, 6))]
+        files = {f"f{i}.bin": self.random.randbytes(size) for i, size in enumerate(sizes)}
+        marked = self.random.random() < 0.8
+        for file, content in [*files.items(), *([(MARKER, b"")] if marked else [])]:
+            while not self.stop.is_set():
+                try:
+                    drops.upload_blob(f"{ROUTE}/{name}/{file}", content, overwrite=True)
+                except AzureError:
+                    self.retries += 1
+                    self.stop.wait(0.1)
+                else:
+                    self.acknowledged.setdefault(name, {})[file] = content
+                    break
+
+
+@dataclass
+class Chaos:
+    """Kills parts of its own cloud and lets the supervisor start them again."""
+
+    cloud: Cloud
+    random: random.Random
+    parts: tuple[str, ...]
+    kills: Counter[str] = field(default_factory=Counter)
+    healing: list[float] = field(default_factory=list)
+    last_kill: float = 0.0
+
+    def strike(self) -> None:
+        """Kill one part or two, and return when all run again."""
+        chosen = self.random.sample(self.parts, min(len(self.parts), 1 + (self.random.random() < 0.3)))
+        pids = self.cloud.record.parts
+        self.last_kill = time.monotonic()
+        for part in chosen:
+            os.kill(pids[part], signal.SIGKILL)
+            self.kills[part] += 1
+        down = set(chosen)
+        while down:
+            if time.monotonic() - self.last_kill > BACK_SECONDS:
+                raise RuntimeError(f"{', '.join(sorted(down))} did not start again within {BACK_SECONDS:g} s")
+            down -= set(self.cloud.heal())
+            time.sleep(0.02)
+        self.healing.append(time.monotonic() - self.last_kill)
+
+
+def run(options: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
+    (home / "routes.yaml").write_text(ROUTES)
+    (home / "job.json").write_text(json.dumps(TEMPLATE))
+    local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor's patience allows
+    made = random.Random(options.seed)
+    settings = Options(routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1)
+    with Cloud.start(home / "cloud", settings) as cloud:
+        clients = Clients(cloud.connection_string, options.drops, random.Random(made.random()))
+        chaos = Chaos(cloud, random.Random(made.random()), tuple(options.parts.split(",")))
+        uploading = threading.Thread(target=clients.run)
+        uploading.start()
+        try:
+            while uploading.is_alive() or sum(chaos.kills.values()) < options.kills:
+                time.sleep(chaos.random.uniform(0.2, 2.5))
+                chaos.strike()
+            oracle = Oracle(cloud)
+            seen, healed = settle(oracle, cloud, sorted(clients.acknowledged), chaos.last_kill)
+            verdict = oracle.judge(clients.acknowledged, seen)
+            oracle.close()
+        finally:
+            clients.stop.set()
+            uploading.join()
+    return verdict, measured(clients, chaos, healed)
+
+
+def settle(oracle: Oracle, cloud: Cloud, names: list[str], last_kill: float) -> tuple[Look, float]:
+    """Wait until everything has ended and stays so, or patience ends. Returns the last look and the seconds it took."""
+    ended: float | None = None
+    seen, before = None, None
+    while True:
+        now = time.monotonic()
+        cloud.heal()
+        try:
+            seen = oracle.look(names)
+        except AWAY as error:
+            if now - last_kill > PATIENCE_SECONDS:
+                raise RuntimeError(
+                    f"the cloud can't be looked at {PATIENCE_SECONDS:g} s after the last kill"
+                ) from error
+            time.sleep(0.5)
+            continue
+        state = sorted(run["run"] for runs in seen.runs.values() for run in runs)
+        if seen.open or state != before:
+            ended, before = (None if seen.open else now), state
+        elif ended is None:
+            ended = now
+        if ended is not None and now - ended > STEADY_SECONDS:
+            return seen, ended - last_kill
+        if now - last_kill > PATIENCE_SECONDS:
+            return seen, PATIENCE_SECONDS
+        time.sleep(0.5)
+
+
+def measured(clients: Clients, chaos: Chaos, healed: float) -> dict[str, float]:
+    healing = sorted(chaos.healing)
+    return {
+        "drops": len(clients.acknowledged),
+        "kills": sum(chaos.kills.values()),
+        **{f"kills of {part}": chaos.kills[part] for part in chaos.parts},
+        "uploads repeated by clients": clients.retries,
+        "a part is back, median s": round(healing[len(healing) // 2], 2),
+        "a part is back, slowest s": round(healing[-1], 2),
+        "all has ended after the last kill, s": round(healed, 1),
+    }
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python3 trainyard.py bench chaos", description=__doc__)
+    parser.add_argument("--drops", type=int, default=60)
+    parser.add_argument("--kills", type=int, default=0, help="at least so many; default: a third of the drops")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--parts", default=",".join(PARTS), help="which are killed; default all: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="12 drops and 8 kills, about a minute")
+    parser.add_argument("--json", action="store_true", help="one more line at the end, for machines")
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.drops, options.kills = 12, 8
+    options.kills = options.kills or options.drops // 3
+    with tempfile.TemporaryDirectory() as home:
+        verdict, figures = run(options, Path(home))
+    counts = {kind: verdict.counts[kind] for kind in sorted({*verdict.counts, *BAD, "poison"})}
+    for name, value in {"seed": options.seed, **figures, **counts}.items():
+        print(f"{name:40} {value:>10}")
+    for line in verdict.findings:
+        print(f"  {line}")
+    if options.json:
+        print(json.dumps({"seed": options.seed, **figures, **counts, "findings": verdict.findings}))
+    return 1 if any(counts[kind] for kind in BAD) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""Files that only their owner can read: configurations hold keys, logs hold signed addresses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+IS_WINDOWS = os.name == "nt"
+# For Popen: what a child makes is private too. Windows knows no umask, and Popen wants -1 there.
+PRIVATE_UMASK = -1 if IS_WINDOWS else 0o077
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write the file whole or not at all, readable by its owner alone from its first byte on."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(scratch, "w", encoding="utf-8", opener=_private) as out:  # Path.open takes no opener
+        out.write(text)
+    scratch.replace(path)
+
+
+def private_append(path: Path) -> BinaryIO:
+    """Open a log for appending; one that others could read becomes private."""
+    out = open(path, "ab", opener=_private)  # noqa: SIM115
+    if not IS_WINDOWS:
+        os.fchmod(out.fileno(), 0o600)
+    return out
+
+
+def private_folder(path: Path) -> None:
+    """Make the folder if it is missing, and close it to others. Raises PermissionError if it is another user's."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.chmod(0o700)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

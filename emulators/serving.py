@@ -1,0 +1,106 @@
+"""How the emulators' HTTP servers listen: to programs of this machine, so many at a time, and to nobody for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from typing import Any, NoReturn
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from emulators.neighbours import is_ours
+from emulators.origin import only_from_here
+
+IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a connection
+BODY_SECONDS = 60.0
+LINGER_SECONDS = 1.0  # for the rest of a body that was answered before it came
+CONNECTIONS = 512  # half of the files that a process may usually have open
+
+
+class Listener:
+    """Serves an application on a bound socket: `start`, `stop_accepting`, `close`.
+
+    A page of another origin gets 403 with `local_only`. A connection whose request does not come within IDLE_SECONDS
+    is closed, and so is one above CONNECTIONS, or of another user where the system tells.
+    """
+
+    def __init__(
+        self, app: web.Application, bound: socket.socket, tls: ssl.SSLContext | None = None, *, local_only: bool = True
+    ) -> None:
+        if local_only:
+            app.middlewares.insert(0, only_from_here)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+        )
+        self._bound = bound
+        self._tls = tls
+
+    async def start(self) -> None:
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._protocol, sock=self._bound, ssl=self._tls)
+
+    def stop_accepting(self) -> None:
+        """Take no new connections; those that are open go on."""
+        self._server.close()
+
+    async def close(self) -> None:
+        """End all connections, after a second for requests that are under way. Twice is once."""
+        self._server.close()
+        await self._runner.cleanup()
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        assert self._runner.server is not None
+        return Door(self._runner.server)
+
+
+class Door(asyncio.Protocol):
+    """Looks at a new connection, and hands it to the server or ends it."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        ends = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if len(self._server.connections) >= CONNECTIONS or None in ends or not is_ours(*ends):
+            transport.abort()
+            return
+        handler = self._server()
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """The request's body. A client that does not send all of it within BODY_SECONDS gets 408."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text=f"The body did not come within {BODY_SECONDS:g} s.") from None
+
+
+def parse_json(text: bytes) -> Any:
+    """A body's JSON. Raises ValueError for what is none, such as NaN, and for what nests too deep to be read."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+@web.middleware
+async def body_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Read the body before the handler does, which then finds it there."""
+    await read_body(request)
+    return await handler(request)

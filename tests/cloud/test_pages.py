@@ -1,0 +1,194 @@
+"""What a web page, or another user of the machine, can do to a running local cloud: nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from azure.data.tables import TableClient
+from azure.storage.blob import (
+    AccountSasPermissions,
+    ContainerClient,
+    ResourceTypes,
+    generate_account_sas,
+)
+from azure.storage.queue import QueueClient
+
+from cli.trust import Untrusted
+from emulators import neighbours
+from emulators.storage import azurite
+from local import record
+from local.cloud import Cloud
+
+EVIL = "https://evil.example"
+# What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.
+PLAIN = {"Content-Type": "text/plain", "Accept": "application/json"}
+SIMPLE = {**PLAIN, "Origin": EVIL, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+OTHER_PORT = {**SIMPLE, "Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}
+REBOUND = {**PLAIN, "Host": "evil.example"}  # a page of its own origin, as far as it knows
+PAGES = [SIMPLE, {**SIMPLE, "Content-Type": "application/json"}, OTHER_PORT, REBOUND]
+EVENT = {"id": "1", "subject": "s", "eventType": "t", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
+
+
+def signature(key: str) -> str:
+    """A shared access signature for everything in the account."""
+    rights, kinds = AccountSasPermissions.from_string("rwdlacup"), ResourceTypes(True, True, True)  # type: ignore[no-untyped-call]  # the SDK declares no types
+    end = datetime.now(UTC) + timedelta(hours=1)
+    return generate_account_sas(azurite.ACCOUNT, key, kinds, rights, end, services="bqt")
+
+
+def status(cloud: Cloud, url: str, headers: dict[str, str], method: str = "POST", body: bytes = b"") -> int:
+    request = urllib.request.Request(url, body, headers, method=method)
+    context = ssl.create_default_context(cafile=str(cloud.certs))
+    try:
+        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def storage_requests(cloud: Cloud, key: str) -> list[tuple[str, str, bytes]]:
+    """Method, address and body of what a page would like to write: a row, a message, a blob."""
+    signed, store = signature(key), cloud._storage
+    row = json.dumps({"PartitionKey": "run", "RowKey": "evil", "command": "touch /tmp/evil"}).encode()
+    message = b"<QueueMessage><MessageText>evil</MessageText></QueueMessage>"
+    return [
+        ("POST", f"{store.table_url}/pages?{signed}", row),
+        ("POST", f"{store.queue_url}/drop-events/messages?{signed}", message),
+        ("PUT", f"{store.blob_url}/drops/mnist/evil?{signed}", b"evil"),
+    ]
+
+
+def stored(cloud: Cloud) -> tuple[int, int, int]:
+    """How many rows, messages and blobs there are where the page wants to write."""
+    text = cloud.connection_string
+    with (
+        TableClient.from_connection_string(text, "pages") as table,
+        QueueClient.from_connection_string(text, "drop-events") as queue,
+        ContainerClient.from_connection_string(text, "drops") as drops,
+    ):
+        rows, blobs = list(table.list_entities()), list(drops.list_blob_names())
+        return len(rows), queue.get_queue_properties().approximate_message_count or 0, len(blobs)
+
+
+@pytest.fixture(scope="module")
+def cloud(running: Cloud) -> Cloud:
+    with TableClient.from_connection_string(running.connection_string, "pages") as table:
+        table.create_table()
+    return running
+
+
+@pytest.mark.parametrize("headers", PAGES, ids=["page", "another type", "other port", "bent name"])
+def test_a_page_cannot_write_even_with_a_signature(cloud: Cloud, headers: dict[str, str]) -> None:
+    """Storage refuses what a page sends, though its signature is right: no row, message or blob comes of it."""
+    extra = {**headers, "x-ms-blob-type": "BlockBlob"}
+    before = stored(cloud)
+    for method, url, body in storage_requests(cloud, cloud._storage.key):
+        assert status(cloud, url, extra, method, body) == 403, url
+        assert status(cloud, url, {**headers, "Access-Control-Request-Method": method}, "OPTIONS") == 403
+    assert stored(cloud) == before
+
+
+def test_the_same_requests_of_a_program_succeed(cloud: Cloud) -> None:
+    """It is the origin that is refused: without it the same three requests write."""
+    kinds = ("application/json", "text/plain", "text/plain")  # Azurite reads a row of its own type only
+    for kind, (method, url, body) in zip(kinds, storage_requests(cloud, cloud._storage.key), strict=True):
+        plain = {**PLAIN, "Content-Type": kind, "x-ms-blob-type": "BlockBlob"}
+        assert status(cloud, url, plain, method, body) == 201, url
+
+
+def test_the_published_key_opens_nothing(cloud: Cloud) -> None:
+    """The key that every Azurite is known to have is not this one's, whose own lies beside its data."""
+    plain = {**PLAIN, "x-ms-blob-type": "BlockBlob"}
+    for method, url, body in storage_requests(cloud, azurite.KEY):
+        assert status(cloud, url, plain, method, body) == 403
+    kept = cloud.home / "azurite" / "account.key"
+    assert kept.read_text() == cloud._storage.key
+
+
+@pytest.mark.parametrize("headers", PAGES, ids=["page", "another type", "other port", "bent name"])
+def test_a_page_cannot_call_the_other_ports(cloud: Cloud, headers: dict[str, str]) -> None:
+    """The app, the host's own endpoints, Event Grid and Azure ML answer a page with 403, and do nothing."""
+    app = cloud.api.removesuffix("/api")
+    workspace, key = f"{cloud.azureml}{cloud.record.workspace_id}", {"aeg-sas-key": "x"}
+    assert status(cloud, f"{app}/api/ping", headers) == 403
+    assert status(cloud, f"{app}/admin/functions/ping", headers, body=b'{"input": ""}') == 403
+    assert status(cloud, f"{app}/runtime/webhooks/EventGrid?functionName=ping", headers, body=b"[]") == 403
+    events = json.dumps([{**EVENT, "dataVersion": "1"}]).encode()
+    assert status(cloud, f"{cloud.eventgrid}/topics/azureml/api/events", headers | key, body=events) == 403
+    assert status(cloud, f"{cloud.eventgrid}/control/faults", headers, body=b'{"lose": 1.0}') == 403
+    assert status(cloud, f"{cloud.azureml}/control/clusters/cpu-cluster/preempt", headers, body=b'{"node": 0}') == 403
+    assert status(cloud, f"{workspace}/jobs/evil", headers | {"Authorization": "Bearer x"}, "PUT", b"{}") == 403
+    assert status(cloud, f"{cloud.azureml}/{azurite.ACCOUNT}/drops/x?{signature(cloud._storage.key)}", headers) == 403
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
+def test_nobody_else_can_read_the_state(cloud: Cloud) -> None:
+    """Folders are 0700 and files 0600: configurations hold keys, the access log holds signed addresses."""
+    open_to_others = [
+        path
+        for path in [cloud.home.parent, cloud.home, *cloud.home.rglob("*")]
+        if stat.S_IMODE(path.lstat().st_mode) & 0o077 and path.suffix != ".pem" and not path.is_symlink()
+    ]
+    exposed = [path for path in open_to_others if path in (cloud.home, cloud.home.parent) or path.is_file()]
+    assert exposed == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
+@pytest.mark.parametrize("level", range(4))
+def test_a_record_that_others_could_write_is_not_believed(tmp_path: Path, level: int) -> None:
+    """cloud.json counts only if it and the folders up to the repository are closed to others; the error says which."""
+    home = tmp_path / "repository" / ".trainyard" / "cloud"
+    lock = record.Lock.take(home)
+    assert lock is not None
+    try:
+        record.Record(os.getpid(), "http://127.0.0.1:1/api", "", "", "", "", "", "", "").write(home)
+        assert record.read(home) is not None
+        place = [home / "cloud.json", home, home.parent, home.parent.parent][level]
+        place.chmod(place.stat().st_mode | 0o002)
+        with pytest.raises(Untrusted, match=rf"{place} can be written by everyone.*chmod go-w"):
+            record.read(home)
+    finally:
+        lock.release()
+
+
+STRANGER = """
+import encodings.idna, os, socket, ssl, sys  # all of it now: another user may not be able to read the library
+os.setuid(int(sys.argv[1]))
+for port in map(int, sys.argv[2:]):
+    for wrap in (lambda plain: plain, ssl._create_unverified_context().wrap_socket):
+        try:
+            with wrap(socket.create_connection(("127.0.0.1", port), 10)) as talk:
+                talk.sendall(b"GET /admin/host/status HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n\\r\\n")
+                if talk.recv(100):
+                    print(port)
+        except OSError:
+            pass
+print("done")
+"""
+
+
+@pytest.mark.skipif(
+    not neighbours.TABLE.exists() or os.getuid() != 0, reason="needs Linux, and root to be another user"
+)
+def test_another_user_gets_no_answer(cloud: Cloud) -> None:
+    """Every port closes the connections of the machine's other users, before it has read a word."""
+    urls = [cloud.api, cloud.azureml, cloud.eventgrid]
+    ports = [*map(str, asdict(cloud._storage.ports).values()), *(str(urlsplit(url).port) for url in urls)]
+    argv = [sys.executable, "-c", STRANGER]
+    ours, others = (
+        subprocess.run([*argv, user, *ports], capture_output=True, text=True, timeout=120) for user in ("0", "65534")
+    )
+    assert sorted(ours.stdout.split()) == sorted([*ports, "done"]), ours.stderr
+    assert others.stdout == "done\n", others.stderr

@@ -1,0 +1,162 @@
+"""Every place where bytes from outside are read. Whatever comes in, the answer is a value of ours or a named error.
+
+Each target takes bytes and returns nothing; a fault is any other exception, or an assertion that fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import azure.functions as func
+
+from functions import access
+from functions import drops as functions_drops
+from functions import jobs as functions_jobs
+from shared.adapters.records import from_row, to_row
+from shared.adapters.run_table import _run
+from shared.api import answers
+from shared.api.requests import RunRequest, RunsQuery, digest, read_body, read_key, read_query, read_time
+from shared.drops.model import Drop, DropKey, DropState
+from shared.events import incoming
+from shared.jobs.build import JobOrder, build
+from shared.jobs.data import data_of, read_data
+from shared.jobs.job_file import read_job_file
+from shared.kernel.errors import BadInput, BadMessage, TrainyardError
+from shared.runs.archive import MANIFEST, json_row
+from shared.runs.artifacts import _read_once
+from shared.runs.decide import fold_metrics
+from shared.runs.model import Run, RunState
+from tests.fakes import FakeBlobs
+from tests.world import ROUTE, World, trainers_folder
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def job_file(data: bytes) -> None:
+    """A job file of a drop, then the job that is built from it, its record, and the answer that shows it."""
+    with suppress(BadInput):
+        file = read_job_file("job.yaml", data)
+        drop = data_of(DropKey("mnist", "a"), single_file=False)
+        order = JobOrder(
+            "mnist-0", "t", ROUTE.template, ROUTE.limits, ROUTE.defaults, file.content, data=drop, root=drop
+        )
+        built = build(order)
+        file.explain(built.problems)
+        if not built.problems:
+            _comes_back(Run("mnist-0", "mnist/a", "mnist", "f", "e", "c", 1, NOW, request=built.job))
+
+
+def body(data: bytes) -> None:
+    """The body of POST /api/runs."""
+    with suppress(BadInput):
+        request = read_body(data, RunRequest)
+        digest(request)
+        if request.data:
+            read_data(request.data)
+
+
+def query(data: bytes) -> None:
+    """Query parameters and headers."""
+    text = data.decode("utf-8", "replace")
+    name, _, value = text.partition("=")
+    with suppress(BadInput):
+        read_query({name: value, "since": value, "limit": value, "continue": value}, RunsQuery)
+    with suppress(BadInput):
+        read_key(text)
+    with suppress(BadInput):
+        read_time(text)
+
+
+def principal(data: bytes) -> None:
+    """App Service's header, as it is and as somebody could forge it."""
+    for text in (data.decode("latin-1"), base64.b64encode(data).decode()):
+        with suppress(access.Denied):
+            access.check("GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
+
+
+def event(data: bytes) -> None:
+    """A message of Event Grid, in either schema."""
+    with suppress(BadMessage):
+        message = incoming.decode(data)
+        written = incoming.blob_written(message)
+        assert written is None or written.name
+        incoming.job_of(message)
+
+
+def message(data: bytes) -> None:
+    """A message on each of the queues, given to the very functions that the host calls."""
+    for module in (functions_drops, functions_jobs):
+        vars(module)["the_system"] = lambda: _world().system
+    for handler in _handlers():
+        with suppress(TrainyardError):
+            handler(func.QueueMessage(body=data))
+
+
+def metrics(data: bytes) -> None:
+    """A metrics file."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    last, best = fold_metrics(row for line in lines if (row := json_row(line)))
+    json.dumps([last, best], allow_nan=False)
+    _comes_back(Run("mnist-0", "", "", "", "e", "c", 1, NOW, last_metrics=last, best_metrics=best))
+
+
+def manifest(data: bytes) -> None:
+    """A manifest in the output container, which others may write to."""
+    blobs = FakeBlobs()
+    blobs.put("output", f"e/mnist-0/{MANIFEST}", data)
+    with suppress(BadInput):
+        found = _read_once.__wrapped__(blobs, "e/mnist-0")
+        assert all(isinstance(name, str) for name in found.files)
+
+
+def row(data: bytes) -> None:
+    """Rows of older versions, or that somebody wrote by hand: one column of each record at a time holds the text."""
+    text = data.decode("utf-8", "replace")
+    records: list[Any] = [
+        Run("mnist-0", "", "", "", "e", "c", 1, NOW),
+        Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
+    ]
+    for record in records:
+        known = {"key": record.key} if isinstance(record, Drop) else {}
+        columns = to_row(record, skip=tuple(known))
+        for column in columns:
+            with suppress(BadInput):
+                from_row(type(record), {**columns, column: text}, **known)
+        if isinstance(record, Run):
+            shown = _run({**columns, "state": text, "RowKey": f"t!{text}"})
+            assert isinstance(shown.state, RunState)
+            answers.run(shown)
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target for target in (job_file, body, query, principal, event, message, metrics, manifest, row)
+}
+
+
+def _comes_back(run: Run) -> None:
+    """A record that was written can be read, and shown."""
+    with suppress(BadInput):  # more than a row holds
+        columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
+        assert from_row(Run, columns) == run
+        json.dumps(answers.run(run), allow_nan=False)
+
+
+@cache
+def _handlers() -> list[Any]:
+    builders = [getattr(functions_drops, name) for name in ("drop_events", "drop_checks")]
+    names = ("submissions", "job_events", "run_looks", "archives", "announcements")
+    builders += [getattr(functions_jobs, name) for name in names]
+    return [builder._function.get_user_function() for builder in builders]
+
+
+@cache
+def _world() -> World:
+    return World(trainers_folder(Path(tempfile.mkdtemp(prefix="fuzz"))))
