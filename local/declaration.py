@@ -61,8 +61,15 @@ class Declaration:
 
     @property
     def workspace_topic(self) -> str:
-        workspace = self.deployment.one(declared.WORKSPACES).id
-        return str(next(t["name"] for t in declared.topics(self.deployment) if t["resource"] == workspace))
+        return self._topic_of(declared.WORKSPACES)
+
+    @property
+    def storage_topic(self) -> str:
+        return self._topic_of(declared.ACCOUNT)
+
+    def _topic_of(self, kind: str) -> str:
+        source = self.deployment.one(kind).id
+        return str(next(t["name"] for t in declared.topics(self.deployment) if t["resource"] == source))
 
     @property
     def datastores(self) -> dict[str, str]:

@@ -68,7 +68,8 @@ def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, ca
     }
     body = json.dumps([{**event, "eventTime": "2026-01-01T00:00:00Z", "dataVersion": ""}]).encode()
     headers = {"aeg-sas-key": "any", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{running.eventgrid}/topics/storage/api/events", body, headers)
+    topic = Declaration(record.REPOSITORY / "infra").storage_topic
+    request = urllib.request.Request(f"{running.eventgrid}/topics/{topic}/api/events", body, headers)
     context = ssl.create_default_context(cafile=str(running.certs))
     with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
         queue.clear_messages()
