@@ -7,10 +7,10 @@ a held lock is stale, and a process id in a record with one is certainly the sup
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from cli import trust
 from emulators.private import private_folder, write_private
@@ -58,25 +58,22 @@ def read(home: Path) -> Record | None:
 class Lock:
     """The right to run a cloud on a folder. Held until `release` (twice is once) or the end of the process."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, lock: FileLock) -> None:
+        self._lock = lock
 
     @classmethod
     def take(cls, home: Path) -> Lock | None:
         """Take the lock, or return None if another process has it."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = FileLock(home / "lock", mode=0o600, thread_local=False)
         try:
-            _lock(descriptor)
-        except OSError:
-            os.close(descriptor)
+            lock.acquire(blocking=False)
+        except Timeout:
             return None
-        return cls(descriptor)
+        return cls(lock)
 
     def release(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._lock.release()
 
 
 def make_private(home: Path) -> None:
@@ -85,14 +82,3 @@ def make_private(home: Path) -> None:
     if home.parent.name == ".trainyard":
         private_folder(home.parent)
     private_folder(home)
-
-
-def _lock(descriptor: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from shared.jobs.job import timeout
 from shared.jobs.model import JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
@@ -35,13 +36,18 @@ def first_moment(run: Run) -> tuple[Moment, ...]:
     return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.drop} was sealed."),)
 
 
-def why_step(run: Run, status: JobStatus) -> str:
+def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """One sentence about a step that needs one."""
     if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
         return "The job lost its nodes and waits for others."
-    if status.state is RunState.CANCELED:
-        return status.error or ("Canceled as asked." if run.cancel_asked_at else "The job was canceled in Azure ML.")
-    return ""
+    if status.state is not RunState.CANCELED:
+        return ""
+    if status.error or run.cancel_asked_at:
+        return status.error or "Canceled as asked."
+    limit = timeout(run.request, otherwise=0)
+    if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
+        return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
+    return "The job was canceled in Azure ML."
 
 
 def first_line(text: str) -> str:
@@ -69,6 +75,7 @@ def is_over(run: Run) -> bool:
     return run.state in FINAL
 
 
+NEARLY = 0.9  # of its time limit: our history begins after Azure ML's clock
 METRICS_KEPT = 200  # names; a trainer that makes more has a fault
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")
 

@@ -139,9 +139,10 @@ class _HourLook:
             status is None or changes_something(run, status) for status in seen.values()
         ):
             return
-        if run.elastic is not None:  # its members' jobs are made from the request, which a page leaves out
-            stored = self.system.runs.get(run.name)
-        follow(self.system, stored, explained(self.system, seen))
+        whole = self.system.runs.get(run.name)  # with its request, which a page leaves out
+        if whole.etag != stored.etag:
+            raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
+        follow(self.system, whole, explained(self.system, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
         """Ask for the archive once more, after twice the time of the last try, or give it up."""

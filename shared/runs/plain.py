@@ -49,7 +49,7 @@ class Plain:
         if status.state is RunState.FAILED:
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=run.name, error=status.error)
-        return Look(status.state, status.error or why_step(run, status))
+        return Look(status.state, status.error or why_step(run, status, now))
 
     def act(self, system: System, run: Run, look: Look) -> tuple[str, ...]:
         return ()  # Azure ML itself starts a job again that lost its nodes

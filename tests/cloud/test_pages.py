@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,15 +58,20 @@ def status(cloud: Cloud, url: str, headers: dict[str, str], method: str = "POST"
         return error.code
 
 
+def endpoints(cloud: Cloud) -> dict[str, str]:
+    """The addresses of blobs, queues and tables by their names in a connection string."""
+    return dict(part.split("=", 1) for part in cloud.connection_string.split(";") if part)
+
+
 def storage_requests(cloud: Cloud, key: str) -> list[tuple[str, str, bytes]]:
     """Method, address and body of what a page would like to write: a row, a message, a blob."""
-    signed, store = signature(key), cloud._storage
+    signed, store = signature(key), endpoints(cloud)
     row = json.dumps({"PartitionKey": "run", "RowKey": "evil", "command": "touch /tmp/evil"}).encode()
     message = b"<QueueMessage><MessageText>evil</MessageText></QueueMessage>"
     return [
-        ("POST", f"{store.table_url}/pages?{signed}", row),
-        ("POST", f"{store.queue_url}/drop-events/messages?{signed}", message),
-        ("PUT", f"{store.blob_url}/drops/mnist/evil?{signed}", b"evil"),
+        ("POST", f"{store['TableEndpoint']}/pages?{signed}", row),
+        ("POST", f"{store['QueueEndpoint']}/drop-events/messages?{signed}", message),
+        ("PUT", f"{store['BlobEndpoint']}/drops/mnist/evil?{signed}", b"evil"),
     ]
 
 
@@ -187,7 +191,8 @@ print("done")
 def test_another_user_gets_no_answer(cloud: Cloud) -> None:
     """Every port closes the connections of the machine's other users, before it has read a word."""
     urls = [cloud.api, cloud.azureml, cloud.eventgrid]
-    ports = [*map(str, asdict(cloud._storage.ports).values()), *(str(urlsplit(url).port) for url in urls)]
+    urls += [url for name, url in endpoints(cloud).items() if name.endswith("Endpoint")]
+    ports = [str(urlsplit(url).port) for url in urls]
     argv = [sys.executable, "-c", STRANGER]
     ours, others = (
         subprocess.run([*argv, user, *ports], capture_output=True, text=True, timeout=120) for user in ("0", "65534")
