@@ -130,7 +130,7 @@ class World:
         if message is None:
             return False
         try:
-            _dispatch(self.crashing(crashes), queue, message.body)
+            dispatch(self.crashing(crashes), queue, message.body)
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -187,7 +187,7 @@ class World:
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
 
 
-def _dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
+def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
