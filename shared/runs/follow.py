@@ -12,7 +12,7 @@ from shared.kernel.stored import Stored
 from shared.runs.decide import failing_log, is_over
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
-from shared.runs.submit import give_up
+from shared.runs.submit import give_up, tell_submitted
 from shared.runs.workload import Look, Seen, workload
 from shared.system import System
 
@@ -54,6 +54,8 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     look = how.look(run, seen, system.clock())
     if look is None:
         return
+    if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
+        tell_submitted(system, run)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
     try:
         sent = how.act(system, after.value, look)

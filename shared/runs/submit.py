@@ -18,21 +18,22 @@ log = logging.getLogger(__name__)
 def submit_run(system: System, name: str) -> None:
     """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
 
-    A run past `received` is left alone otherwise. The event is queued before the step is written: one that is lost
-    could never be made good, one that is sent twice has the same id.
+    `job` on its row is the sign that this was done; its state may be ahead of that, because an event came first. The
+    event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
+    the same id.
     """
     run = system.runs.get(name).value
     if run.cancel_asked_at is not None:
         _cancel(system, run)
         return
-    if run.state is not RunState.RECEIVED:
+    if is_over(run) or run.job:
         return
     try:
         submitted = workload(run).submit(system, run)
     except BadInput as exc:
         give_up(system, run, f"The job could not be submitted. {exc}")
         return
-    announce(system, "RunSubmitted", name, {"run": name, "drop": run.drop, "cluster": run.cluster})
+    tell_submitted(system, run)
     ids = submitted.ids
     facts = {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or str(run.request.get("environment") or "")
@@ -41,6 +42,11 @@ def submit_run(system: System, name: str) -> None:
     )
     if after.value.cancel_asked_at is not None:  # while the job was on its way
         _cancel(system, after.value)
+
+
+def tell_submitted(system: System, run: Run) -> None:
+    """For whoever sees first that the run has a job."""
+    announce(system, "RunSubmitted", run.name, {"run": run.name, "drop": run.drop, "cluster": run.cluster})
 
 
 def give_up(system: System, run: Run, why: str) -> None:
@@ -77,8 +83,13 @@ def evict(system: System, name: str, index: int) -> str:
 def _cancel(system: System, run: Run) -> None:
     """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
 
-    Also for a run that is over: its job may have been put a moment after it was canceled.
+    Also for a run that is over: its job may have been put a moment after it was canceled. Whoever put it may have died
+    before saying so anywhere; hence the question to Azure ML.
     """
-    if run.state is RunState.RECEIVED:
+    how = workload(run)
+    sent = bool(run.job) or any(system.jobs.status(job) for job in how.live_jobs(run))
+    if sent and not run.job:
+        tell_submitted(system, run)
+    if run.state is RunState.RECEIVED and not sent:
         apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
-    workload(run).cancel(system, run)
+    how.cancel(system, run)

@@ -12,7 +12,7 @@ from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.outputs import LEFT
 from shared.runs.workload import workload
-from shared.system import ANNOUNCEMENTS
+from shared.system import ANNOUNCEMENTS, QUEUES
 from tests.simulation.scheduler import Violation
 from tests.world import World
 
@@ -149,7 +149,8 @@ class Oracle:
         runs = [row.value for row in self.world.runs.rows.values()]
         half = [f"run {name} has a name and no row" for name in self.world.runs.names if name not in self.world.runs.rows]
         missed = [f"folder {key} has no drop" for key in self._uploaded() if key not in self.world.drops.rows]
-        return drops + jobs + half + missed + [
+        waiting = [f"{n} messages wait in {queue}" for queue, n in self.world.queues.counts(QUEUES).items() if n]
+        return drops + jobs + half + missed + waiting + [
             f"run {run.name} is {run.state}, archived: {run.archived_at}"
             for run in runs
             if run.state not in FINAL or (run.archived_at is None and run.gave_up_at is None)

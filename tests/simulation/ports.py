@@ -92,7 +92,7 @@ class Port:
         simulation = self._simulation
         simulation.scheduler.pause()
         word = simulation.faults.word(simulation.random, self._name)
-        simulation.note(f"{self._name}.{method}", args, word)
+        simulation.note(f"{self._name}.{method}", (*args, *kwargs.items()), word)
         simulation.oracle.before(self._name, method)
         if word == "half" and (half := getattr(self._target, f"half_{method}", None)):
             half(*args, **kwargs)
