@@ -8,7 +8,7 @@ from typing import Any
 from shared.drops.decide import survey
 from shared.drops.model import Drop, DropKey, DropState
 from shared.kernel.storage import Place
-from shared.runs.archive import MANIFEST, archive_folder
+from shared.runs.archive import archive_folder
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.outputs import LEFT
 from shared.runs.workload import workload
@@ -86,7 +86,9 @@ class Oracle:
         require(run in self.world.runs.rows, f"job {name} belongs to no run")
         member = name.rpartition("-")[0]
         if member != run:
-            same = [job for job in self.world.jobs.live() if run_of_job(job) != job and job.rpartition("-")[0] == member]
+            same = [
+                job for job in self.world.jobs.live() if run_of_job(job) != job and job.rpartition("-")[0] == member
+            ]
             require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
 
     def _queues_send(self, args: tuple[Any, ...], result: Any) -> None:
@@ -98,15 +100,21 @@ class Oracle:
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
 
     def _clusters_to_zero(self, args: tuple[Any, ...], result: Any) -> None:
-        """Whatever needed the cluster when the sweep began to look must have kept it; what came later could not."""
+        """Whatever needed the cluster when the sweep looked must have kept it, and so must what came while it changed
+        another cluster, which takes minutes. What came later no look can see: the change is a step of its own."""
         sweep = self.simulation.scheduler.current
+        assert sweep is not None
         for what, since in self._needs(args[0]):
-            require(sweep is None or since >= sweep.looked_at, f"cluster {args[0]} goes to zero while {what} needs it")
+            seen = since < max(sweep.looked_at, sweep.changed_at)
+            require(not seen, f"cluster {args[0]} goes to zero while {what} needs it")
             self.simulation.counts["needs that began between a sweep's look and its change"] += 1
+        sweep.changed_at = self.simulation.scheduler.steps
 
     def _needs(self, cluster: str) -> list[tuple[str, int]]:
         routes, now = self.world.system.routes, self.simulation.scheduler.steps
-        drops = [(f"drop {k}", at) for k, at in self.opened.items() if getattr(routes.get(k.route), "cluster", "") == cluster]
+        drops = [
+            (f"drop {k}", at) for k, at in self.opened.items() if getattr(routes.get(k.route), "cluster", "") == cluster
+        ]
         runs = [row.value for row in self.world.runs.rows.values()]
         mine = [run for run in runs if run.cluster == cluster]
         busy = [r for r in mine if r.state not in FINAL or any(run_of_job(j) == r.name for j in self.world.jobs.live())]
@@ -119,7 +127,9 @@ class Oracle:
         names = set()
         for file in manifest["files"]:
             blob = there.get(f"{archive_folder(run)}/{file['name']}")
-            require(blob and blob.size == file["size"], f"run {run.name}: file {file['name']} is not as the manifest says")
+            require(
+                blob and blob.size == file["size"], f"run {run.name}: file {file['name']} is not as the manifest says"
+            )
             names.add(file["name"])
         fates = {fate["name"]: fate for fate in manifest["outputs"]}
         for output in run.request.get("outputs", {}):
@@ -147,14 +157,19 @@ class Oracle:
         live = self.world.jobs.live()
         jobs = [f"job {job} is live" for job in live]
         runs = [row.value for row in self.world.runs.rows.values()]
-        half = [f"run {name} has a name and no row" for name in self.world.runs.names if name not in self.world.runs.rows]
         missed = [f"folder {key} has no drop" for key in self._uploaded() if key not in self.world.drops.rows]
         waiting = [f"{n} messages wait in {queue}" for queue, n in self.world.queues.counts(QUEUES).items() if n]
-        return drops + jobs + half + missed + waiting + [
-            f"run {run.name} is {run.state}, archived: {run.archived_at}"
-            for run in runs
-            if run.state not in FINAL or (run.archived_at is None and run.gave_up_at is None)
-        ]
+        return (
+            drops
+            + jobs
+            + missed
+            + waiting
+            + [
+                f"run {run.name} is {run.state}, archived: {run.archived_at}"
+                for run in runs
+                if run.state not in FINAL or (run.archived_at is None and run.gave_up_at is None)
+            ]
+        )
 
     def healed(self) -> None:
         """Raise Violation unless everything has come to its end, and was told."""
@@ -195,8 +210,9 @@ class Oracle:
                 if row.value.code != "bad_job":
                     require(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
         for run in [row.value for row in self.world.runs.rows.values()]:
-            jobs = bool(self._jobs_of(run.name))
-            require(not jobs or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
+            refused = run.reason.startswith("The job could not be submitted.")  # of its members, some were taken
+            submitted = bool(self._jobs_of(run.name)) and not refused
+            require(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
             archived = run.archived_at is None or ("RunArchived", run.name) in told
             require(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:

@@ -29,7 +29,9 @@ class Invocation:
     work: Callable[[], object]
     ended: Callable[[BaseException | None], None]
     began_at: datetime
+    pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
     looked_at: int = 0  # the step at which it began to read who needs the clusters
+    changed_at: int = 0  # the step of its last change of a cluster
     error: BaseException | None = None
     thread: greenlet = field(init=False)
 
@@ -53,6 +55,10 @@ class Scheduler:
     def start(self, invocation: Invocation) -> None:
         invocation.thread = greenlet(invocation.run, self.hub)
         self.alive.append(invocation)
+
+    def next(self) -> Invocation:
+        """Whose turn it is."""
+        return self.random.choices(self.alive, [invocation.pace for invocation in self.alive])[0]
 
     def go_on(self, invocation: Invocation) -> None:
         """Let it run until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a

@@ -38,13 +38,14 @@ RETRY_SECONDS = 60  # host.json: visibilityTimeout
 LEASE_SECONDS = 600  # a message whose process died is visible again after that
 TRIES = 5  # host.json: maxDequeueCount
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
-CHAOS = timedelta(minutes=15)
+CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
     ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
 )
 FILES = (
     "mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS", "mnist/b/1.bin", "mnist/c.zip", "mnist/j/job.yaml",
-    "mnist/loose.bin", "elastic/e/1.bin", "elastic/e/_SUCCESS", "nowhere/d/1.bin",
+    "mnist/j/1.bin", "mnist/loose.bin", "elastic/e/1.bin", "elastic/e/_SUCCESS", "elastic/f/_SUCCESS", "elastic/f/1.bin",
+    "nowhere/d/1.bin",
 )  # fmt: skip
 
 
@@ -71,7 +72,7 @@ class Simulation:
         self.faults = Faults.drawn(self.random)
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
         self.workers = self.random.choice((1, 2, 2, 4))
-        self.length = self.random.choice((60, 150, 300))
+        self.length = self.random.choice((60, 150, 300, 600))
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
         names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
@@ -105,7 +106,23 @@ class Simulation:
             invocation.ended = lambda _: None
             self.scheduler.kill(invocation, "the schedule is over")
         self.outcome.checks = self.oracle.checks
+        self._count()
         return self.outcome
+
+    def _count(self) -> None:
+        """What came about, so that one sees whether schedules reach what they are for."""
+        for run in [row.value for row in self.world.runs.rows.values()]:
+            kind = "elastic" if run.elastic else "plain"
+            self.counts[f"{kind} runs {run.state}"] += 1
+            self.counts["resubmissions"] += run.elastic.resubmitted if run.elastic else 0
+            self.counts["retries"] += bool(run.retry_of)
+            self.counts["jobs started again"] += run.attempts > 1
+            self.counts["archives given up"] += run.gave_up_at is not None
+        for drop in [row.value for row in self.world.drops.rows.values()]:
+            self.counts[f"drops {drop.state}"] += 1
+            self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["clusters taken to zero"] += len(self.world.clusters.zeroed)
+        self.counts["events published"] += len(self.world.events.distinct())
 
     def note(self, what: str, args: tuple[Any, ...] = (), word: str = "") -> None:
         """Write a line of the trace: who, what, with what, and what became of it."""
@@ -133,9 +150,9 @@ class Simulation:
     def _actions(self) -> list[tuple[Callable[[], None], float]]:
         return [
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
-            (self._job_goes, 2.5), (self._ask, 0.5), (self._cancel, 0.4), (self._retry, 0.2), (self._evict, 0.2),
+            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 0.4), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
-            (self._scale_up, 0.2),
+            (self._scale_up, 0.2), (self._lose_compute, 0.1),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -160,11 +177,12 @@ class Simulation:
         self.note(f"CLOCK +{seconds:g}")
 
     def _wait(self) -> None:
-        self._advance(self.random.choice((0.3, 0.7, 2, 6, 20, 61)))
+        self._advance(self.random.choice((0.3, 0.7, 1, 2, 3, 6, 20, 61)))
 
     def _upload(self) -> None:
         name = self.random.choice(FILES)
-        data = b"" if name.endswith("_SUCCESS") else self.random.choice((b"x", b"y"))
+        contents = (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y")
+        data = b"" if name.endswith("_SUCCESS") else self.random.choice(contents)
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
@@ -197,8 +215,14 @@ class Simulation:
         if live := self.world.jobs.live():
             name = self.random.choice(live)
             now = self.world.jobs.jobs[name].raw
-            ends = ("Completed", "Completed", "Failed", "Canceled") if name not in self.world.jobs.to_end else ("Canceled",)
-            raw = self.random.choice(("Running",) if now == "Queued" and self.random.random() < 0.8 else (*ends, "Queued"))
+            ends = (
+                ("Completed", "Completed", "Failed", "Canceled")
+                if name not in self.world.jobs.to_end
+                else ("Canceled",)
+            )
+            raw = self.random.choice(
+                ("Running",) if now == "Queued" and self.random.random() < 0.8 else (*ends, "Queued")
+            )
             self._goes(name, raw)
 
     def _goes(self, name: str, raw: str) -> None:
@@ -211,6 +235,11 @@ class Simulation:
         clusters = self.world.clusters.clusters
         name = self.random.choice(list(clusters))
         clusters[name] = replace(clusters[name], min_nodes=1, nodes=self.random.choice((0, 0, 1)))
+
+    def _lose_compute(self) -> None:
+        """A cluster is taken away, or is there again; to a job that has begun it makes no difference."""
+        self.world.jobs.clusters ^= {"spot"}
+        self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
     # --- invocations -----------------------------------------------------------------------------------------------
 
@@ -289,6 +318,7 @@ class Simulation:
     def _heal(self) -> None:
         """The faults end. Count the periods of the timers until nothing is left to be done."""
         self.faults.heal()
+        self.world.jobs.clusters |= {"spot"}
         self.note("HEALED")
         for period in range(2 * PERIODS):
             self._period()
