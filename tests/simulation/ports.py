@@ -1,4 +1,4 @@
-"""What stands before each fake: it hands over to the scheduler around every call, makes the faults, and tells the oracle.
+"""What stands before each fake: it hands over around every call, makes the faults, and tells the oracle.
 
 The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
 """

@@ -25,7 +25,7 @@ from shared.events import incoming
 from shared.reconcile import reconcile
 from shared.runs import ask, submit
 from shared.runs.model import FINAL, run_of_job
-from tests.fakes import Crash, FakeBlobs, Message
+from tests.fakes import Clock, Crash, FakeBlobs, Message
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle
 from tests.simulation.ports import PagedBlobs, Port, SimulatedJobs
@@ -42,11 +42,22 @@ CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
     ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
 )
-FILES = (
-    "mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS", "mnist/b/1.bin", "mnist/c.zip", "mnist/j/job.yaml",
-    "mnist/j/1.bin", "mnist/loose.bin", "elastic/e/1.bin", "elastic/e/_SUCCESS", "elastic/f/_SUCCESS", "elastic/f/1.bin",
-    "nowhere/d/1.bin",
-)  # fmt: skip
+DROPS = (
+    ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"),
+    ("mnist/b/1.bin", "mnist/b/2.bin"),
+    ("mnist/c.zip",),
+    ("mnist/j/1.bin", "mnist/j/job.yaml"),
+    ("mnist/loose.bin", "nowhere/d/1.bin"),
+    ("elastic/e/1.bin", "elastic/e/_SUCCESS"),
+    ("elastic/f/_SUCCESS", "elastic/f/1.bin"),
+)
+PACES = (0.01, 0.1, 1.0, 1.0)
+FATES = (
+    ("Completed", "Completed", "Failed", "Canceled", "Queued"),
+    ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
+    ("Queued", "Queued", "Completed"),
+)
+CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
 
 
 @dataclass
@@ -71,7 +82,9 @@ class Simulation:
         self.traced, self.counts = traced, self.outcome.counts
         self.faults = Faults.drawn(self.random)
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
-        self.workers = self.random.choice((1, 2, 2, 4))
+        self.workers = self.random.choice((1, 2, 4, 8))
+        self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
+        self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
@@ -100,7 +113,7 @@ class Simulation:
             self._heal()
         except Violation as exc:
             self.outcome.broken = str(exc)
-        except Exception as exc:  # whatever else a handler raises is a fault too
+        except Exception as exc:  # noqa: BLE001  # whatever else a handler raises is a fault too
             self.outcome.broken = f"a handler raised {exc!r}"
         for invocation in list(self.scheduler.alive):
             invocation.ended = lambda _: None
@@ -129,7 +142,7 @@ class Simulation:
         self.outcome.calls += 1
         if self.traced:
             who = self.scheduler.current.name if self.scheduler.current else ""
-            at = (self.world.clock() - ROUTE_START).total_seconds()
+            at = (self.world.clock() - BEGIN).total_seconds()
             said = ", ".join(short(value) for value in args)
             self.outcome.trace.append(f"{at:9.1f} s  {who:34} {what}({said}){f'  <-- {word}' if word else ''}")
 
@@ -164,8 +177,8 @@ class Simulation:
             self._advance(self.random.choice((10, 100)))
 
     def _go_on(self) -> None:
-        if alive := self.scheduler.alive:
-            invocation = alive[self.random.randrange(len(alive))]
+        if self.scheduler.alive:
+            invocation = self.scheduler.next()
             if self.world.clock() - invocation.began_at > LONGEST:
                 self.note(f"TIMEOUT kills {invocation.name}")
                 self.scheduler.kill(invocation, "functionTimeout")
@@ -180,12 +193,14 @@ class Simulation:
         self._advance(self.random.choice((0.3, 0.7, 1, 2, 3, 6, 20, 61)))
 
     def _upload(self) -> None:
-        name = self.random.choice(FILES)
+        name = self.random.choice(self.files)
         contents = (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y")
         data = b"" if name.endswith("_SUCCESS") else self.random.choice(contents)
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
+        if self.random.random() < 0.3:  # its event is there at once
+            self.world.deliver(self.world.in_flight.pop())
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -215,18 +230,12 @@ class Simulation:
         if live := self.world.jobs.live():
             name = self.random.choice(live)
             now = self.world.jobs.jobs[name].raw
-            ends = (
-                ("Completed", "Completed", "Failed", "Canceled")
-                if name not in self.world.jobs.to_end
-                else ("Canceled",)
-            )
-            raw = self.random.choice(
-                ("Running",) if now == "Queued" and self.random.random() < 0.8 else (*ends, "Queued")
-            )
+            ends = ("Canceled",) if name in self.world.jobs.to_end else self.fates
+            raw = "Running" if now == "Queued" and self.random.random() < 0.7 else self.random.choice(ends)
             self._goes(name, raw)
 
     def _goes(self, name: str, raw: str) -> None:
-        code = self.random.choice((1, 1, 2))
+        code = self.random.choice(self.codes)
         error = f"Execution failed. User process 'python' exited with status code {code}." if raw == "Failed" else ""
         self.note("JOB", (name, raw))
         self.world.job_goes(name, raw, error)
@@ -245,7 +254,7 @@ class Simulation:
 
     def _start(self, name: str, work: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
         self.note(f"START {name}")
-        self.scheduler.start(Invocation(name, work, ended, self.world.clock()))
+        self.scheduler.start(Invocation(name, work, ended, self.world.clock(), self.random.choice(PACES)))
 
     def _call(self, name: str, work: Callable[[], object]) -> None:
         """A timer or a request over HTTP: nobody repeats it."""
@@ -320,15 +329,16 @@ class Simulation:
         self.faults.heal()
         self.world.jobs.clusters |= {"spot"}
         self.note("HEALED")
-        for period in range(2 * PERIODS):
-            self._period()
-            if not (left := self.oracle.unsettled()):
-                break
-        self.outcome.periods = period + 1
-        if left or period >= PERIODS:
-            raise Violation(f"after {period + 1} periods without faults: {'; '.join(left) or 'settled too late'}")
+        while left := self._after_a_period():
+            if self.outcome.periods == PERIODS:
+                raise Violation(f"after {PERIODS} periods without faults: {'; '.join(left)}")
         self.oracle.healed()
         self._hours_end()
+
+    def _after_a_period(self) -> list[str]:
+        self._period()
+        self.outcome.periods += 1
+        return self.oracle.unsettled()
 
     def _period(self) -> None:
         """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
@@ -356,13 +366,13 @@ class Simulation:
         raise Violation(f"messages breed: {self.world.queues.counts(system.QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
-        """Told to end, a job ends; else it completes, but for one whose run is over: nobody would miss it, so it costs
-        money for as long as it likes."""
+        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: it would run on, and cost
+        money, until someone tells it."""
         moved = []
         for name in self.world.jobs.live():
             if name in self.world.jobs.to_end:
                 self._goes(name, "Canceled")
-            elif self.world.runs.rows[run_of_job(name)].value.state not in FINAL:
+            elif (run := self.world.runs.rows[run_of_job(name)].value).state not in FINAL and not run.cancel_asked_at:
                 self._goes(name, "Completed")
             else:
                 continue
@@ -378,7 +388,7 @@ class Simulation:
             raise Violation(f"the hours {left} are looked at for ever")
 
 
-ROUTE_START = World.__init__.__globals__["Clock"]().now
+BEGIN = Clock().now
 
 
 def short(value: Any) -> str:
