@@ -31,6 +31,7 @@ class Invocation:
     began_at: datetime
     pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
     looked_at: int = 0  # the step at which it began to read who needs the clusters
+    decisions_read: int = 0  # how many decisions about clusters there were when it read the latest
     changed_at: int = 0  # the step of its last change of a cluster
     error: BaseException | None = None
     thread: greenlet = field(init=False)

@@ -24,6 +24,7 @@ from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.reconcile import reconcile
 from shared.runs import ask, submit
+from shared.runs.looks import PATIENCE
 from shared.runs.model import FINAL, run_of_job
 from tests.fakes import Clock, Crash, FakeBlobs, Message
 from tests.simulation.faults import SERVICES, Faults
@@ -33,7 +34,11 @@ from tests.simulation.scheduler import Invocation, Scheduler, Violation
 from tests.world import ELASTIC, ROUTE, World, dispatch
 
 PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
-PERIODS = 4  # of the timers, from the end of the faults until everything has come to its end
+# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
+# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, and may be dead.
+# The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process died at
+# the last moment and that is visible again after LEASE_SECONDS.
+PERIODS = 3
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
 LEASE_SECONDS = 600  # a message whose process died is visible again after that
 TRIES = 5  # host.json: maxDequeueCount
@@ -163,7 +168,7 @@ class Simulation:
     def _actions(self) -> list[tuple[Callable[[], None], float]]:
         return [
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
-            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 0.4), (self._retry, 0.2), (self._evict, 0.2),
+            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
             (self._scale_up, 0.2), (self._lose_compute, 0.1),
         ]  # fmt: skip
@@ -270,7 +275,9 @@ class Simulation:
         self._call("create_run", partial(ask.create_run, self.system, request, key))
 
     def _some_run(self) -> str:
-        return self.random.choice(list(self.world.runs.names) or [""])
+        """Half of the time the newest: the one that is on its way."""
+        names = list(self.world.runs.names) or [""]
+        return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
 
     def _cancel(self) -> None:
         if run := self._some_run():
@@ -329,11 +336,19 @@ class Simulation:
         self.faults.heal()
         self.world.jobs.clusters |= {"spot"}
         self.note("HEALED")
+        periods = PERIODS + self._patience_of_archives()
         while left := self._after_a_period():
-            if self.outcome.periods == PERIODS:
-                raise Violation(f"after {PERIODS} periods without faults: {'; '.join(left)}")
+            if self.outcome.periods == periods:
+                raise Violation(f"after {periods} periods without faults: {'; '.join(left)}")
         self.oracle.healed()
         self._hours_end()
+
+    def _patience_of_archives(self) -> int:
+        """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
+        runs = [row.value for row in self.world.runs.rows.values()]
+        failed = [run for run in runs if run.state in FINAL and run.archived_at is None and run.archive_tries]
+        due = [run.history[-1].at + PATIENCE * 2**run.archive_tries for run in failed]
+        return max((max(0, int((at - self.world.clock()).total_seconds() // PERIOD)) for at in due), default=0)
 
     def _after_a_period(self) -> list[str]:
         self._period()
@@ -366,8 +381,8 @@ class Simulation:
         raise Violation(f"messages breed: {self.world.queues.counts(system.QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
-        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: it would run on, and cost
-        money, until someone tells it."""
+        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: that one would run
+        on, and cost money, until someone tells it."""
         moved = []
         for name in self.world.jobs.live():
             if name in self.world.jobs.to_end:
