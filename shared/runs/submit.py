@@ -40,7 +40,7 @@ def submit_run(system: System, name: str) -> None:
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
     )
-    if after.value.cancel_asked_at is not None:  # while the job was on its way
+    if after.value.cancel_asked_at is not None or is_over(after.value):  # while the job was on its way
         _cancel(system, after.value)
 
 
@@ -50,9 +50,14 @@ def tell_submitted(system: System, run: Run) -> None:
 
 
 def give_up(system: System, run: Run, why: str) -> None:
-    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way."""
+    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way.
+
+    They are ended before the state is written, because who repeats this call stops at a run that is over; and after it,
+    because a submission that is under way may have put jobs in between. One that comes later sees the state.
+    """
     workload(run).cancel(system, run)
-    apply(system, run.name, RunState.FAILED, why)
+    after = apply(system, run.name, RunState.FAILED, why).value
+    workload(after).cancel(system, after)
 
 
 def cancel_run(system: System, name: str) -> Run:

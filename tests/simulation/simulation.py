@@ -35,9 +35,9 @@ from tests.world import ELASTIC, ROUTE, World, dispatch
 
 PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
 # Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
-# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, and may be dead.
-# The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process died at
-# the last moment and that is visible again after LEASE_SECONDS.
+# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
+# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose
+# process died at the last moment, which is visible again after LEASE_SECONDS.
 PERIODS = 3
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
 LEASE_SECONDS = 600  # a message whose process died is visible again after that
@@ -89,6 +89,7 @@ class Simulation:
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
         self.workers = self.random.choice((1, 2, 4, 8))
         self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
+        self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
         self.world = self._world(trainers)
@@ -198,14 +199,20 @@ class Simulation:
         self._advance(self.random.choice((0.3, 0.7, 1, 2, 3, 6, 20, 61)))
 
     def _upload(self) -> None:
+        if not self.uploads:
+            return
+        self.uploads -= 1
         name = self.random.choice(self.files)
-        contents = (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y")
+        contents = (
+            (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
+        )
         data = b"" if name.endswith("_SUCCESS") else self.random.choice(contents)
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
-        if self.random.random() < 0.3:  # its event is there at once
+        if self.random.random() < 0.4:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
+            self._handle(system.DROP_EVENTS, -1)
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -291,14 +298,14 @@ class Simulation:
         if run := self._some_run():
             self._call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
 
-    def _handle(self) -> None:
+    def _handle(self, queue: str = "", index: int | None = None) -> None:
         """Give a visible message to a free worker."""
-        queues = [queue for queue in system.QUEUES if self.world.queues.visible(queue)]
+        queues = [each for each in system.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
         busy = sum(invocation.name.startswith("msg ") for invocation in self.scheduler.alive)
         if not queues or busy >= self.workers:
             return
         queue = self.random.choice(queues)
-        message = self.world.queues.take(queue, self.random.randrange(50))
+        message = self.world.queues.take(queue, self.random.randrange(50) if index is None else index)
         assert message is not None
         if self.random.random() < self.faults.lapse:
             again = Message(message.text, self.world.clock() + timedelta(seconds=self.random.choice((0, 5))))
@@ -415,6 +422,8 @@ def short(value: Any) -> str:
         name = f"{name.key} {name.state}"
     elif hasattr(name, "state"):
         name = f"{name.name} {name.state}"
+    if " at 0x" in repr(name):
+        return type(name).__name__
     return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
 
 

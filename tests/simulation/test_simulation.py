@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,12 +31,12 @@ def test_whatever_happens_the_rules_hold(tmp_path: Path, first: int) -> None:
 
 def test_a_seed_says_everything(tmp_path: Path) -> None:
     """The same seed is the same schedule to the last call, in another process and with another order of sets too."""
-    here = play(4, trainers_folder(tmp_path), traced=True).trace
+    here = [line.replace(str(tmp_path), "trainers") for line in play(4, trainers_folder(tmp_path), traced=True).trace]
     command = [sys.executable, "-m", "benchmarks.schedules", "--replay", "4"]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     there = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert len(here) > 100
-    assert there.splitlines()[:-1] == here
+    assert re.sub(r"/\S*tmp\w+", "trainers", there).splitlines()[:-1] == here
 
 
 def first_broken(trainers: Path, seeds: int) -> Outcome | None:
