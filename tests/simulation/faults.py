@@ -14,6 +14,12 @@ SERVICES = {  # what fails together
 }
 
 
+SLOW_AT = (  # the steps that others must not get around
+    ("drops", "replace"), ("drops", "replace"), ("runs", "update"), ("runs", "insert"), ("jobs", "submit"),
+    ("jobs", "cancel"), ("queues", "send"), ("clusters", "to_zero"), ("sweeps", "latest"), ("blobs", "write"),
+)  # fmt: skip
+
+
 @dataclass
 class Faults:
     """Probabilities a call (crash to lost_answer), a message or event (duplicate to poison_soon), or a step (the rest).
@@ -32,6 +38,7 @@ class Faults:
     outage: float = 0.0  # of a whole service, for some time
     stale_seconds: float = 0.0  # how old a list of jobs may be
     skew_seconds: float = 0.0  # the storage's clock minus ours
+    slow_at: tuple[str, str] | None = None  # port and method: who is about to call it may be overtaken by many
     down: set[str] = field(default_factory=set)  # ports that don't answer now
 
     @classmethod
@@ -50,12 +57,14 @@ class Faults:
             outage=some(0.005, 0.02),
             stale_seconds=some(5.0, 40.0),
             skew_seconds=some(-3.0, 3.0),
+            slow_at=random.choice(SLOW_AT) if random.random() < 0.6 else None,
         )
 
     def heal(self) -> None:
         """No fault any more. What is wrong with the clocks and lists stays: no one mends that."""
         self.crash = self.refuse = self.lost_answer = self.duplicate = self.lose = self.lapse = 0.0
         self.stall = self.outage = 0.0
+        self.slow_at = None
         self.down = set()
 
     def word(self, random: Random, port: str) -> str:

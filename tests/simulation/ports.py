@@ -89,6 +89,8 @@ class Port:
 
     def _call(self, method: str, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         simulation = self._simulation
+        if (self._name, method) == simulation.faults.slow_at and simulation.random.random() < 0.5:
+            simulation.scheduler.freeze(simulation.random.choice((3, 10, 30)))
         simulation.scheduler.pause()
         word = simulation.faults.word(simulation.random, self._name)
         simulation.note(f"{self._name}.{method}", (*args, *kwargs.items()), word)

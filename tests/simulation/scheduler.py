@@ -30,6 +30,7 @@ class Invocation:
     ended: Callable[[BaseException | None], None]
     began_at: datetime
     pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
+    frozen_until: int = 0  # the scheduler's round before which it doesn't go on
     looked_at: int = 0  # the step at which it began to read who needs the clusters
     decisions_read: int = 0  # how many decisions about clusters there were when it read the latest
     changed_at: int = 0  # the step of its last change of a cluster
@@ -52,14 +53,16 @@ class Scheduler:
         self.alive: list[Invocation] = []
         self.current: Invocation | None = None
         self.steps = 0
+        self.round = 0
 
     def start(self, invocation: Invocation) -> None:
         invocation.thread = greenlet(invocation.run, self.hub)
         self.alive.append(invocation)
 
-    def next(self) -> Invocation:
-        """Whose turn it is."""
-        return self.random.choices(self.alive, [invocation.pace for invocation in self.alive])[0]
+    def next(self) -> Invocation | None:
+        """Whose turn it is; None if all are frozen."""
+        awake = [invocation for invocation in self.alive if invocation.frozen_until <= self.round]
+        return self.random.choices(awake, [invocation.pace for invocation in awake])[0] if awake else None
 
     def go_on(self, invocation: Invocation) -> None:
         """Let it run until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a
@@ -84,6 +87,16 @@ class Scheduler:
             self.current = None
         self.alive.remove(invocation)
         invocation.ended(invocation.error or Crash(why))
+
+    def freeze(self, rounds: int) -> None:
+        """Hand over, and stay behind while the others go on for so many rounds."""
+        if self.current is not None:
+            self.current.frozen_until = self.round + rounds
+            self.hub.switch()
+
+    def thaw(self) -> None:
+        for invocation in self.alive:
+            invocation.frozen_until = 0
 
     def pause(self) -> None:
         """A point at which another invocation may come in between. Does nothing outside of one."""

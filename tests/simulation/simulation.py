@@ -159,6 +159,7 @@ class Simulation:
         weights = [self.random.choice((0.3, 1.0, 3.0)) * often for _, often in self._actions()]
         actions = [action for action, _ in self._actions()]
         for _ in range(self.length):
+            self.scheduler.round += 1
             self._make_faults()
             self.random.choices(actions, weights)[0]()
             for _ in range(self.random.choice((1, 3, 10))):
@@ -183,8 +184,7 @@ class Simulation:
             self._advance(self.random.choice((10, 100)))
 
     def _go_on(self) -> None:
-        if self.scheduler.alive:
-            invocation = self.scheduler.next()
+        if invocation := self.scheduler.next():
             if self.world.clock() - invocation.began_at > LONGEST:
                 self.note(f"TIMEOUT kills {invocation.name}")
                 self.scheduler.kill(invocation, "functionTimeout")
@@ -341,6 +341,7 @@ class Simulation:
     def _heal(self) -> None:
         """The faults end. Count the periods of the timers until nothing is left to be done."""
         self.faults.heal()
+        self.scheduler.thaw()
         self.world.jobs.clusters |= {"spot"}
         self.note("HEALED")
         periods = PERIODS + self._patience_of_archives()
