@@ -60,6 +60,14 @@ def trainers_folder(tmp: Path) -> Path:
     return tmp
 
 
+PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
+# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
+# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
+# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process
+# died at the last moment, which is visible again after ten minutes.
+PERIODS = 3
+
+
 class World:
     """`system` is what the handlers use; `crashes` gives one word a port call, as tests.fakes.Crashing reads them."""
 
@@ -157,9 +165,9 @@ class World:
         raise AssertionError(f"messages breed: {self.queues.messages}")
 
     def settle(self) -> None:
-        """Everything heals: no fault any more, time passes, timers fire, jobs end."""
-        for _ in range(12):
-            self.clock.advance(61)
+        """Everything heals: no fault any more, a few periods of the timers pass, jobs end."""
+        for _ in range(PERIODS):
+            self.clock.advance(PERIOD)
             self.deliver_all()
             self.run_until_idle()
             for name, job in self.jobs.jobs.items():

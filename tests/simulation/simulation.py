@@ -31,14 +31,8 @@ from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle
 from tests.simulation.ports import PagedBlobs, Port, SimulatedJobs
 from tests.simulation.scheduler import Invocation, Scheduler, Violation
-from tests.world import ELASTIC, ROUTE, World, dispatch
+from tests.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
 
-PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
-# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
-# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
-# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose
-# process died at the last moment, which is visible again after LEASE_SECONDS.
-PERIODS = 3
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
 LEASE_SECONDS = 600  # a message whose process died is visible again after that
 TRIES = 5  # host.json: maxDequeueCount
