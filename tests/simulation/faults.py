@@ -57,7 +57,7 @@ class Faults:
             outage=some(0.005, 0.02),
             stale_seconds=some(5.0, 40.0),
             skew_seconds=some(-3.0, 3.0),
-            slow_at=random.choice(SLOW_AT) if random.random() < 0.6 else None,
+            slow_at=random.choice(SLOW_AT) if random.random() < 0.8 else None,
         )
 
     def heal(self) -> None:

@@ -166,7 +166,7 @@ class Simulation:
             (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
             (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
             (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
-            (self._scale_up, 0.2), (self._lose_compute, 0.1),
+            (self._scale_up, 0.2), (self._lose_compute, 0.5),
         ]  # fmt: skip
 
     def _make_faults(self) -> None:
@@ -196,7 +196,8 @@ class Simulation:
         if not self.uploads:
             return
         self.uploads -= 1
-        name = self.random.choice(self.files)
+        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while someone looks at it
+        name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
         contents = (
             (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
         )
@@ -204,7 +205,7 @@ class Simulation:
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
-        if self.random.random() < 0.4:  # its event is there at once
+        if self.random.random() < 0.6:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
             self._handle(system.DROP_EVENTS, -1)
 
