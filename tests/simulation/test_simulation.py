@@ -16,8 +16,8 @@ from tests.simulation.simulation import Outcome, play
 from tests.world import trainers_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-A_TIME = 100
-SEEDS = 800
+A_TIME = 200
+SEEDS = 1600
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, A_TIME))
