@@ -10,7 +10,7 @@ from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.runs.decide import failing_log, is_over
-from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up, tell_submitted
 from shared.runs.workload import Look, Seen, workload
@@ -56,6 +56,9 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
         return
     if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
         tell_submitted(system, run)
+    if look.state in FINAL:  # before the step, because who repeats this call stops at a run that is over
+        for job in look.to_cancel:
+            system.jobs.cancel(job)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
     try:
         sent = how.act(system, after.value, look)
