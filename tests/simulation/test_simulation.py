@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from shared.drops import collect
 from shared.runs import archive, follow, submit
 from tests.simulation.simulation import Outcome, play
 from tests.world import trainers_folder
@@ -51,7 +50,6 @@ LEFT_OUT = {
     "the second teller of RunSubmitted": (follow, "tell_submitted", "RunSubmitted"),
     "the first teller of RunSubmitted": (submit, "tell_submitted", "RunSubmitted"),
     "the event of an archive": (archive, "announce", "RunArchived"),
-    "the look at a drop once more": (collect, "_look_once_more", "holds other content"),
 }
 
 
