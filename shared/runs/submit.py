@@ -31,6 +31,8 @@ def submit_run(system: System, name: str) -> None:
     try:
         submitted = workload(run).submit(system, run)
     except BadInput as exc:
+        if _has_jobs(system, run):  # some of its members were taken
+            tell_submitted(system, run)
         give_up(system, run, f"The job could not be submitted. {exc}")
         return
     tell_submitted(system, run)
@@ -92,9 +94,13 @@ def _cancel(system: System, run: Run) -> None:
     before saying so anywhere; hence the question to Azure ML.
     """
     how = workload(run)
-    sent = bool(run.job) or any(system.jobs.status(job) for job in how.live_jobs(run))
+    sent = bool(run.job) or _has_jobs(system, run)
     if sent and not run.job:
         tell_submitted(system, run)
     if run.state is RunState.RECEIVED and not sent:
         apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
     how.cancel(system, run)
+
+
+def _has_jobs(system: System, run: Run) -> bool:
+    return any(system.jobs.status(job) for job in workload(run).live_jobs(run))
