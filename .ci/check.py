@@ -47,6 +47,8 @@ SLOW = (
     "tests/emulators/host/test_host_queues.py",
     "tests/emulators/host/test_host_stop.py",
     "tests/emulators/host/test_host_timers.py",
+    "tests/infra/test_roles.py",
+    "tests/infra/test_package_runtime.py",
 )
 COVERAGE = {
     "combine": ["combine", "--quiet"],

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from .commands import ORDER
+from .commands import ADMIN, ORDER
 from .errors import EXIT_CODES
 from .session import COMMON, app
 
@@ -29,7 +29,7 @@ is another than `.trainyard/cloud`.
 
 `drop` alone needs more than the API: it writes blobs. For the local cloud it uses that cloud's connection string. For a
 deployment it needs `--account-url` (here or at `login`), the extra `drop`, and whoever is signed in (`az login`) needs
-the role Storage Blob Data Contributor on the account.
+the role Storage Blob Data Contributor on the account. `admin` needs the account too, with the extra `admin`.
 
 Completion for bash, zsh and fish: `trainyard --install-completion`, once, in that shell.
 
@@ -49,7 +49,10 @@ def page() -> str:
     codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
     common = _table("option", "", _options(group.commands[ORDER[0]], COMMON))
     head = HEAD.format(common=common, codes=codes)
-    return head + "".join(f"\n{_section(name, group.commands[name])}" for name in ORDER)
+    admin = group.commands["admin"]
+    sections = [_section(name, group.commands[name]) for name in ORDER]
+    sections += [_section(f"admin {name}", admin.commands[name]) for name in ADMIN]
+    return head + "".join(f"\n{section}" for section in sections)
 
 
 def _section(name: str, command: Any) -> str:

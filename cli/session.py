@@ -31,6 +31,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 COMMON = {"url": Url, "profile": ProfileName, "as_json": Json}
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+admin = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(admin, name="admin", help="Look after a deployment; needs rights on its Azure resources.")
 
 
 @app.callback()
@@ -90,7 +92,17 @@ class Session:
 
 def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
     """Register a command of the function's name. Its first parameter comes from the options that every command has."""
+    return _registered(function, app)
 
+
+def admin_command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
+    """The same for a command of `trainyard admin`."""
+    return _registered(function, admin)
+
+
+def _registered(
+    function: Callable[Concatenate[Session, P], None], group: typer.Typer
+) -> Callable[Concatenate[Session, P], None]:
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
         function(Session(url, profile, as_json), *args, **kwargs)
@@ -105,7 +117,7 @@ def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Conca
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\nExample:", "\n\b\nExample:")  # \b: never wrapped
     run.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-    app.command(function.__name__.strip("_"))(run)
+    group.command(function.__name__.strip("_"))(run)
     return function
 
 

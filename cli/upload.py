@@ -77,7 +77,7 @@ def upload(container: ContainerClient, drop: str, wanted: list[Item], progress: 
 
     Nothing at all is written if everything is there and the marker is newer than all of it.
     """
-    with _translated():
+    with translated():
         there = _listing(container, drop)
         missing = [item for item in wanted if not _keep(item, there.get(item.blob), progress)]
         job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
@@ -172,7 +172,7 @@ def opened(profile: Profile, account_url: str) -> Iterator[ContainerClient]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError, ServiceRequestError
 
     try:

@@ -15,13 +15,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
+from azure.data.tables import TableServiceClient
 from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
+from emulators.arm.declared import Storage
 from emulators.private import write_private
 from emulators.storage import azurite
 from local import configs
+from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
@@ -41,9 +44,10 @@ class AlreadyRunning(RuntimeError):
 class Options:
     """What a caller may change about a cloud.
 
-    `python` runs the nodes' processes and has torch. `app_env` goes over the settings of the Functions app.
-    `retry_time_scale` multiplies Event Grid's retry delays. `storage_log` gets a line for each request to queues and
-    tables. With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
+    `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
+    `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
+    `storage_log` gets a line for each request to queues and tables.
+    With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0
@@ -54,6 +58,7 @@ class Options:
     storage_log: Path | None = None
     arm_limits: bool = False
     app: Path = REPOSITORY
+    infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
     say: Callable[[str], None] = lambda _: None
@@ -79,6 +84,7 @@ class Cloud:
         self._azurite: azurite.Azurite | None = None
         self._azurite_restarts = 0
         self._parts: dict[str, _Running] = {}
+        self._declaration = Declaration(options.infra)
 
     @classmethod
     def start(cls, home: Path, options: Options | None = None) -> Cloud:
@@ -91,7 +97,11 @@ class Cloud:
         lock = Lock.take(home)
         if lock is None:
             raise AlreadyRunning(read(home))
-        cloud = cls(home, options or Options(), lock)
+        try:
+            cloud = cls(home, options or Options(), lock)
+        except BaseException:
+            lock.release()
+            raise
         try:
             cloud._start_all()
         except BaseException:
@@ -184,11 +194,12 @@ class Cloud:
         self._azurite = azurite.start(self.home / "azurite", blobs_only=True)
         say("storage: queues and tables")
         self._start("storage", configs.storage(self.home, self._storage.key, options.storage_log), {})
-        make_storage(self.connection_string)
+        make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
         key = secrets.token_urlsafe(24)
         storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
-        self._start("eventgrid", configs.eventgrid(self.home, storage, key, options.retry_time_scale), {})
+        config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
+        self._start("eventgrid", config, {})
         say("azureml: the workspace and its cluster")
         self._start("azureml", self._azureml_config(), {})
         say("host: the Functions app")
@@ -198,18 +209,20 @@ class Cloud:
     def _azureml_config(self) -> dict[str, Any]:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
-        events = {"url": f"{self.eventgrid}/topics/azureml/api/events", "ca": str(self.certs)}
+        topic = self._declaration.workspace_topic
+        events = {"url": f"{self.eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
         nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
-        config = configs.azureml(self.home, self.connection_string, options.python, seconds)
+        config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
         limits: dict[str, Any] | None = {} if options.arm_limits else None
         return {**config, "events": events, "node_environment": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
         settings = {
+            **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
             **self._parts["azureml"].part.info["env"],
-            "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/trainyard/api/events",
+            "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             # Nobody pays for polling here, and nobody wants to wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
@@ -276,15 +289,18 @@ def tables_signature(key: str) -> str:
     return generate_account_sas(azurite.ACCOUNT, key, kinds, rights, datetime.now(UTC) + SIGNED_FOR, services="t")
 
 
-def make_storage(connection_string: str) -> None:
-    """Make the containers and queues that the app and Event Grid use. Those that exist stay as they are."""
+def make_storage(connection_string: str, wanted: Storage) -> None:
+    """Make the containers, queues and tables that are declared. Those that exist stay as they are."""
     with (
         BlobServiceClient.from_connection_string(connection_string) as blobs,
         QueueServiceClient.from_connection_string(connection_string) as queues,
+        TableServiceClient.from_connection_string(connection_string) as tables,
     ):
-        for container in configs.CONTAINERS:
-            with contextlib.suppress(ResourceExistsError):
-                blobs.create_container(container)
-        for queue in configs.QUEUES:
-            with contextlib.suppress(ResourceExistsError):
-                queues.create_queue(queue)
+        for create, names in (
+            (blobs.create_container, wanted.containers),
+            (queues.create_queue, wanted.queues),
+            (tables.create_table, wanted.tables),
+        ):
+            for name in names:
+                with contextlib.suppress(ResourceExistsError):
+                    create(name)

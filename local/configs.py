@@ -1,4 +1,4 @@
-"""The configuration of each part of the local cloud, as plain values."""
+"""The configuration of each part of the local cloud, as plain values, made of what infra/ declares."""
 
 from __future__ import annotations
 
@@ -6,25 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage.azurite import ACCOUNT
+from local.declaration import Declaration
 
-SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
-GROUP = WORKSPACE = "trainyard"
-CONTAINERS = ("drops", "output", "deadletter")
-QUEUES = ("drop-events", "drop-checks", "submissions", "job-events", "run-looks", "archives", "announcements")
-CLUSTER = "cpu-cluster"
-MAX_NODES = 4
-# Calls after which a blob is whole, or has another name. Azurite makes none of the last four; a test may publish them.
-UPLOAD_CALLS = [
-    "PutBlob",
-    "PutBlockList",
-    "CopyBlob",
-    "FlushWithClose",
-    "SftpCommit",
-    "RenameFile",
-    "RenameDirectory",
-    "SftpRename",
-]
-UPLOAD_TYPES = [f"Microsoft.Storage.{name}" for name in ("BlobCreated", "BlobRenamed", "DirectoryRenamed")]
 LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
@@ -39,60 +22,28 @@ def connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
     return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={key};{endpoints}"
 
 
-def eventgrid(home: Path, storage: dict[str, str], topic_key: str, retry_time_scale: float) -> dict[str, Any]:
-    providers = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers"
-    workspaces = f"{providers}/Microsoft.MachineLearningServices/workspaces"
+def eventgrid(
+    home: Path, storage: dict[str, str], declaration: Declaration, topic_key: str, retry_time_scale: float
+) -> dict[str, Any]:
     return {
         "host": "127.0.0.1",
         "port": 0,
         "certs": str(home / "certs"),
         "state": str(home / "eventgrid"),
         "storage": storage,
-        "topics": [
-            {
-                "name": "storage",
-                "resource": f"{providers}/Microsoft.Storage/storageAccounts/devstoreaccount1",
-                "source": "azurite",
-            },
-            {"name": "azureml", "resource": f"{workspaces}/{WORKSPACE}"},
-            {"name": "trainyard", "resource": f"{providers}/Microsoft.EventGrid/topics/trainyard", "key": topic_key},
-        ],
-        "subscriptions": [_drop_events(), _job_events()],
+        "topics": declaration.topics(topic_key),
+        "subscriptions": declaration.subscriptions,
         "retry_time_scale": retry_time_scale,
     }
 
 
-def _drop_events() -> dict[str, Any]:
-    return _subscription(
-        "drop-events",
-        "storage",
-        {
-            "includedEventTypes": UPLOAD_TYPES,
-            "subjectBeginsWith": "/blobServices/default/containers/drops/blobs/",
-            "advancedFilters": [{"operatorType": "StringIn", "key": "data.api", "values": UPLOAD_CALLS}],
-        },
-    )
-
-
-def _job_events() -> dict[str, Any]:
-    types = [f"Microsoft.MachineLearningServices.{name}" for name in ("RunStatusChanged", "RunCompleted")]
-    return _subscription("job-events", "azureml", {"includedEventTypes": types})
-
-
-def _subscription(name: str, topic: str, event_filter: dict[str, Any]) -> dict[str, Any]:
-    """A subscription that delivers into the queue of its own name, with Azure's default retry policy."""
-    return {
-        "name": name,
-        "topic": topic,
-        "eventDeliverySchema": "EventGridSchema",
-        "destination": {"endpointType": "StorageQueue", "properties": {"queueName": name}},
-        "filter": event_filter,
-        "retryPolicy": {"maxDeliveryAttempts": 30, "eventTimeToLiveInMinutes": 1440},
-        "deadLetterDestination": {"endpointType": "StorageBlob", "properties": {"blobContainerName": "deadletter"}},
-    }
-
-
-def azureml(home: Path, connection_string: str, python: Path, seconds: tuple[float, float, float]) -> dict[str, Any]:
+def azureml(
+    home: Path,
+    connection_string: str,
+    declaration: Declaration,
+    python: Path,
+    seconds: tuple[float, float, float],
+) -> dict[str, Any]:
     """`seconds`: how long a node takes to start, stays idle before it goes, and may go on once it is preempted."""
     node_start, idle, grace = seconds
     return {
@@ -102,21 +53,10 @@ def azureml(home: Path, connection_string: str, python: Path, seconds: tuple[flo
         "state": str(home / "azureml"),
         "storage": {"connection_string": connection_string},
         "python": str(python),
-        "subscription_id": SUBSCRIPTION,
-        "resource_group": GROUP,
-        "workspace": WORKSPACE,
-        "location": "local",
-        "datastores": {"drops": "drops"},
-        "clusters": [
-            {
-                "name": CLUSTER,
-                "vm_size": "Standard_D2s_v5",
-                "tier": "low_priority",
-                "min_instances": 0,
-                "max_instances": MAX_NODES,
-                "idle_seconds": idle,
-            }
-        ],
+        **declaration.workspace,
+        "datastores": declaration.datastores,
+        "clusters": declaration.clusters(idle),
+        "roles": declaration.workspace_roles,
         "node_start_seconds": node_start,
         "preemption_grace_seconds": grace,
         "events": None,

@@ -132,6 +132,10 @@ class FakeBlobs:
     def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
         return self.put(container, name, data)
 
+    def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
+        if self._get(container, name) is None:
+            self.put(container, name, data)
+
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
         for copy in copies:
             there = self._get(copy.to_container, copy.to_name)

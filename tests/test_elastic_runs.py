@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from shared import system
 from shared.api.requests import LogQuery, NodeRange, RunRequest
@@ -18,7 +15,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs import ask, logs, submit
 from shared.runs.elastic import GRACE
 from shared.runs.looks import AGAIN_SECONDS
-from shared.runs.model import FINAL, Run, RunState
+from shared.runs.model import Run, RunState
 from shared.runs.workloads import workload
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
@@ -320,54 +317,6 @@ def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str)
         assert set(world.jobs.jobs) == set(workload(run).jobs(run).values()), f"call {at}"
         assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}, f"call {at}"
     assert counting.taken > 40, "the story must go through every handler"
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.integers(0, 8),
-        st.sampled_from(["Running", "Queued", "Failed", "Canceled", "Completed", "cancel", "deadline", "time"]),
-        st.sampled_from(["", "", "", "before", "half", "after"]),
-    ),
-    max_size=25,
-)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(steps=STEPS)
-def test_whatever_becomes_of_its_members_a_run_ends_within_its_budget(
-    tmp_path: Path, steps: list[tuple[Any, ...]]
-) -> None:
-    """Any order of jobs' fates, cancellation and crashes: within the budget, one live job a member, and an end."""
-    world = World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
-    run = start(world)
-    for index, what, crash in steps:
-        alive = [name for name, job in world.jobs.jobs.items() if job.raw in ("Queued", "Running")]
-        if what == "cancel":
-            submit.cancel_run(world.system, run)
-        elif what in ("deadline", "time"):
-            world.clock.advance(ROUTE_1_TO_3.timeout_seconds if what == "deadline" else 61)
-            world.reconcile(["", "", crash])
-        elif alive:
-            world.job_goes(alive[index % len(alive)], what)
-        world.deliver_all()
-        while any(world.handle(queue, crashes=["", "", "", crash]) for queue in system.QUEUES):
-            pass
-        one_live_job_a_member(world)
-    world.settle()
-    found = world.only_run()
-    assert found.state in FINAL
-    assert found.archived_at
-    assert found.elastic
-    assert found.elastic.resubmitted <= ROUTE_1_TO_3.resubmissions
-    assert set(world.jobs.jobs) <= set(workload(found).jobs(found).values())
-    assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}
-    completed = any(job.raw == "Completed" for job in world.jobs.jobs.values())
-    assert completed or found.state is not RunState.COMPLETED
-
-
-def one_live_job_a_member(world: World) -> None:
-    alive = [name.rpartition("-")[0] for name, job in world.jobs.jobs.items() if job.raw in ("Queued", "Running")]
-    assert len(alive) == len(set(alive))
 
 
 def test_an_answer_waits_for_the_logs_of_an_elastic_run(world: World) -> None:

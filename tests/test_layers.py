@@ -18,7 +18,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "function_app.py": ({"functions"}, {"torch", "torchvision"}),
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
     "shared": (set(), {"torch", "torchvision", "azure.functions"}),
-    "cli": (set(), {"torch", "torchvision", "azure.ai", "azure.data", "azure.functions", "azure.storage.queue"}),
+    "cli": (set(), {"torch", "torchvision", "azure.ai", "azure.data", "azure.functions"}),
     "emulators": (set(), {"torch", "torchvision"}),
     "local": ({"emulators", "cli"}, {"torch", "torchvision"}),
     "trainers": (set(), {"azure.functions"}),

@@ -98,7 +98,8 @@ def test_it_is_stdlib_only() -> None:
 
 def test_it_knows_the_commands_of_the_command_line() -> None:
     """CLI names exactly the commands that cli/ has, so that a typo is told before anything is installed."""
-    assert set(trainyard.CLI) == {c.name or c.callback.__name__ for c in cli_app.registered_commands if c.callback}
+    commands = {c.name or c.callback.__name__ for c in cli_app.registered_commands if c.callback}
+    assert set(trainyard.CLI) == commands | {group.name for group in cli_app.registered_groups}
     done = subprocess.run([sys.executable, ROOT / "trainyard.py", "dmeo"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "There is no command 'dmeo'. Choose from: demo, up" in done.stderr

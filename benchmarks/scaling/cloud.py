@@ -14,12 +14,12 @@ from typing import Any
 from unittest import mock
 
 from emulators.storage import azurite
-from local import cloud, configs
+from local import cloud
 from shared import bootstrap
 from shared.kernel.settings import Settings
 from shared.system import System
 
-CLUSTER = configs.CLUSTER
+CLUSTER = "cpu-cluster"
 ARM_READS = (250, 25)  # tokens of Resource Manager's bucket, and how many come back a second
 ROUTES = f"routes: {{noop: {{template: noop.yaml, cluster: {CLUSTER}, quiet_seconds: 60}}}}\n"
 TEMPLATE = """

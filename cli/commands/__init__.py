@@ -1,14 +1,16 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import clusters, evict, files, logs, runs, setup
+from . import admin, clusters, evict, files, logs, runs, setup
 
-__all__ = ["ORDER", "clusters", "evict", "files", "logs", "runs", "setup"]
+__all__ = ["ADMIN", "ORDER", "admin", "clusters", "evict", "files", "logs", "runs", "setup"]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
     *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry"),
     *("clusters", "pause", "evict", "status", "doctor", "open", "login", "logout"),
 )
+
+ADMIN = ("replay",)  # of `trainyard admin`
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -18,6 +18,18 @@ AccountUrl = Annotated[
     ),
 ]
 
+# admin
+AdminAccountUrl = Annotated[
+    str,
+    Option(
+        "--account-url",
+        metavar="URL",
+        help="Storage account of a deployment: https://<account>.blob.core.windows.net. Needs the extra `admin`.",
+    ),
+]
+Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
+Count = Annotated[bool, Option("--dry-run", help="Only count.")]
+
 # submit
 Trainer = Annotated[str, Argument(metavar="[TRAINER]", help="A trainer, such as mnist. Or --template, or --job.")]
 Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]

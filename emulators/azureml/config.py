@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from emulators.arm.access import Role
 from emulators.azureml.limits import Bucket, Limits
 from emulators.azureml.models import Status
 
@@ -70,6 +71,7 @@ class Config:
     preemption_grace_seconds: float = 5.0
     events: EventTarget | None = None
     arm_limits: Limits | None = None
+    roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
     # What every node has beside Azure ML's own variables: it stands for the identity of the nodes.
     node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
@@ -97,6 +99,10 @@ def parse(source: Mapping[str, Any]) -> Config:
         values["clusters"] = tuple(_cluster(seed) for seed in values.get("clusters", ()))
         if (limits := values.get("arm_limits")) is not None:
             values["arm_limits"] = Limits(**{kind: Bucket(*bucket) for kind, bucket in limits.items()})
+        if (listed := values.get("roles")) is not None:
+            values["roles"] = tuple(
+                Role("", role["name"], tuple(role["actions"]), tuple(role.get("not_actions", ()))) for role in listed
+            )
         if (events := values.get("events")) is not None:
             ca = events.get("ca")
             values["events"] = EventTarget(**{**events, "ca": Path(ca) if ca else None})

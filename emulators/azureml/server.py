@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from emulators.azureml import wire
+from emulators.azureml import permissions, wire
 from emulators.azureml.blobs import Blobs
 from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.errors import ArmError, BadRequest, NotFound
@@ -91,6 +91,8 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
         if verdict and not verdict.allowed:
             return _throttled(config, verdict)
         _check_scope(config, request)
+        if config.roles is not None and _is_arm(request):
+            permissions.check(config.roles, _principal(request), request.method, request.path)
         response = await handler(request)
         response.headers.update(verdict.headers if verdict else {})
         return response

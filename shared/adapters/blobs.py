@@ -12,7 +12,7 @@ from shared.adapters.copying import Copier, bare_etag, create_container
 from shared.adapters.listing import Listing
 from shared.adapters.signing import Signer
 from shared.adapters.translation import code_of, status_of, translated
-from shared.kernel.errors import BadInput
+from shared.kernel.errors import BadInput, Changed
 from shared.kernel.storage import Blob, Copy, FolderPage, Place
 
 if TYPE_CHECKING:
@@ -95,20 +95,29 @@ class StorageBlobs:
         return self.read_from(container, name, max(0, length - size), size).decode("utf-8", "replace")
 
     def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
+        written = self._upload(container, name, data, content_type, overwrite=True)
+        md5 = bytes(written.get("content_md5") or b"").hex()
+        return Blob(name, bare_etag(written["etag"]), len(data), md5, written["last_modified"])
+
+    def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
+        try:
+            self._upload(container, name, data, content_type, overwrite=False)
+        except Changed:  # it is there
+            return
+
+    def _upload(self, container: str, name: str, data: bytes, content_type: str, overwrite: bool) -> dict[str, Any]:
         from azure.storage.blob import ContentSettings
 
         client = self._service.get_blob_client(container, name)
         settings = ContentSettings(content_type=content_type)
         with translated(f"could not write {container}/{name}"):
             try:
-                written = client.upload_blob(data, overwrite=True, content_settings=settings)
+                return dict(client.upload_blob(data, overwrite=overwrite, content_settings=settings))
             except HttpResponseError as exc:
                 if code_of(exc) != "ContainerNotFound":
                     raise
                 create_container(self._service, container)
-                written = client.upload_blob(data, overwrite=True, content_settings=settings)
-        md5 = bytes(written.get("content_md5") or b"").hex()
-        return Blob(name, bare_etag(written["etag"]), len(data), md5, written["last_modified"])
+                return dict(client.upload_blob(data, overwrite=overwrite, content_settings=settings))
 
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
         return Copier(self._service, concurrency).run(copies)

@@ -51,6 +51,8 @@ def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
 def _decide(system: System, cluster: Cluster, need: Need) -> Decision:
     latest = system.sweeps.latest(cluster.name)
     decision = judge_cluster(cluster, need, latest, system.clock())
+    if decision.action == "to-zero":  # to change the clusters before this one may have taken minutes: look again
+        decision = judge_cluster(cluster, _needs(system, [cluster])[cluster.name], latest, system.clock())
     if decision.action == "to-zero":
         _to_zero(system, decision)
     if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":

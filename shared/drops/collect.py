@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.drops.decide import (
     SETTLED_SECONDS,
@@ -100,7 +100,8 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
     if stored is None or stored.value.token != token:
         return
     try:
-        if stored.value.state is DropState.SEALING:
+        if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
+            send_check(system, stored.value, SETTLED_SECONDS, last=True)
             finish_sealing(system, stored)
         elif stored.value.state is DropState.OPEN:
             _judge(system, stored, last)
@@ -132,6 +133,7 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
         system.drops.delete(stored)
         return
     send_check(system, drop, SETTLED_SECONDS, last=True)
+    sent_at = system.clock()
     looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
     if verdict.verdict is Verdict.UNCHANGED:
         system.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
@@ -140,6 +142,8 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     else:
         complete = Complete(seen, verdict, route, listing)
         seal(system, Stored(looked, stored.etag), complete)
+    if system.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
+        send_check(system, drop, SETTLED_SECONDS, last=True)
 
 
 def _look_once_more(system: System, stored: Stored[Drop]) -> None:

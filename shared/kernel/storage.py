@@ -94,6 +94,9 @@ class Blobs(Protocol):
     def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
         """Write the blob whole, over what was there. Makes the container on first need."""
 
+    def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
+        """Write the blob unless one of this name is there. Makes the container on first need."""
+
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
         """Copy on the server, and give each finished copy (as it now is) in no order.
 

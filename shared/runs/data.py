@@ -54,9 +54,9 @@ class Listing:
 
 
 def keep_listing(system: System, folder: str, listing: Listing) -> None:
-    """Write the list beside the archive that the run will have. Twice writes the same."""
+    """Write the list beside the archive that the run will have, once: the manifest tells its size and etag."""
     if data := listing.data():
-        system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
+        system.blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
 def ask_for_check(system: System, run: Run) -> None:

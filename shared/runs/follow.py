@@ -14,7 +14,7 @@ from shared.runs.data import ask_for_check
 from shared.runs.decide import failing_log, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
-from shared.runs.submit import give_up
+from shared.runs.submit import give_up, tell_submitted
 from shared.runs.workload import Look, Seen
 from shared.runs.workloads import workload
 from shared.system import System
@@ -69,6 +69,11 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     look = how.look(run, seen, system.clock())
     if look is None:
         return
+    if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
+        tell_submitted(system, run)
+    if look.state in FINAL:  # before the step, because who repeats this call stops at a run that is over
+        for job in look.to_cancel:
+            system.jobs.cancel(job)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
     if after.value.state is RunState.RUNNING and run.attempts == 0:
         ask_for_check(system, after.value)

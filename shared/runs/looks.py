@@ -126,7 +126,7 @@ class _HourLook:
         elif run.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
             apply(self.system, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
-        elif run.state is RunState.RECEIVED and now - run.created_at > PATIENCE:
+        elif not run.job and now - run.created_at > PATIENCE:
             self.system.queues.send(SUBMISSIONS, {"run": run.name})
         self._follow(stored, listed)
 

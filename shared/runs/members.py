@@ -67,6 +67,8 @@ class Members:
         for member in _elastic(run).members:
             if member.state not in FINAL and (status := seen.get(_job(run, member))):
                 statuses[member.index] = status
+        if run.state is RunState.RECEIVED and not statuses:
+            return None  # it is submitted first
         plan = judge_members(run, statuses, now)
         changes = {"elastic": plan.elastic} if plan.elastic != run.elastic else {}
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)

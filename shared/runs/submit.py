@@ -18,35 +18,48 @@ log = logging.getLogger(__name__)
 def submit_run(system: System, name: str) -> None:
     """Put the run's job to Azure ML under the run's name, or its members' jobs, or cancel it if that was asked for.
 
-    A run past `received` is left alone otherwise. The event is queued before the step is written: one that is lost
-    could never be made good, one that is sent twice has the same id.
+    `job` on its row is the sign that this was done; its state may be ahead of that, because an event came first. The
+    event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
+    the same id.
     """
     run = system.runs.get(name).value
     if run.cancel_asked_at is not None:
         _cancel(system, run)
         return
-    if run.state is not RunState.RECEIVED:
+    if is_over(run) or run.job:
         return
     try:
         submitted = workload(run).submit(system, run)
     except BadInput as exc:
+        if _has_jobs(system, run):  # some of its members were taken
+            tell_submitted(system, run)
         give_up(system, run, f"The job could not be submitted. {exc}")
         return
-    announce(system, "RunSubmitted", name, {"run": name, "drop": run.drop, "cluster": run.cluster})
+    tell_submitted(system, run)
     ids = submitted.ids
     facts = {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or str(run.request.get("environment") or "")
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
     )
-    if after.value.cancel_asked_at is not None:  # while the job was on its way
+    if after.value.cancel_asked_at is not None or is_over(after.value):  # while the job was on its way
         _cancel(system, after.value)
 
 
+def tell_submitted(system: System, run: Run) -> None:
+    """For whoever sees first that the run has a job."""
+    announce(system, "RunSubmitted", run.name, {"run": run.name, "drop": run.drop, "cluster": run.cluster})
+
+
 def give_up(system: System, run: Run, why: str) -> None:
-    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way."""
+    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way.
+
+    They are ended before the state is written, because who repeats this call stops at a run that is over; and after it,
+    because a submission that is under way may have put jobs in between. One that comes later sees the state.
+    """
     workload(run).cancel(system, run)
-    apply(system, run.name, RunState.FAILED, why)
+    after = apply(system, run.name, RunState.FAILED, why).value
+    workload(after).cancel(system, after)
 
 
 def cancel_run(system: System, name: str) -> Run:
@@ -77,8 +90,17 @@ def evict(system: System, name: str, index: int) -> str:
 def _cancel(system: System, run: Run) -> None:
     """End the run's job. One that was never sent is canceled here; else the job's own end tells the run's.
 
-    Also for a run that is over: its job may have been put a moment after it was canceled.
+    Also for a run that is over: its job may have been put a moment after it was canceled. Whoever put it may have died
+    before saying so anywhere; hence the question to Azure ML.
     """
-    if run.state is RunState.RECEIVED:
+    how = workload(run)
+    sent = bool(run.job) or _has_jobs(system, run)
+    if sent and not run.job:
+        tell_submitted(system, run)
+    if run.state is RunState.RECEIVED and not sent:
         apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
-    workload(run).cancel(system, run)
+    how.cancel(system, run)
+
+
+def _has_jobs(system: System, run: Run) -> bool:
+    return any(system.jobs.status(job) for job in workload(run).live_jobs(run))

@@ -16,7 +16,10 @@ from cli import docs
 from cli.session import COMMON, app
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+TOP: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if name != "admin"} | {
+    f"admin {name}": c for name, c in TOP["admin"].commands.items()
+}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 

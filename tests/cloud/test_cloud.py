@@ -5,20 +5,25 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
 import textwrap
+import urllib.error
 import urllib.request
 import uuid
 from pathlib import Path
 
 import pytest
-from azure.storage.blob import BlobClient, ContainerClient
-from azure.storage.queue import QueueClient
+from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
+from azure.storage.queue import QueueClient, QueueServiceClient
 
+from emulators.azureml import identity
 from emulators.process import PartFailed, wait_for
-from local import cloud, configs, record, up
+from local import cloud, record, up
+from local.declaration import Declaration
 
 
 def ping(api: str) -> str:
@@ -63,7 +68,8 @@ def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, ca
     }
     body = json.dumps([{**event, "eventTime": "2026-01-01T00:00:00Z", "dataVersion": ""}]).encode()
     headers = {"aeg-sas-key": "any", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{running.eventgrid}/topics/storage/api/events", body, headers)
+    topic = Declaration(record.REPOSITORY / "infra").storage_topic
+    request = urllib.request.Request(f"{running.eventgrid}/topics/{topic}/api/events", body, headers)
     context = ssl.create_default_context(cafile=str(running.certs))
     with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
         queue.clear_messages()
@@ -87,10 +93,57 @@ def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: P
 
 
 def test_every_queue_and_container_is_there(running: cloud.Cloud) -> None:
-    """What the app writes to exists before the app starts."""
-    for name in configs.QUEUES:
-        with QueueClient.from_connection_string(running.connection_string, name) as queue:
-            queue.get_queue_properties()
+    """What infra/ declares exists before the app starts: queues, containers and tables."""
+    wanted = Declaration(record.REPOSITORY / "infra").storage
+    with QueueServiceClient.from_connection_string(running.connection_string) as queues:
+        assert {queue.name for queue in queues.list_queues()} >= set(wanted.queues)
+    with BlobServiceClient.from_connection_string(running.connection_string) as blobs:
+        assert {container.name for container in blobs.list_containers()} >= set(wanted.containers)
+    with TableServiceClient.from_connection_string(running.connection_string) as tables:
+        assert {table.name for table in tables.list_tables()} >= set(wanted.tables)
+
+
+def test_a_wrong_filter_loses_events_here_too(app: Path, tmp_path: Path) -> None:
+    """The filter is the one in infra/: with a mistake in it an upload is announced to nobody."""
+    infra = shutil.copytree(record.REPOSITORY / "infra", tmp_path / "infra")
+    file = infra / "modules" / "subscriptions.bicep"
+    file.write_text(file.read_text().replace("/containers/drops/", "/containers/dropz/"))
+    with cloud.Cloud.start(tmp_path / "home", cloud.Options(app=app, infra=infra)) as running:
+        upload(running.connection_string, "mnist/a/b")
+        context = ssl.create_default_context(cafile=str(running.certs))
+        with urllib.request.urlopen(f"{running.eventgrid}/control/barrier", timeout=20, context=context) as answer:
+            assert json.load(answer)["matched"] == 0
+        with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
+            assert not queue.peek_messages()
+
+
+def test_a_missing_role_is_found_here_too(app: Path, tmp_path: Path) -> None:
+    """Without the role to deliver, Azure would refuse the subscription; the local cloud doesn't start, and says why."""
+    infra = shutil.copytree(record.REPOSITORY / "infra", tmp_path / "infra")
+    file = infra / "modules" / "roles.bicep"
+    file.write_text(file.read_text().replace("    roleId: queueSender", "    roleId: tableContributor"))
+    with pytest.raises(PartFailed, match=r"queues/drop-events: the identity of .* may not write there"):
+        cloud.Cloud.start(tmp_path / "home", cloud.Options(app=app, infra=infra))
+    lock = record.Lock.take(tmp_path / "home")
+    assert lock is not None
+    lock.release()
+
+
+def test_the_app_has_the_declared_roles_in_the_workspace(running: cloud.Cloud) -> None:
+    """With the identity that the app gets, the workspace's jobs can be read, and its cluster not be deleted."""
+    context = ssl.create_default_context(cafile=str(running.certs))
+    place = f"{running.azureml}{running.record.workspace_id}"
+
+    def ask(method: str, path: str) -> str:
+        headers = {"Authorization": f"Bearer {identity.token()}"}
+        request = urllib.request.Request(f"{place}/{path}?api-version=2024-04-01", headers=headers, method=method)
+        try:
+            return str(urllib.request.urlopen(request, timeout=20, context=context).status)
+        except urllib.error.HTTPError as error:
+            return str(json.load(error)["error"]["code"])
+
+    assert ask("GET", "jobs") == "200"
+    assert ask("DELETE", "computes/cpu-cluster") == "AuthorizationFailed"
 
 
 def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:

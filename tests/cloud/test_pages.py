@@ -29,6 +29,7 @@ from emulators import neighbours
 from emulators.storage import azurite
 from local import record
 from local.cloud import Cloud
+from local.declaration import Declaration
 
 EVIL = "https://evil.example"
 # What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.
@@ -130,7 +131,8 @@ def test_a_page_cannot_call_the_other_ports(cloud: Cloud, headers: dict[str, str
     assert status(cloud, f"{app}/admin/functions/ping", headers, body=b'{"input": ""}') == 403
     assert status(cloud, f"{app}/runtime/webhooks/EventGrid?functionName=ping", headers, body=b"[]") == 403
     events = json.dumps([{**EVENT, "dataVersion": "1"}]).encode()
-    assert status(cloud, f"{cloud.eventgrid}/topics/azureml/api/events", headers | key, body=events) == 403
+    topic = Declaration(record.REPOSITORY / "infra").workspace_topic
+    assert status(cloud, f"{cloud.eventgrid}/topics/{topic}/api/events", headers | key, body=events) == 403
     assert status(cloud, f"{cloud.eventgrid}/control/faults", headers, body=b'{"lose": 1.0}') == 403
     assert status(cloud, f"{cloud.azureml}/control/clusters/cpu-cluster/preempt", headers, body=b'{"node": 0}') == 403
     assert status(cloud, f"{workspace}/jobs/evil", headers | {"Authorization": "Bearer x"}, "PUT", b"{}") == 403

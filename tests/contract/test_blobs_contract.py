@@ -214,3 +214,11 @@ def test_copies_are_drawn_as_they_are_made(blobs: Blobs, unique: Names) -> None:
 def test_check_is_silent_while_the_account_answers(blobs: Blobs) -> None:
     """`check` raises nothing on a live account."""
     blobs.check()
+
+
+def test_write_once_leaves_what_is_there(blobs: Blobs, unique: Names) -> None:
+    """The first writer wins, also where the container was missing; later ones change nothing and raise nothing."""
+    container = unique()
+    for data in (b"first", b"second"):
+        blobs.write_once(container, "a", data, "text/plain")
+        assert blobs.read(container, "a", 10) == b"first"

@@ -6,11 +6,14 @@ import base64
 import hashlib
 import itertools
 import json
+import os
 import random
+import signal
 import socket
 import socketserver
 import ssl
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -137,7 +140,7 @@ def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
 
     artifacts = lab.get(f"runs/{run}/artifacts")
     manifest = json.loads(lab.artifact(run, "manifest.json"))
-    assert artifacts == {"complete": True, "files": manifest["files"]}
+    assert artifacts == {"complete": True, "files": manifest["files"], "outputs": manifest["outputs"]}
     assert manifest["run"]["name"] == run
     for file in artifacts["files"]:
         content = lab.artifact(run, file["name"])
@@ -234,3 +237,28 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
     assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGSTOP")
+def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
+    """With Azure ML stopped, not dead, lists, logs, the description and drops answer as ever, and status says why."""
+    run = lab.submit({"template": "speak"})
+    lab.archived(run)
+    lab.http.get(f"runs/{run}/logs").raise_for_status()
+    pid = lab.cloud.record.parts["azureml"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(16) as pool:  # what needs Azure ML, more of it than it has places
+            asking = [pool.submit(lab.http.get, "clusters") for _ in range(16)]
+            began = time.monotonic()
+            for path in ("openapi.json", "runs", f"runs/{run}", f"runs/{run}/logs", f"runs/{run}/artifacts", "drops"):
+                assert lab.http.get(path).status_code == 200, path
+            assert lab.http.get("runs?state=running").status_code == 200
+            waited = time.monotonic() - began
+            answers = {asked.result().status_code for asked in asking}
+        assert waited < 20
+        assert answers == {503}
+        assert "Azure ML" in lab.get("status")["checks"]["workspace"]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: lab.http.get("clusters").status_code == 200, PATIENCE, "the clusters")

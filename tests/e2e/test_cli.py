@@ -262,10 +262,13 @@ def test_the_same_key_is_the_same_run(desk: Desk) -> None:
 def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
     """--dry-run prints the exact job and what is in its way, and makes no run."""
     before = desk.runs()
-    plan = desk.ask("submit", "mnist", "--data", "drops/mnist/d1", "-p", "epochs=3", "--nodes", "9", "--dry-run")
+    asked = ("submit", "mnist", "-p", "epochs=3", "--dry-run")
+    plan = desk.ask(*asked, "--data", "drops/mnist/nothing-there")
+    refused = desk.type(*asked, "--data", "drops/mnist/d1", "--nodes", "9", expect=1).stderr
 
     assert plan["job"]["inputs"]["epochs"] == 3
-    assert [reason["code"] for reason in plan["reasons"]] == ["too_many_nodes"]
+    assert [reason["code"] for reason in plan["reasons"]] == ["no_data"]
+    assert "instance_count is 9; use a whole number from 1 to 4" in refused
     assert desk.runs() == before
 
 

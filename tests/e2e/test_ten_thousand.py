@@ -26,6 +26,8 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}}
 """
 
+DIRECT = {"AzureWebJobs.drop_event.Disabled": "false"}  # infra/ switches it off, since events come by queue
+
 
 def ask(cloud: Cloud, url: str, body: dict[str, Any] | None = None) -> Any:
     data = json.dumps(body).encode() if body is not None else None
@@ -85,7 +87,7 @@ def test_ten_thousand_blobs_thrice_and_shuffled_are_one_run_and_one_job(tmp_path
     (tmp_path / "routes.yaml").write_text(ROUTES)
     (tmp_path / "noop.yaml").write_text(TEMPLATE)
     with (
-        Cloud.start(tmp_path / "cloud", Options(routes=tmp_path / "routes.yaml")) as cloud,
+        Cloud.start(tmp_path / "cloud", Options(routes=tmp_path / "routes.yaml", app_env=DIRECT)) as cloud,
         direct_delivery(cloud, tmp_path) as grid,
     ):
         ask(cloud, f"{cloud.eventgrid}/control/faults", {"lose": 1.0, "event_types": ["Microsoft.Storage.BlobCreated"]})

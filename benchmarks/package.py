@@ -1,0 +1,93 @@
+"""The deployed package: its size, and the cold import of what it unpacks to, in an environment of its own.
+
+The environment has requirements.txt and nothing else, once with compiled modules and once without; the package lies
+unpacked and read-only, as Azure mounts it. Nothing is compiled while it is measured.
+
+python -m benchmarks.package [--json]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from local import package
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = 9
+PROBE = """
+import json, resource, time
+began, cpu = time.perf_counter(), time.process_time()
+import {module}
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({{"ms": 1000 * (time.perf_counter() - began), "cpu": 1000 * (time.process_time() - cpu), "kB": used}}))
+"""
+MODULES = {"function_app": "function_app", "azure.ai.ml": "azure.ai.ml"}
+
+
+def environment(folder: Path, compiled: bool) -> Path:
+    """A virtual environment with the pinned requirements; its interpreter."""
+    python = folder / "bin" / "python"
+    uv = [str(Path(sys.executable).with_name("uv"))]
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
+    extra = ["--compile-bytecode"] if compiled else []
+    command = [*uv, "pip", "install", "--quiet", *extra, "--python", str(python), "-r", str(ROOT / "requirements.txt")]
+    subprocess.run(command, check=True)
+    return python
+
+
+def unpack(archive: Path, folder: Path, python: Path, compiled: bool) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder)
+    if compiled:
+        subprocess.run(
+            [python, "-m", "compileall", "-q", str(folder / "shared"), str(folder / "functions")], check=True
+        )
+    for file in folder.rglob("*"):
+        file.chmod(0o555 if file.is_dir() else 0o444)
+
+
+def measure(python: Path, folder: Path, module: str) -> dict[str, Any]:
+    """Medians over fresh processes."""
+    env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder), "HOME": os.environ.get("HOME", "/")}
+    argv = [str(python), "-P", "-s", "-c", PROBE.format(module=module)]
+    told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(RUNS + 1)]
+    samples = [json.loads(text) for text in told[1:]]  # the first one fills the disk cache
+    return {key: round(statistics.median(sample[key] for sample in samples)) for key in samples[0]}
+
+
+def size_of(folder: Path) -> tuple[int, int]:
+    files = [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()]
+    return len(files), sum(file.stat().st_size for file in files)
+
+
+def main(argv: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        built = package.build(Path(scratch, "dist"))
+        result: dict[str, Any] = {
+            "package": {"files": built.files, "bytes": built.unpacked_bytes, "zipped": built.zipped_bytes}
+        }
+        for compiled in (False, True):
+            home = Path(scratch, "compiled" if compiled else "plain")
+            python = environment(home / "venv", compiled)
+            unpack(built.archive, home / "app", python, compiled)
+            files, size = size_of(home / "venv" / "lib")
+            one: dict[str, Any] = {"dependencies": {"files": files, "bytes": size}}
+            one |= {name: measure(python, home / "app", module) for name, module in MODULES.items()}
+            result["compiled" if compiled else "not compiled"] = one
+    if "--json" in argv:
+        print(json.dumps(result))
+        return
+    for name, part in result.items():
+        print(f"{name}\n" + "\n".join(f"  {key:14} {value}" for key, value in part.items()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

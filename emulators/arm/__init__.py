@@ -1,0 +1,9 @@
+"""A resource provider for one machine: reads Bicep, works out what it declares, and says what that grants and delivers.
+
+    deployment = deploy(Path("infra/main.bicep"), {"environmentName": "local", "location": "local"})
+    deployment.of("Microsoft.Storage/storageAccounts/queueServices/queues")
+
+No Bicep compiler is needed, and nothing is made: `declared` turns a deployment into the configuration of the other
+emulators, and `access` answers who may do what. It takes the part of the language that plain templates use (syntax.py
+says which); anything else is an error with its file and line, never a guess.
+"""

@@ -1,0 +1,97 @@
+"""Who may do what: a deployment's role assignments, with the built-in roles (builtin_roles.json) and its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from emulators.arm.deploy import Deployment
+from emulators.arm.resources import parents
+from emulators.arm.syntax import BicepError
+
+ASSIGNMENTS = "Microsoft.Authorization/roleAssignments"
+DEFINITIONS = "Microsoft.Authorization/roleDefinitions"
+
+
+@dataclass(frozen=True)
+class Role:
+    """`actions` are of the control plane, `data_actions` of the data plane; patterns with *."""
+
+    id: str
+    name: str
+    actions: tuple[str, ...] = ()
+    not_actions: tuple[str, ...] = ()
+    data_actions: tuple[str, ...] = ()
+
+    def allows(self, action: str) -> bool:
+        """Whether the role allows this action. Data actions and others never have the same name."""
+        granted = matches(self.actions, action) and not matches(self.not_actions, action)
+        return granted or matches(self.data_actions, action)
+
+
+@dataclass(frozen=True)
+class Grant:
+    principal: str
+    role: Role
+    scope: str
+
+
+def matches(patterns: Iterable[str], action: str) -> bool:
+    return any(_pattern(pattern).fullmatch(action) for pattern in patterns)
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """`/*/` reaches over no level too: the Data Scientist's `computes/*/write` is what forbids `computes/write`."""
+    regex = re.escape(pattern).replace(re.escape("/*/"), "/(?:.*/)?").replace(re.escape("*"), ".*")
+    return re.compile(regex, re.IGNORECASE)
+
+
+class Access:
+    """`own` are deployments that define roles, such as one of a subscription."""
+
+    def __init__(self, deployment: Deployment, *own: Deployment) -> None:
+        self._deployment = deployment
+        self._roles = {role.id: role for role in [*built_in(), *_custom([deployment, *own])]}
+        self.grants = [self._grant(found.properties, found.scope) for found in deployment.of(ASSIGNMENTS)]
+
+    def may(self, principal: str, action: str, resource_id: str) -> bool:
+        """Whether the principal may do this to the resource: by a role on it or on anything that it lies in."""
+        return any(grant.role.allows(action) for grant in self.reaching(principal, resource_id))
+
+    def reaching(self, principal: str, resource_id: str) -> Iterator[Grant]:
+        """The principal's grants that reach this resource."""
+        scopes = {scope.lower() for scope in parents(resource_id)}
+        return (g for g in self.grants if g.principal == principal and g.scope.lower() in scopes)
+
+    def _grant(self, properties: dict[str, str], scope: str) -> Grant:
+        role_id = properties["roleDefinitionId"].rpartition("/")[2]
+        if role_id not in self._roles:
+            raise BicepError(f"role {role_id} is not known; add it to builtin_roles.json, or define it")
+        return Grant(properties["principalId"], self._roles[role_id], scope)
+
+
+@cache
+def built_in() -> tuple[Role, ...]:
+    listed = json.loads(Path(__file__).with_name("builtin_roles.json").read_text("utf-8"))["roles"]
+    return tuple(
+        Role(
+            role["name"],
+            role["roleName"],
+            tuple(role["actions"]),
+            tuple(role["notActions"]),
+            tuple(role["dataActions"]),
+        )
+        for role in listed
+    )
+
+
+def _custom(deployments: list[Deployment]) -> Iterator[Role]:
+    for found in (role for deployment in deployments for role in deployment.of(DEFINITIONS)):
+        allowed = found.properties["permissions"][0]
+        lists = (tuple(allowed.get(kind, ())) for kind in ("actions", "notActions", "dataActions"))
+        yield Role(found.last_name, found.properties["roleName"], *lists)

@@ -1,0 +1,25 @@
+"""After `azd down`: remove the budget and the custom role that subscription.bicep made, if they are still there."""
+
+from __future__ import annotations
+
+from tools import HookFailed, missing, rest, run, say, setting
+
+
+def main() -> None:
+    scope, name = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/providers", setting("AZURE_ENV_NAME")
+    remove("budget", f"{scope}/Microsoft.Consumption/budgets/trainyard-{name}?api-version=2023-11-01")
+    if role := setting("TRAINYARD_CLUSTER_ROLE_ID", ""):
+        remove("custom role", f"{scope}/Microsoft.Authorization/roleDefinitions/{role}?api-version=2022-04-01")
+
+
+def remove(what: str, address: str) -> None:
+    try:
+        rest("delete", address)
+    except HookFailed as exc:
+        if not missing(exc):
+            raise
+    say(f"The {what} is gone")
+
+
+if __name__ == "__main__":
+    run(main)

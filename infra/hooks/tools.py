@@ -1,0 +1,102 @@
+"""What the hooks share: the Azure CLI, azd's environment, and errors that say what to do. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+INFRA = Path(__file__).resolve().parent.parent
+PAUSE_SECONDS = float(os.environ.get("TRAINYARD_PAUSE_SECONDS", "5"))  # tests have less patience
+
+
+class HookFailed(Exception):
+    """A hook can't go on. The message says why, and what to do."""
+
+
+def az(*arguments: str) -> Any:
+    """Run the Azure CLI and return what it answers. Raises HookFailed with its own words."""
+    done = subprocess.run([program("az"), *arguments, "--output", "json"], capture_output=True, text=True)
+    if done.returncode:
+        raise HookFailed(f"az {' '.join(arguments[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+    return json.loads(done.stdout) if done.stdout.strip() else None
+
+
+def rest(method: str, url: str, body: Any = None) -> Any:
+    """One request with the caller's own login. `url` is absolute, or begins with /subscriptions."""
+    place, _, query = url.partition("?")
+    asked = ["rest", "--method", method, "--url", place]
+    if query:  # apart, since az.cmd would take an & for the end of the command
+        asked += ["--uri-parameters", *query.split("&")]
+    if body is None:
+        return az(*asked)
+    with tempfile.TemporaryDirectory() as folder:  # a file, since shells disagree about quotes
+        file = Path(folder, "body.json")
+        file.write_text(json.dumps(body))
+        return az(*asked, "--body", f"@{file}")
+
+
+def remember(name: str, value: str) -> None:
+    """Put a value into azd's environment, from where main.parameters.json takes it. Not for secrets: it is a file."""
+    subprocess.run([program("azd"), "env", "set", name, value], check=True)
+    os.environ[name] = value
+
+
+def setting(name: str, default: str | None = None) -> str:
+    value = os.environ.get(name) or default
+    if value is None:
+        raise HookFailed(f"{name} is not set. azd sets it; run this through azd, or set it yourself.")
+    return value
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)  # finds az.cmd on Windows too
+    if not found:
+        raise HookFailed(f"There is no {name} on the PATH. Install it: https://aka.ms/{name}")
+    return found
+
+
+def wait_until(done: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            raise HookFailed(f"Gave up waiting for {what} after {seconds:.0f} s. Run the same azd command again.")
+        time.sleep(PAUSE_SECONDS)
+
+
+def patiently(call: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Call until what was made a moment ago is found: Entra ID tells all its servers in some seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return call()
+        except HookFailed as exc:
+            if not missing(exc) or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)
+
+
+def missing(exc: HookFailed) -> bool:
+    """Whether Azure says that something is not there."""
+    return any(words in str(exc) for words in ("NotFound", "could not be found", "does not exist"))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def run(hook: Callable[[], None]) -> None:
+    """Run a hook as a program: exit status 1 and one clear message if it fails."""
+    try:
+        hook()
+    except HookFailed as exc:
+        sys.stderr.write(f"\n{exc}\n")
+        sys.exit(1)

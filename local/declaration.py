@@ -1,0 +1,96 @@
+"""What infra/ declares, worked out for the local cloud: it starts from the same files that are deployed to Azure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emulators.arm import declared
+from emulators.arm.access import Access
+from emulators.arm.deploy import Deployment, deploy
+from emulators.arm.syntax import BicepError
+from emulators.process import PartFailed
+
+ENVIRONMENT = {"environmentName": "local", "location": "local"}
+BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pays here; the template wants a month
+# Settings that say how Azure's own services are reached; the parts of the local cloud give theirs.
+OF_AZURE = ("AzureWebJobsStorage", "APPLICATIONINSIGHTS_", "AZURE_CLIENT_ID", "AML_", "TRAINYARD_TOPIC_")
+
+
+class Declaration:
+    """The deployment of `folder`/main.bicep. Raises PartFailed if Azure would refuse it, or lose events with it."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            role = deploy(folder / "subscription.bicep", BUDGET)
+            parameters = {**ENVIRONMENT, "clusterRoleId": role.outputs["clusterRoleId"]}
+            self.deployment: Deployment = deploy(folder / "main.bicep", parameters)
+            self.access = Access(self.deployment, role)
+            declared.check_delivery(self.deployment, self.access)
+        except (BicepError, OSError) as exc:
+            raise PartFailed(f"{folder} can't be deployed:\n{exc}") from exc
+
+    @property
+    def storage(self) -> declared.Storage:
+        return declared.storage(self.deployment)
+
+    @property
+    def workspace(self) -> dict[str, str]:
+        """Where the workspace is, as the Azure ML emulator's configuration has it."""
+        found = self.deployment.one(declared.WORKSPACES)
+        group = found.id.split("/")[4]
+        return {
+            "subscription_id": self.deployment.subscription,
+            "resource_group": group,
+            "workspace": found.name,
+            "location": str(found.body["location"]),
+        }
+
+    def topics(self, key: str) -> list[dict[str, Any]]:
+        """All topics; publishers to ours must show the key, where in Azure they show an identity."""
+        ours = self.own_topic
+        return [topic | ({"key": key} if topic["name"] == ours else {}) for topic in declared.topics(self.deployment)]
+
+    @property
+    def subscriptions(self) -> list[dict[str, Any]]:
+        return declared.subscriptions(self.deployment)
+
+    @property
+    def own_topic(self) -> str:
+        return self.deployment.one(declared.TOPICS).name
+
+    @property
+    def workspace_topic(self) -> str:
+        return self._topic_of(declared.WORKSPACES)
+
+    @property
+    def storage_topic(self) -> str:
+        return self._topic_of(declared.ACCOUNT)
+
+    def _topic_of(self, kind: str) -> str:
+        source = self.deployment.one(kind).id
+        return str(next(t["name"] for t in declared.topics(self.deployment) if t["resource"] == source))
+
+    @property
+    def datastores(self) -> dict[str, str]:
+        return declared.datastores(self.deployment)
+
+    def clusters(self, idle_seconds: float) -> list[dict[str, Any]]:
+        """The clusters, with nodes that go sooner than in Azure."""
+        return [{**cluster, "idle_seconds": idle_seconds} for cluster in declared.clusters(self.deployment)]
+
+    @property
+    def workspace_roles(self) -> list[dict[str, Any]]:
+        """What the app's identity may do in the workspace."""
+        app = declared.principal(self.deployment, declared.identity(self.deployment, "id-app-"))
+        workspace = self.deployment.one(declared.WORKSPACES).id
+        roles = [grant.role for grant in self.access.reaching(app, workspace)]
+        return [
+            {"name": role.name, "actions": list(role.actions), "not_actions": list(role.not_actions)} for role in roles
+        ]
+
+    @property
+    def app_settings(self) -> dict[str, str]:
+        """The app's settings, but for those that say where Azure is."""
+        given = declared.app_settings(self.deployment)
+        return {key: value for key, value in given.items() if not key.startswith(OF_AZURE)}

@@ -1,0 +1,169 @@
+"""infra/ and the code name the same things: queues, containers, datastores, clusters, settings, filters, triggers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emulators.arm import declared
+from emulators.eventgrid import config, filters, schema
+from local import configs
+from local.declaration import Declaration
+from shared.kernel.settings import SETTINGS, Settings
+from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
+from tests import indexed
+from tests.infra.declared import INFRA, ROOT, main
+
+POISON = "-poison"
+OF_THE_HOST = {"app-package", "azureml"}  # containers that the platform and the workspace write, not the app
+
+
+def triggers(kind: str) -> dict[str, str]:
+    """Function name to what its trigger of this kind listens to."""
+    found = {}
+    for function in indexed.functions():
+        trigger = function.get_trigger()
+        if trigger is not None and trigger.get_binding_name() == kind:
+            found[function.get_function_name()] = getattr(trigger, "queue_name", "")
+    return found
+
+
+def test_every_queue_has_a_trigger_and_every_trigger_a_queue() -> None:
+    """The declared queues are those that the app's triggers listen to, each with its poison queue."""
+    queues = set(declared.storage(main()).queues)
+    listened = set(triggers("queueTrigger").values())
+    assert queues == {name + end for name in listened for end in ("", POISON)}
+
+
+def test_every_container_is_declared() -> None:
+    """Containers of the app and of Event Grid's dead letters are declared; the workspace's carries its own name."""
+    containers = set(declared.storage(main()).containers)
+    workspace = next(name for name in containers if name.startswith("azureml-blobstore-"))
+    assert containers - OF_THE_HOST - {workspace} == {DROPS_CONTAINER, OUTPUT_CONTAINER, "deadletter"}
+
+
+def test_the_datastore_of_drops_is_the_apps_container() -> None:
+    """Trainings read the container that uploads go to; jobs and templates name no other datastore of ours."""
+    stores = declared.datastores(main())
+    assert stores == {"drops": DROPS_CONTAINER}
+    source = "\n".join(path.read_text() for path in [*ROOT.glob("trainers/*/job.yaml"), *ROOT.glob("shared/**/*.py")])
+    named = set(re.findall(r"azureml://datastores/([a-z_]+)/", source))
+    assert named - {"workspaceblobstore", "workspaceartifactstore"} <= stores.keys()
+
+
+def test_every_routes_cluster_is_declared() -> None:
+    """The routes file that is deployed names only clusters that are there."""
+    routes = yaml.safe_load((ROOT / "routes.yaml").read_text())["routes"]
+    clusters = {cluster["name"]: cluster for cluster in declared.clusters(main())}
+    assert {route["cluster"] for route in routes.values()} <= clusters.keys()
+    assert all(cluster["min_instances"] == 0 for cluster in clusters.values())
+    assert all(cluster["tier"] == "low_priority" for cluster in clusters.values())
+
+
+@pytest.mark.parametrize("auth", ["keys", "entra"])
+def test_the_declared_settings_start_the_app(auth: str) -> None:
+    """The settings that Azure gives the app are enough for it, and it knows each of its own among them."""
+    given = declared.app_settings(main(auth))
+    settings = Settings.from_env(given)
+    assert settings.workspace.name == main(auth).outputs["AZURE_WORKSPACE_NAME"]
+    assert settings.storage.account == main(auth).outputs["AZURE_STORAGE_ACCOUNT_NAME"]
+    assert settings.topic is not None
+    ours = {key for key in given if key.startswith(("TRAINYARD_", "AML_"))}
+    assert ours <= SETTINGS.keys()
+
+
+def test_every_declared_setting_is_described() -> None:
+    """Each setting that infra/ gives the app stands in docs/settings.md with its reason."""
+    page = (ROOT / "docs" / "settings.md").read_text()
+    assert [key for key in declared.app_settings(main()) if f"`{key}`" not in page] == []
+
+
+def test_no_setting_switches_authentication_on_by_hand() -> None:
+    """Only the platform says that its authentication is on: set by hand, forged callers would be believed."""
+    assert "WEBSITE_AUTH_ENABLED" not in declared.app_settings(main("entra"))
+
+
+def test_direct_event_triggers_are_off() -> None:
+    """Events come by queue, so the twins that Event Grid could call directly are switched off, every one."""
+    given = declared.app_settings(main())
+    off = {key.split(".")[1] for key, value in given.items() if key.endswith(".Disabled") and value == "true"}
+    assert off == triggers("eventGridTrigger").keys()
+
+
+def test_the_health_of_the_app_needs_no_login() -> None:
+    """With Entra ID every path asks for a login but those that docs/security.md, tested too, leaves open to anyone."""
+    page = (ROOT / "docs" / "security.md").read_text()
+    open_to_all = re.findall(r"^\| GET \| `(/api/[^`]+)` \| anyone \|$", page, re.MULTILINE)
+    found = [r for r in main("entra").of("Microsoft.Web/sites/config") if r.last_name == "authsettingsV2"]
+    settings = found[0].properties
+    assert settings["platform"] == {"enabled": True}
+    rules = settings["globalValidation"]
+    assert (rules["unauthenticatedClientAction"], rules["excludedPaths"]) == ("Return401", open_to_all)
+    assert open_to_all
+
+
+def test_the_local_event_grid_takes_what_is_declared() -> None:
+    """The local Event Grid is configured with the declared topics and subscriptions, and accepts every one."""
+    storage = {"connection_string": "x", "access_log": "x"}
+    given = configs.eventgrid(Path("home"), storage, Declaration(INFRA), "key", 1.0)
+    read = config.read(given)
+    assert {s.name: s.target for s in read.subscriptions} == {
+        name: config.QueueTarget(name) for name in ("drop-events", "job-events")
+    }
+    assert {s.dead_letter_container for s in read.subscriptions} == {"deadletter"}
+    assert {(s.policy.max_attempts, s.policy.ttl_seconds) for s in read.subscriptions} == {(30, 86400)}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "subject", "api", "passes"),
+    [
+        ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops/blobs/mnist/a/1.bin", "PutBlockList", True),
+        ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops/blobs/mnist/a/1.bin", "CreateFile", False),
+        ("drop-events", "Microsoft.Storage.BlobRenamed", "containers/drops/blobs/mnist/a/2.bin", "RenameFile", True),
+        ("drop-events", "Microsoft.Storage.BlobCreated", "containers/output/blobs/mnist/a", "PutBlob", False),
+        ("drop-events", "Microsoft.Storage.BlobCreated", "containers/drops2/blobs/mnist/a", "PutBlob", False),
+        ("drop-events", "Microsoft.Storage.BlobDeleted", "containers/drops/blobs/mnist/a", "DeleteBlob", False),
+        ("job-events", "Microsoft.MachineLearningServices.RunCompleted", "experiments/1/runs/2", "", True),
+        ("job-events", "Microsoft.MachineLearningServices.ModelRegistered", "models/1", "", False),
+    ],
+)
+def test_filters_let_through_what_the_app_wants(name: str, kind: str, subject: str, api: str, passes: bool) -> None:
+    """An upload into drops and a run's end pass; empty files, other containers, deletions and models do not."""
+    declared_filter = next(s["filter"] for s in declared.subscriptions(main()) if s["name"] == name)
+    full = f"/blobServices/default/{subject}" if "containers" in subject else subject
+    event = schema.Event("/t", "/t", "1", kind, full, "2026-01-01T00:00:00Z", {"api": api})
+    assert filters.read(declared_filter).matches(event) is passes
+
+
+def test_nothing_holds_a_key() -> None:
+    """Keys are off wherever they can be: storage, topics, telemetry, registry, cluster, deployment."""
+    found = main()
+    account = found.one("Microsoft.Storage/storageAccounts").properties
+    assert (account["allowSharedKeyAccess"], account["allowBlobPublicAccess"]) == (False, False)
+    assert found.one("Microsoft.EventGrid/topics").properties["disableLocalAuth"] is True
+    assert found.one("Microsoft.Insights/components").properties["DisableLocalAuth"] is True
+    assert found.one("Microsoft.ContainerRegistry/registries").properties["adminUserEnabled"] is False
+    assert found.one("Microsoft.MachineLearningServices/workspaces/computes").properties["disableLocalAuth"] is True
+    policies = found.of("Microsoft.Web/sites/basicPublishingCredentialsPolicies")
+    assert [policy.properties for policy in policies] == [{"allow": False}] * 2
+
+
+def test_no_output_holds_a_secret() -> None:
+    """azd keeps outputs in a file: none comes from a function that reads keys, nor from a connection string."""
+    for file in INFRA.rglob("*.bicep"):
+        text = file.read_text()
+        assert not re.search(r"\blist[A-Z]\w*\(|getSecret\(", text), file
+        outputs = "\n".join(line for line in text.splitlines() if line.startswith("output "))
+        assert "ConnectionString" not in outputs, file
+
+
+def test_the_workspace_shares_the_apps_account() -> None:
+    """Archives are copied inside one account, so the workspace's default storage is the app's."""
+    account = main().one("Microsoft.Storage/storageAccounts")
+    workspace = main().one("Microsoft.MachineLearningServices/workspaces")
+    assert workspace.properties["storageAccount"] == account.id
+    assert workspace.properties["systemDatastoresAuthMode"] == "Identity"
+    assert "enablePurgeProtection" not in main().one("Microsoft.KeyVault/vaults").properties

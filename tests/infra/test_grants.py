@@ -1,0 +1,58 @@
+"""Who may do what, as infra/ declares it: what each identity can reach, and what it can't."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulators.arm import declared
+from tests.infra.declared import account_id, grants, main, principal, workspace_id
+
+ACCOUNT = declared.ACCOUNT
+
+
+def test_the_cluster_role_is_the_narrow_one() -> None:
+    """The app changes the size of clusters by a role of ours, which lets it make and delete nothing."""
+    access, who = grants(), principal("id-app-")
+    compute = f"{workspace_id()}/computes/cpu-cluster"
+    may = {verb: access.may(who, f"{declared.WORKSPACES}/computes/{verb}", compute) for verb in ("write", "delete")}
+    assert may == {"write": True, "delete": False}
+
+
+@pytest.mark.parametrize(
+    ("action", "target", "may"),
+    [
+        ("blobServices/containers/blobs/read", "/blobServices/default/containers/drops", True),
+        ("blobServices/containers/blobs/write", "/blobServices/default/containers/drops", False),
+        ("blobServices/containers/blobs/write", "/blobServices/default/containers/azureml", True),
+        ("blobServices/containers/blobs/read", "/blobServices/default/containers/output", False),
+        ("blobServices/containers/blobs/read", "/blobServices/default/containers/app-package", False),
+        ("tableServices/tables/entities/write", "/tableServices/default/tables/rendezvous", True),
+        ("tableServices/tables/entities/write", "/tableServices/default/tables/runs", False),
+        ("tableServices/tables/entities/read", "/tableServices/default/tables/runs", False),
+        ("queueServices/queues/messages/add/action", "/queueServices/default/queues/archives", False),
+    ],
+)
+def test_what_a_training_can_reach(action: str, target: str, may: bool) -> None:
+    """Whatever runs on a node reads drops and writes its outputs, and can't touch runs, archives, code or queues."""
+    assert grants().may(principal("id-nodes-"), f"{ACCOUNT}/{action}", account_id() + target) is may
+
+
+def test_nodes_write_the_workspaces_container_and_pull_images() -> None:
+    """Outputs of jobs go to the workspace's own container, whose name Azure ML makes; images come from our registry."""
+    names = declared.storage(main()).containers
+    container = next(name for name in names if name.startswith("azureml-blobstore-"))
+    target = f"{account_id()}/blobServices/default/containers/{container}"
+    who, registry = principal("id-nodes-"), main().one("Microsoft.ContainerRegistry/registries").id
+    assert grants().may(who, f"{declared.CONTAINERS}/blobs/write", target)
+    assert grants().may(who, "Microsoft.ContainerRegistry/registries/pull/read", registry)
+    assert not grants().may(who, f"{declared.WORKSPACES}/jobs/write", workspace_id())
+
+
+def test_events_can_be_delivered() -> None:
+    """Each topic's identity may write to its own queue and keep dead letters, and to no other queue."""
+    declared.check_delivery(main(), grants())
+    topics = {topic.name: topic for topic in main().of(declared.SYSTEM_TOPICS)}
+    for name, topic in topics.items():
+        who = main().runtime(topic, ("identity", "principalId"))
+        queues = {queue.last_name for queue in main().of(declared.QUEUES) if grants().may(who, declared.SEND, queue.id)}
+        assert queues == {"drop-events" if "storage" in name else "job-events"}

@@ -1,0 +1,91 @@
+"""The pages for administrators name what infra/ declares: alerts, roles, settings, what is kept."""
+
+from __future__ import annotations
+
+import re
+
+from emulators.arm import declared
+from emulators.arm.access import built_in
+from tests.infra.declared import INFRA, ROOT, grants, main
+
+AZURE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("azure.md", "operations.md"))
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without its head."""
+    section = page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_every_alert_is_explained() -> None:
+    """Each alert has a row that says what it means and what to do, and each row but the budget's an alert."""
+    kinds = ("Microsoft.Insights/scheduledQueryRules", "Microsoft.Insights/metricAlerts")
+    alerts = {alert.name for kind in kinds for alert in main().of(kind)}
+    explained = {row[0].strip("`"): row for row in rows(OPERATIONS, "## Alerts")}
+    assert explained.keys() == alerts | {"budget"}
+    assert all(all(row) and len(row) == 3 for row in explained.values())
+
+
+def test_alerts_reach_someone() -> None:
+    """Every alert tells the one group of people, and has a page to read."""
+    people = main().one("microsoft.insights/actionGroups").id
+    for alert in main().of("Microsoft.Insights/metricAlerts"):
+        assert alert.properties["actions"] == [{"actionGroupId": people}]
+        assert "docs/operations.md" in alert.properties["description"]
+    query = main().one("Microsoft.Insights/scheduledQueryRules").properties
+    assert query["actions"] == {"actionGroups": [people]}
+
+
+def test_every_role_is_in_the_table() -> None:
+    """docs/azure.md names each role that infra/ assigns, as Azure names it, and none besides."""
+    names = {grant.role.name for grant in grants().grants}
+    ours = names - {role.name for role in built_in()}
+    told = {row[2] for row in rows(AZURE, "## Who may do what")}
+    assert told == (names - ours) | {"Trainyard cluster size (ours)"}
+    assert len(ours) == 1
+
+
+def test_the_sum_is_the_sum() -> None:
+    """The idle cost is the sum of its rows."""
+    costs = {row[0]: row[2] for row in rows(AZURE, "## What it costs when idle")}
+    total = float(costs.pop("**sum**").strip("*"))
+    assert round(sum(float(cost) for cost in costs.values() if re.fullmatch(r"[\d.]+", cost)), 2) == total
+
+
+def test_every_azd_setting_is_described() -> None:
+    """Each setting that a template or a hook reads from azd's environment is in docs/azure.md, or is a hook's own."""
+    readers = [INFRA / "main.parameters.json", *INFRA.glob("hooks/*.py")]
+    read = set(re.findall(r"TRAINYARD_[A-Z_]+", "\n".join(file.read_text() for file in readers)))
+    remembered = {  # by the hooks, for themselves
+        "TRAINYARD_CLUSTER_ROLE_ID",
+        "TRAINYARD_ENTRA_CLIENT_ID",
+        "TRAINYARD_BUDGET_START",
+        "TRAINYARD_IMAGE",
+        "TRAINYARD_PAUSE_SECONDS",  # of tests
+    }
+    assert {row[0].strip("`") for row in rows(AZURE, "## Deploy") if row[0].startswith("`")} <= read
+    assert [name for name in sorted(read - remembered) if f"`{name}`" not in AZURE] == []
+
+
+def test_what_is_kept_is_what_is_declared() -> None:
+    """The days in docs/operations.md are those of the lifecycle rules, the retention and the logs."""
+    rules = main().one("Microsoft.Storage/storageAccounts/managementPolicies").properties["policy"]["rules"]
+    days = {
+        rule["definition"]["filters"]["prefixMatch"][0]: next(iter(rule["definition"]["actions"]["baseBlob"].values()))
+        for rule in rules
+    }
+    told = {row[0]: row[1] for row in rows(OPERATIONS, "## What is kept, and for how long")}
+    assert told["dead letters"] == f"{days['deadletter/']['daysAfterModificationGreaterThan']} days"
+    assert f"after {days['output/']['daysAfterModificationGreaterThan']} days" in told["archives in `output`"]
+    logs = told["logs of jobs in `azureml/ExperimentRun/`"]
+    assert logs.startswith(f"{days['azureml/ExperimentRun/']['daysAfterModificationGreaterThan']} days")
+    retention = main().one("Microsoft.OperationalInsights/workspaces").properties["retentionInDays"]
+    assert told["logs and traces"].startswith(f"{retention} days")
+
+
+def test_lifecycle_rules_name_containers_that_there_are() -> None:
+    """Each rule's prefix begins with a declared container."""
+    rules = main().one("Microsoft.Storage/storageAccounts/managementPolicies").properties["policy"]["rules"]
+    prefixes = [prefix for rule in rules for prefix in rule["definition"]["filters"]["prefixMatch"]]
+    assert {prefix.partition("/")[0] for prefix in prefixes} <= set(declared.storage(main()).containers)

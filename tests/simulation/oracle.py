@@ -1,0 +1,242 @@
+"""What must hold: after every effect of a call, and when all has healed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from shared.drops.decide import survey
+from shared.drops.model import Drop, DropKey, DropState
+from shared.kernel.storage import Place
+from shared.runs.archive import archive_folder
+from shared.runs.model import FINAL, Run, RunState, run_of_job
+from shared.runs.outputs import LEFT
+from shared.runs.workloads import workload
+from shared.system import ANNOUNCEMENTS, QUEUES
+from tests.simulation.ports import SimulatedJobs
+from tests.simulation.scheduler import Violation
+from tests.world import World
+
+OPEN = (DropState.OPEN, DropState.SEALING)
+
+
+class Oracle:
+    """`world` holds the truth. The handlers' ports tell it of every effect that they make."""
+
+    def __init__(self, world: World, simulation: Any) -> None:
+        self.world, self.simulation = world, simulation
+        self.opened: dict[DropKey, int] = {}  # open drops: the step since when
+        self.needed: dict[str, int] = {}  # runs: the step since when their cluster is needed
+        self.trained: dict[tuple[str, str], str] = {}
+        self.decisions = 0
+        self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
+        self.checks = 0
+
+    def before(self, port: str, method: str) -> None:
+        """Remember what the invocation is about to read."""
+        if (sweep := self.simulation.scheduler.current) is None:
+            return
+        if (port, method) == ("drops", "open"):
+            sweep.looked_at = self.simulation.scheduler.steps
+        elif (port, method) == ("sweeps", "latest"):
+            sweep.decisions_read = self.decisions
+
+    def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
+        """Look at what this call did."""
+        if check := getattr(self, f"_{port}_{method}", None):
+            self.checks += 1
+            check(args, result)
+
+    # --- after each effect -----------------------------------------------------------------------------------------
+
+    def _drops_insert(self, args: tuple[Any, ...], result: Any) -> None:
+        self._drop_is(result.value)
+
+    def _drops_replace(self, args: tuple[Any, ...], result: Any) -> None:
+        self._drop_is(result.value)
+
+    def _drops_delete(self, args: tuple[Any, ...], result: Any) -> None:
+        self.opened.pop(args[0].value.key, None)
+
+    def _drop_is(self, drop: Drop) -> None:
+        require(drop.code and drop.why, f"drop {drop.key} is {drop.state} without a code and a reason")
+        if drop.state in OPEN:
+            self.opened.setdefault(drop.key, self.simulation.scheduler.steps)
+        else:
+            self.opened.pop(drop.key, None)
+        if drop.state is DropState.SEALED:
+            require(drop.run in self.world.runs.rows, f"drop {drop.key} is sealed, its run {drop.run} does not exist")
+
+    def _runs_insert(self, args: tuple[Any, ...], result: Any) -> None:
+        run = args[0]
+        now = self.simulation.scheduler.steps
+        began = self.opened.get(DropKey.of(run.drop), now) if run.drop and not run.asked and not run.retry_of else now
+        self.needed.setdefault(run.name, began)
+        if not (run.asked or run.retry_of):
+            first = self.trained.setdefault((run.drop, run.fingerprint), run.name)
+            require(first == run.name, f"runs {first} and {run.name} train the same content")
+
+    def _runs_update(self, args: tuple[Any, ...], result: Any) -> None:
+        before, run = args[0].value, result.value
+        require(before.state not in FINAL or before.state is run.state, f"run {run.name} left {before.state}")
+        if run.state in (RunState.FAILED, RunState.CANCELED):
+            require(run.reason, f"run {run.name} is {run.state} without a reason")
+        if run.archived_at is not None and before.archived_at is None:
+            self._archived(self.world.runs.rows[run.name].value)
+        if run.elastic:
+            spent, budget = run.elastic.resubmitted, run.elastic.resubmissions
+            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
+
+    def _live(self) -> list[str]:
+        assert isinstance(self.world.jobs, SimulatedJobs)
+        return self.world.jobs.live()
+
+    def _jobs_submit(self, args: tuple[Any, ...], result: Any) -> None:
+        name = args[0]["name"]
+        run = run_of_job(name)
+        require(run in self.world.runs.rows, f"job {name} belongs to no run")
+        member = name.rpartition("-")[0]
+        if member != run:
+            same = [job for job in self._live() if run_of_job(job) != job and job.rpartition("-")[0] == member]
+            require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
+
+    def _queues_send(self, args: tuple[Any, ...], result: Any) -> None:
+        if args[0] == ANNOUNCEMENTS and args[1]["kind"] == "RunSubmitted":
+            run = args[1]["data"]["run"]
+            require(self._jobs_of(run), f"RunSubmitted is told of run {run}, which had no job")
+
+    def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
+        """Of two sweeps at once one may read too early what the other decides, and leave a ClusterAtZero out."""
+        require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
+        sweep = self.simulation.scheduler.current
+        if sweep is not None and sweep.decisions_read != self.decisions:
+            self.overlapped.add(f"{args[0].cluster}/{args[0].at.isoformat()}")
+        self.decisions += 1
+
+    def _clusters_to_zero(self, args: tuple[Any, ...], result: Any) -> None:
+        """Whatever needed the cluster when the sweep looked must have kept it, and so must what came while it changed
+        another cluster, which takes minutes. What came later no look can see: the change is a step of its own."""
+        sweep = self.simulation.scheduler.current
+        assert sweep is not None
+        for what, since in self._needs(args[0]):
+            seen = since < max(sweep.looked_at, sweep.changed_at)
+            require(not seen, f"cluster {args[0]} goes to zero while {what} needs it")
+            self.simulation.counts["needs that began between a sweep's look and its change"] += 1
+        sweep.changed_at = self.simulation.scheduler.steps
+
+    def _needs(self, cluster: str) -> list[tuple[str, int]]:
+        routes, now = self.world.system.routes, self.simulation.scheduler.steps
+        drops = [
+            (f"drop {k}", at) for k, at in self.opened.items() if getattr(routes.get(k.route), "cluster", "") == cluster
+        ]
+        runs = [row.value for row in self.world.runs.rows.values()]
+        mine = [run for run in runs if run.cluster == cluster]
+        busy = [r for r in mine if r.state not in FINAL or any(run_of_job(j) == r.name for j in self._live())]
+        return drops + [(f"run {run.name}", self.needed.get(run.name, now)) for run in busy]
+
+    def _archived(self, run: Run) -> None:
+        manifest = self.world.manifest(run)
+        require(manifest is not None, f"run {run.name} is archived without a manifest")
+        there = {blob.name: blob for blob in self.world.blobs.list(Place("output", f"{archive_folder(run)}/"))}
+        names = set()
+        for file in manifest["files"]:
+            blob = there.get(f"{archive_folder(run)}/{file['name']}")
+            require(
+                blob and blob.size == file["size"], f"run {run.name}: file {file['name']} is not as the manifest says"
+            )
+            names.add(file["name"])
+        fates = {fate["name"]: fate for fate in manifest["outputs"]}
+        for output in run.request.get("outputs", {}):
+            require(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
+        if run.state is RunState.COMPLETED:
+            self._holds_all(run, names)
+
+    def _holds_all(self, run: Run, names: set[str]) -> None:
+        for output in ("models", "metrics"):
+            folder = f"trainyard/{run.name}/{output}/"
+            for blob in self.world.blobs.list(Place("azureml-blobstore", folder)):
+                name = f"{output}/{blob.name.removeprefix(folder)}"
+                require(name in names, f"run {run.name}: its archive lacks {name}")
+        require(LEFT not in {name.partition("/")[0] for name in names}, f"run {run.name}: checkpoints were copied")
+
+    def _jobs_of(self, run: str) -> list[str]:
+        return [job for job in self.world.jobs.jobs if run_of_job(job) == run]
+
+    # --- when all has healed ---------------------------------------------------------------------------------------
+
+    def unsettled(self) -> list[str]:
+        """What still has to move, in words: nothing of it may stay."""
+        rows = (row.value for row in self.world.drops.rows.values())
+        drops = [f"drop {d.key} is {d.state}" for d in rows if d.state in OPEN]
+        live = self._live()
+        jobs = [f"job {job} is live" for job in live]
+        runs = [row.value for row in self.world.runs.rows.values()]
+        missed = [f"folder {key} has no drop" for key in self._uploaded() if key not in self.world.drops.rows]
+        waiting = [f"{n} messages wait in {queue}" for queue, n in self.world.queues.counts(QUEUES).items() if n]
+        return (
+            drops
+            + jobs
+            + missed
+            + waiting
+            + [
+                f"run {run.name} is {run.state}, archived: {run.archived_at}"
+                for run in runs
+                if run.state not in FINAL or (run.archived_at is None and run.gave_up_at is None)
+            ]
+        )
+
+    def healed(self) -> None:
+        """Raise Violation unless everything has come to its end, and was told."""
+        for run in [row.value for row in self.world.runs.rows.values()]:
+            if run.archived_at is not None:
+                self._archived(run)
+            known = set(workload(run).jobs(run).values())
+            for job in self._jobs_of(run.name):
+                require(job in known, f"job {job} is none of run {run.name}'s")
+            if run.state is RunState.COMPLETED:
+                ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
+                require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
+        self._contents()
+        self._told()
+
+    def _uploaded(self) -> list[DropKey]:
+        names = self.world.blobs.containers.get("drops", {})
+        keys = dict.fromkeys(DropKey.of(name) for name in names)
+        return [key for key in keys if key.route in self.world.system.routes]
+
+    def _contents(self) -> None:
+        """The newest content of every drop was trained, but where the only sign of it was lost."""
+        for key, row in self.world.drops.rows.items():
+            drop = row.value
+            if drop.state is DropState.SEALED and key not in self.simulation.lost:
+                blobs = [b for b in self.world.blobs.list(Place("drops", str(key))) if DropKey.of(b.name) == key]
+                seen = survey(key, blobs)
+                same = seen.fingerprint == drop.fingerprint or key in self.simulation.deleted
+                require(same, f"drop {key} holds other content than run {drop.run} trained, and will stay so")
+
+    def _told(self) -> None:
+        aside = self.simulation.poison.get(ANNOUNCEMENTS, [])
+        told = {(event.kind, event.subject) for event in self.world.events.published}
+        told |= {(message["kind"], message["subject"]) for message in map(json.loads, aside)}
+        for key, row in self.world.drops.rows.items():
+            for generation in range(1, row.value.generation + 1):
+                subject = f"{key}/{generation}"
+                if row.value.code != "bad_job":
+                    require(("DropSealed", subject) in told, f"DropSealed {subject} was never told")
+        for run in [row.value for row in self.world.runs.rows.values()]:
+            submitted = bool(self._jobs_of(run.name))
+            require(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
+            archived = run.archived_at is None or ("RunArchived", run.name) in told
+            require(archived, f"RunArchived {run.name} was never told")
+        for cluster in self.world.clusters.clusters:
+            for decision in self.world.sweeps.history(cluster)[:-1]:
+                subject = f"{cluster}/{decision.at.isoformat()}"
+                if decision.code != "at_zero" or ("ClusterAtZero", subject) in told:
+                    continue
+                self.simulation.counts["ClusterAtZero left out between two sweeps"] += 1
+                require(subject in self.overlapped, f"ClusterAtZero {subject} was never told")
+
+
+def require(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise Violation(otherwise)

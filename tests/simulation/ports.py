@@ -1,0 +1,130 @@
+"""What stands before each fake: it hands over around every call, makes the faults, and tells the oracle.
+
+The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from inspect import isgeneratorfunction
+from random import Random
+from typing import Any
+
+from shared.jobs.job import HOUR_PROPERTY
+from shared.jobs.model import JobStatus
+from shared.kernel.errors import Changed, Unavailable
+from shared.kernel.storage import Blob, Place
+from shared.runs.model import FINAL
+from tests.crashing import Crash
+from tests.fake_azureml import _RAW_STATES, FakeJobs
+from tests.fake_storage import FakeBlobs
+
+NO_REQUEST = frozenset({"problems", "code_id", "environment_id", "read_url"})  # methods that ask no service
+CONDITIONAL = frozenset({"insert", "replace", "delete", "update"})  # the SDK tries again, and meets its own write
+
+
+class SimulatedJobs(FakeJobs):
+    """Azure ML with its delays: a cancel is carried out later, and a list may be as old as `stale_seconds`."""
+
+    def __init__(self, clusters: tuple[str, ...], clock: Callable[[], datetime], random: Random) -> None:
+        super().__init__(clusters)
+        self.clock, self.random, self.stale_seconds = clock, random, 0.0
+        self.to_end: list[str] = []  # jobs that were told to end
+        self._past: dict[str, list[tuple[datetime, str]]] = {}
+
+    def set(self, name: str, raw: str, error: str = "") -> None:
+        super().set(name, raw, error)
+        self._past.setdefault(name, []).append((self.clock(), raw))
+
+    def cancel(self, name: str) -> None:
+        self._answer()
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in FINAL and name not in self.to_end:
+            self.to_end.append(name)
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        self._answer()
+        until = self.clock() - timedelta(seconds=self.random.random() * self.stale_seconds)
+        for name, job in reversed(list(self.jobs.items())):
+            raws = [raw for at, raw in self._past[name] if at <= until]
+            if raws and (job.spec.get("properties") or {}).get(HOUR_PROPERTY) == hour:
+                yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
+
+    def live(self) -> list[str]:
+        return [name for name, job in self.jobs.items() if _RAW_STATES[job.raw] not in FINAL]
+
+    def _accept(self, job: dict[str, Any]) -> None:
+        super()._accept(job)
+        self.set(job["name"], "Queued")
+
+
+class PagedBlobs:
+    """FakeBlobs whose listings are read a page of one blob at a time: what changes meanwhile is seen in part."""
+
+    def __init__(self, blobs: FakeBlobs) -> None:
+        self._blobs = blobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
+
+    def list(self, place: Place) -> Iterator[Blob]:
+        last = ""
+        while blob := next((b for b in self._blobs.list(place) if b.name > last), None):
+            yield blob
+            last = blob.name
+
+
+class Port:
+    """`target` as an invocation sees it. `simulation` has the scheduler, the faults, the trace and the oracle."""
+
+    def __init__(self, name: str, target: Any, simulation: Any) -> None:
+        self._name, self._target, self._simulation = name, target, simulation
+
+    def __getattr__(self, method: str) -> Any:
+        made = getattr(self._target, method)
+        if not callable(made) or method in NO_REQUEST:
+            return made
+        return lambda *args, **kwargs: self._call(method, made, args, kwargs)
+
+    def _call(self, method: str, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        simulation = self._simulation
+        if (self._name, method) == simulation.faults.slow_at and simulation.random.random() < 0.5:
+            simulation.scheduler.freeze(simulation.random.choice((3, 10, 30)))
+        simulation.scheduler.pause()
+        word = simulation.faults.word(simulation.random, self._name)
+        simulation.note(f"{self._name}.{method}", (*args, *kwargs.items()), word)
+        simulation.oracle.before(self._name, method)
+        if word == "half" and (half := getattr(self._target, f"half_{method}", None)):
+            half(*args, **kwargs)
+            raise Crash(f"half-way through {method}")
+        if word == "before" or (word == "half" and not isgeneratorfunction(made)):  # one write has no half
+            raise Crash(f"before {method}")
+        if word == "refuse":
+            raise Unavailable(f"{self._name} doesn't answer")
+        result = made(*args, **kwargs)
+        if isgeneratorfunction(made):
+            return self._items(method, result, word)
+        simulation.oracle.after(self._name, method, args, result)
+        if word == "after":
+            raise Crash(f"after {method}")
+        if word == "lost_answer":
+            return self._lost(method)
+        simulation.scheduler.pause()
+        return result
+
+    def _lost(self, method: str) -> Any:
+        if method in CONDITIONAL and self._simulation.random.random() < 0.5:
+            if (self._name, method) == ("runs", "insert"):
+                return False
+            raise Changed(f"{self._name}: the write that was tried again met itself")
+        raise Unavailable(f"{self._name}.{method}: no answer")
+
+    def _items(self, method: str, items: Iterator[Any], word: str) -> Iterator[Any]:
+        for item in itertools.islice(items, 1 if word in ("half", "lost_answer") else None):
+            self._simulation.scheduler.pause()
+            yield item
+        if word in ("half", "after"):
+            raise Crash(f"in {method}")
+        if word == "lost_answer":
+            raise Unavailable(f"{self._name}.{method}: no further page")

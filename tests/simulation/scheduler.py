@@ -1,0 +1,109 @@
+"""Who goes on next: invocations of the app's synchronous code, switched at every call of a port.
+
+Each invocation is a greenlet. Before and after every call of a port it may hand over to the hub, which picks the next
+one by the schedule's own random numbers. So a seed says everything, and the same seed is the same schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+
+from greenlet import getcurrent, greenlet
+
+from shared.kernel.errors import TrainyardError
+from tests.crashing import Crash
+
+
+class Violation(BaseException):
+    """Something that must hold does not. No handler of the app may catch it, so it is no Exception."""
+
+
+@dataclass(eq=False)
+class Invocation:
+    """One call of a handler. `ended` hears how it went: None, an error of ours, or Crash."""
+
+    name: str
+    work: Callable[[], object]
+    ended: Callable[[BaseException | None], None]
+    began_at: datetime
+    pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
+    frozen_until: int = 0  # the scheduler's round before which it doesn't go on
+    looked_at: int = 0  # the step at which it began to read who needs the clusters
+    decisions_read: int = 0  # how many decisions about clusters there were when it read the latest
+    changed_at: int = 0  # the step of its last change of a cluster
+    error: BaseException | None = None
+    thread: greenlet = field(init=False)
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except (Crash, TrainyardError) as exc:
+            self.error = exc
+
+
+class Scheduler:
+    """`switch` is how probable it is that a call hands over: low ones find what takes a long run of one side."""
+
+    def __init__(self, random: Random, switch: float) -> None:
+        self.random, self.switch = random, switch
+        self.hub = getcurrent()
+        self.alive: list[Invocation] = []
+        self.current: Invocation | None = None
+        self.steps = 0
+        self.round = 0
+
+    def start(self, invocation: Invocation) -> None:
+        invocation.thread = greenlet(invocation.run, self.hub)
+        self.alive.append(invocation)
+
+    def next(self) -> Invocation | None:
+        """Whose turn it is; None if all are frozen."""
+        awake = [invocation for invocation in self.alive if invocation.frozen_until <= self.round]
+        return self.random.choices(awake, [invocation.pace for invocation in awake])[0] if awake else None
+
+    def go_on(self, invocation: Invocation) -> None:
+        """Let it run until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a
+        crash: the app must turn all others into its own."""
+        self.steps += 1
+        self.current = invocation
+        try:
+            invocation.thread.switch()
+        finally:
+            self.current = None
+        self._bury(invocation)
+
+    def kill(self, invocation: Invocation, why: str) -> None:
+        """The process that ran it is gone."""
+        self.current = invocation
+        try:
+            if invocation.thread:
+                invocation.thread.throw(Crash(why))
+            else:  # it never began
+                invocation.error = Crash(why)
+        finally:
+            self.current = None
+        self.alive.remove(invocation)
+        invocation.ended(invocation.error or Crash(why))
+
+    def freeze(self, rounds: int) -> None:
+        """Hand over, and stay behind while the others go on for so many rounds."""
+        if self.current is not None:
+            self.current.frozen_until = self.round + rounds
+            self.hub.switch()
+
+    def thaw(self) -> None:
+        for invocation in self.alive:
+            invocation.frozen_until = 0
+
+    def pause(self) -> None:
+        """A point at which another invocation may come in between. Does nothing outside of one."""
+        if self.current is not None and self.random.random() < self.switch:
+            self.hub.switch()
+
+    def _bury(self, invocation: Invocation) -> None:
+        if invocation.thread.dead:
+            self.alive.remove(invocation)
+            invocation.ended(invocation.error)

@@ -1,0 +1,430 @@
+"""One schedule: the whole system on fakes, everyone who plays with it, and what goes wrong, all from one seed.
+
+First a chaos of uploads, events, requests, timers, jobs and faults, with several invocations of handlers under way at
+once. Then the faults end, and a few periods of the timers must bring everything to its end: see PERIODS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from shared import system
+from shared.api.requests import RunRequest
+from shared.clusters.model import Cluster
+from shared.clusters.sweep import sweep
+from shared.drops.model import DropKey
+from shared.events import incoming
+from shared.reconcile import reconcile
+from shared.runs import ask, submit
+from shared.runs.looks import PATIENCE
+from shared.runs.model import FINAL, run_of_job
+from tests.fakes import Clock, Crash, FakeBlobs, Message
+from tests.simulation.faults import SERVICES, Faults
+from tests.simulation.oracle import Oracle
+from tests.simulation.ports import PagedBlobs, Port, SimulatedJobs
+from tests.simulation.scheduler import Invocation, Scheduler, Violation
+from tests.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
+
+RETRY_SECONDS = 60  # host.json: visibilityTimeout
+LEASE_SECONDS = 600  # a message whose process died is visible again after that
+TRIES = 5  # host.json: maxDequeueCount
+LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
+CHAOS = timedelta(minutes=20)
+ELASTIC_ROUTE = replace(
+    ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
+)
+DROPS = (
+    ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"),
+    ("mnist/b/1.bin", "mnist/b/2.bin"),
+    ("mnist/c.zip",),
+    ("mnist/j/1.bin", "mnist/j/job.yaml"),
+    ("mnist/loose.bin", "nowhere/d/1.bin"),
+    ("elastic/e/1.bin", "elastic/e/_SUCCESS"),
+    ("elastic/f/_SUCCESS", "elastic/f/1.bin"),
+)
+PACES = (0.01, 0.1, 1.0, 1.0)
+FATES = (
+    ("Completed", "Completed", "Failed", "Canceled", "Queued"),
+    ("Failed", "Canceled", "Failed", "Failed", "Failed", "Queued"),
+    ("Queued", "Queued", "Completed"),
+)
+CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
+
+
+@dataclass
+class Outcome:
+    """How a schedule went. `broken` is '' if all held, `periods` how many the timers needed after the faults."""
+
+    seed: int
+    broken: str = ""
+    periods: int = 0
+    calls: int = 0
+    checks: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    trace: list[str] = field(default_factory=list)
+
+
+class Simulation:
+    """`run` plays the schedule of this seed. With `traced` every step is written down."""
+
+    def __init__(self, seed: int, trainers: Path, traced: bool = False) -> None:
+        self.random = Random(seed)
+        self.outcome = Outcome(seed)
+        self.traced, self.counts = traced, self.outcome.counts
+        self.faults = Faults.drawn(self.random)
+        self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
+        self.workers = self.random.choice((1, 2, 4, 8))
+        self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
+        self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
+        self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
+        self.length = self.random.choice((60, 150, 300, 600))
+        self.world = self._world(trainers)
+        self.oracle = Oracle(self.world, self)
+        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
+        behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
+        ports: dict[str, Any] = {name: Port(name, behind[name], self) for name in names}
+        self.system = replace(self.world.system, **ports)
+        self.tries: dict[int, tuple[Message, int]] = {}  # of messages that failed
+        self.poison: dict[str, list[str]] = {}
+        self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
+        self.deleted: set[DropKey] = set()
+
+    def _world(self, trainers: Path) -> World:
+        world = World(trainers, (ROUTE, ELASTIC_ROUTE))
+        clusters = [Cluster("cpu-cluster", 1, 4, 120), Cluster("spot", 1, 4, self.random.choice((0, 30)))]
+        world.clusters.clusters = {cluster.name: cluster for cluster in clusters}
+        self.jobs = SimulatedJobs(("cpu-cluster", "spot"), world.clock, self.random)
+        self.jobs.stale_seconds = self.faults.stale_seconds
+        world.jobs = self.jobs
+        skew = timedelta(seconds=self.faults.skew_seconds)
+        world.blobs = FakeBlobs(lambda: (world.clock() + skew).replace(microsecond=0))
+        world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs)
+        return world
+
+    def run(self) -> Outcome:
+        try:
+            self._chaos()
+            self._heal()
+        except Violation as exc:
+            self.outcome.broken = str(exc)
+        except Exception as exc:  # noqa: BLE001  # whatever else a handler raises is a fault too
+            self.outcome.broken = f"a handler raised {exc!r}"
+        for invocation in list(self.scheduler.alive):
+            invocation.ended = lambda _: None
+            self.scheduler.kill(invocation, "the schedule is over")
+        self.outcome.checks = self.oracle.checks
+        self._count()
+        return self.outcome
+
+    def _count(self) -> None:
+        """What came about, so that one sees whether schedules reach what they are for."""
+        for run in [row.value for row in self.world.runs.rows.values()]:
+            kind = "elastic" if run.elastic else "plain"
+            self.counts[f"{kind} runs {run.state}"] += 1
+            self.counts["resubmissions"] += run.elastic.resubmitted if run.elastic else 0
+            self.counts["retries"] += bool(run.retry_of)
+            self.counts["jobs started again"] += run.attempts > 1
+            self.counts["archives given up"] += run.gave_up_at is not None
+        for drop in [row.value for row in self.world.drops.rows.values()]:
+            self.counts[f"drops {drop.state}"] += 1
+            self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["clusters taken to zero"] += len(self.world.clusters.zeroed)
+        self.counts["events published"] += len(self.world.events.distinct())
+
+    def note(self, what: str, args: tuple[Any, ...] = (), word: str = "") -> None:
+        """Write a line of the trace: who, what, with what, and what became of it."""
+        self.outcome.calls += 1
+        if self.traced:
+            who = self.scheduler.current.name if self.scheduler.current else ""
+            at = (self.world.clock() - BEGIN).total_seconds()
+            said = ", ".join(short(value) for value in args)
+            self.outcome.trace.append(f"{at:9.1f} s  {who:34} {what}({said}){f'  <-- {word}' if word else ''}")
+
+    # --- the chaos -------------------------------------------------------------------------------------------------
+
+    def _chaos(self) -> None:
+        until = self.world.clock() + CHAOS
+        weights = [self.random.choice((0.3, 1.0, 3.0)) * often for _, often in self._actions()]
+        actions = [action for action, _ in self._actions()]
+        for _ in range(self.length):
+            self.scheduler.round += 1
+            self._make_faults()
+            self.random.choices(actions, weights)[0]()
+            for _ in range(self.random.choice((1, 3, 10))):
+                self._go_on()
+            if self.world.clock() > until:
+                break
+
+    def _actions(self) -> list[tuple[Callable[[], None], float]]:
+        return [
+            (self._upload, 3.0), (self._delete, 0.1), (self._deliver, 3.0), (self._handle, 8.0), (self._wait, 3.0),
+            (self._job_goes, 5.0), (self._ask, 0.5), (self._cancel, 1.0), (self._retry, 0.2), (self._evict, 0.2),
+            (partial(self._timer, "reconcile", reconcile), 0.6), (partial(self._timer, "sweep", sweep), 0.6),
+            (self._scale_up, 0.2), (self._lose_compute, 0.5),
+        ]  # fmt: skip
+
+    def _make_faults(self) -> None:
+        faults = self.faults
+        if faults.outage and self.random.random() < faults.outage:
+            self.faults.down = set() if faults.down else set(SERVICES[self.random.choice(sorted(SERVICES))])
+            self.note("OUTAGE of", tuple(sorted(faults.down)))
+        if faults.stall and self.random.random() < faults.stall:
+            self._advance(self.random.choice((10, 100)))
+
+    def _go_on(self) -> None:
+        if invocation := self.scheduler.next():
+            if self.world.clock() - invocation.began_at > LONGEST:
+                self.note(f"TIMEOUT kills {invocation.name}")
+                self.scheduler.kill(invocation, "functionTimeout")
+            else:
+                self.scheduler.go_on(invocation)
+
+    def _advance(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+        self.note(f"CLOCK +{seconds:g}")
+
+    def _wait(self) -> None:
+        self._advance(self.random.choice((0.3, 0.7, 1, 2, 3, 6, 20, 61)))
+
+    def _upload(self) -> None:
+        if not self.uploads:
+            return
+        self.uploads -= 1
+        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while someone looks at it
+        name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
+        contents = (
+            (b"inputs: {epochs: 3}", b"none: of, this") if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
+        )
+        data = b"" if name.endswith("_SUCCESS") else self.random.choice(contents)
+        event = self.world.upload(name, data)
+        event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
+        self.note("UPLOAD", (name, data))
+        if self.random.random() < 0.6:  # its event is there at once
+            self.world.deliver(self.world.in_flight.pop())
+            self._handle(system.DROP_EVENTS, -1)
+
+    def _delete(self) -> None:
+        if names := list(self.world.blobs.containers.get("drops", {})):
+            name = self.random.choice(names)
+            self.world.blobs.delete("drops", name)
+            self.deleted.add(DropKey.of(name))
+            self.note("DELETE", (name,))
+
+    def _deliver(self) -> None:
+        if events := self.world.in_flight:
+            index = self.random.randrange(len(events))
+            event = events[index]
+            if self.random.random() >= self.faults.duplicate:
+                del events[index]
+                if self.random.random() < self.faults.lose:
+                    self.note("LOST event", (event["id"],))
+                    self._forget(event)
+                    return
+            self.note("DELIVER", (event["id"],))
+            self.world.deliver(event)
+
+    def _forget(self, event: dict[str, Any]) -> None:
+        if written := incoming.blob_written(event):
+            self.lost.add(DropKey.of(written.name))
+
+    def _job_goes(self) -> None:
+        if live := self.jobs.live():
+            name = self.random.choice(live)
+            now = self.world.jobs.jobs[name].raw
+            ends = ("Canceled",) if name in self.jobs.to_end else self.fates
+            raw = "Running" if now == "Queued" and self.random.random() < 0.7 else self.random.choice(ends)
+            self._goes(name, raw)
+
+    def _goes(self, name: str, raw: str) -> None:
+        code = self.random.choice(self.codes)
+        error = f"Execution failed. User process 'python' exited with status code {code}." if raw == "Failed" else ""
+        self.note("JOB", (name, raw))
+        self.world.job_goes(name, raw, error)
+
+    def _scale_up(self) -> None:
+        clusters = self.world.clusters.clusters
+        name = self.random.choice(list(clusters))
+        clusters[name] = replace(clusters[name], min_nodes=1, nodes=self.random.choice((0, 0, 1)))
+
+    def _lose_compute(self) -> None:
+        """A cluster is taken away, or is there again; to a job that has begun it makes no difference."""
+        self.world.jobs.clusters ^= {"spot"}
+        self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
+
+    # --- invocations -----------------------------------------------------------------------------------------------
+
+    def _start(self, name: str, work: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
+        self.note(f"START {name}")
+        self.scheduler.start(Invocation(name, work, ended, self.world.clock(), self.random.choice(PACES)))
+
+    def _call(self, name: str, work: Callable[[], object]) -> None:
+        """A timer or a request over HTTP: nobody repeats it."""
+        self._start(name, work, lambda error: self.note(f"END {name}: {error or 'done'}"))
+
+    def _timer(self, name: str, work: Callable[[Any], object]) -> None:
+        if sum(each.name == name for each in self.scheduler.alive) < 2:
+            self._call(name, partial(work, self.system))
+
+    def _ask(self) -> None:
+        key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))
+        request = RunRequest(template=template, data="drops/mnist/a")
+        self._call("create_run", partial(ask.create_run, self.system, request, key))
+
+    def _some_run(self) -> str:
+        """Half of the time the newest: the one that is on its way."""
+        names = list(self.world.runs.names) or [""]
+        return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
+
+    def _cancel(self) -> None:
+        if run := self._some_run():
+            self._call("cancel_run", partial(submit.cancel_run, self.system, run))
+
+    def _retry(self) -> None:
+        if run := self._some_run():
+            self._call("retry_run", partial(ask.retry_run, self.system, run))
+
+    def _evict(self) -> None:
+        if run := self._some_run():
+            self._call("evict", partial(submit.evict, self.system, run, self.random.randrange(3)))
+
+    def _handle(self, queue: str = "", index: int | None = None) -> None:
+        """Give a visible message to a free worker."""
+        queues = [each for each in system.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
+        busy = sum(invocation.name.startswith("msg ") for invocation in self.scheduler.alive)
+        if not queues or busy >= self.workers:
+            return
+        queue = self.random.choice(queues)
+        message = self.world.queues.take(queue, self.random.randrange(50) if index is None else index)
+        assert message is not None
+        if self.random.random() < self.faults.lapse:
+            again = Message(message.text, self.world.clock() + timedelta(seconds=self.random.choice((0, 5))))
+            self.world.queues.messages[queue].append(again)
+        name = f"msg {queue} {message.visible_at:%M%S}-{self.scheduler.steps}"
+        self._start(name, partial(dispatch, self.system, queue, message.body), partial(self._handled, queue, message))
+
+    def _handled(self, queue: str, message: Message, error: BaseException | None) -> None:
+        self.note(f"END {queue}: {error or 'done'}")
+        if error is None:
+            return
+        tries = self.tries.get(id(message), (message, 0))[1] + 1
+        if tries >= TRIES:
+            self._aside(queue, message)
+            return
+        self.tries[id(message)] = (message, tries)
+        message.visible_at = self.world.clock() + timedelta(
+            seconds=self.random.choice((RETRY_SECONDS, LEASE_SECONDS)) if isinstance(error, Crash) else RETRY_SECONDS
+        )
+        self.world.queues.messages[queue].append(message)
+
+    def _aside(self, queue: str, message: Message) -> None:
+        self.note(f"POISON {queue}", (message.text,))
+        self.counts["messages put aside"] += 1
+        self.poison.setdefault(queue, []).append(message.text)
+        if queue == system.DROP_EVENTS:
+            self._forget(incoming.decode(message.body["event"].encode()))
+        elif queue == system.DROP_CHECKS:
+            self.lost.add(DropKey(message.body["route"], message.body["name"]))
+
+    # --- the healing -----------------------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        """The faults end. Count the periods of the timers until nothing is left to be done."""
+        self.faults.heal()
+        self.scheduler.thaw()
+        self.world.jobs.clusters |= {"spot"}
+        self.note("HEALED")
+        periods = PERIODS + self._patience_of_archives()
+        while left := self._after_a_period():
+            if self.outcome.periods == periods:
+                raise Violation(f"after {periods} periods without faults: {'; '.join(left)}")
+        self.oracle.healed()
+        self._hours_end()
+
+    def _patience_of_archives(self) -> int:
+        """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
+        runs = [row.value for row in self.world.runs.rows.values()]
+        failed = [run for run in runs if run.state in FINAL and run.archived_at is None and run.archive_tries]
+        due = [run.history[-1].at + PATIENCE * 2**run.archive_tries for run in failed]
+        return max((max(0, int((at - self.world.clock()).total_seconds() // PERIOD)) for at in due), default=0)
+
+    def _after_a_period(self) -> list[str]:
+        self._period()
+        self.outcome.periods += 1
+        return self.oracle.unsettled()
+
+    def _period(self) -> None:
+        """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
+        until = self.world.clock() + timedelta(seconds=PERIOD)
+        self._timer("reconcile", reconcile)
+        self._timer("sweep", sweep)
+        while True:
+            self._drain()
+            if any(self._jobs_go_on()):
+                continue
+            next_at = self.world.queues.next_visible_at()
+            if next_at is None or next_at > until:
+                break
+            self.world.clock.now = max(next_at, self.world.clock())
+        self.world.clock.now = until
+
+    def _drain(self) -> None:
+        for _ in range(20_000):
+            while self.world.in_flight:
+                self.world.deliver(self.world.in_flight.pop(0))
+            self._handle()
+            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in system.QUEUES):
+                return
+            self._go_on()
+        raise Violation(f"messages breed: {self.world.queues.counts(system.QUEUES)}")
+
+    def _jobs_go_on(self) -> list[str]:
+        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: that one would run
+        on, and cost money, until someone tells it."""
+        moved = []
+        for name in self.jobs.live():
+            if name in self.jobs.to_end:
+                self._goes(name, "Canceled")
+            elif (run := self.world.runs.rows[run_of_job(name)].value).state not in FINAL and not run.cancel_asked_at:
+                self._goes(name, "Completed")
+            else:
+                continue
+            moved.append(name)
+        return moved
+
+    def _hours_end(self) -> None:
+        """Two hours later no hour is on the list of those to be looked at."""
+        self.world.clock.advance(7200)
+        for _ in range(2):
+            self._period()
+        if left := self.world.runs.hours():
+            raise Violation(f"the hours {left} are looked at for ever")
+
+
+BEGIN = Clock().now
+
+
+def short(value: Any) -> str:
+    """An argument, as a trace shows it."""
+    name = getattr(value, "name", None) or getattr(value, "value", None) or value
+    if isinstance(value, dict) and "name" in value:
+        name = value["name"]
+    if hasattr(name, "key"):
+        name = f"{name.key} {name.state}"
+    elif hasattr(name, "state"):
+        name = f"{name.name} {name.state}"
+    if " at 0x" in repr(name):
+        return type(name).__name__
+    return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
+
+
+def play(seed: int, trainers: Path, traced: bool = False) -> Outcome:
+    """Play the schedule of this seed."""
+    return Simulation(seed, trainers, traced).run()

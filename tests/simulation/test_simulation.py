@@ -1,0 +1,63 @@
+"""A share of the schedules that `bench schedules` plays by the thousand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.runs import archive, follow, submit
+from tests.simulation.simulation import Outcome, play
+from tests.world import trainers_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+A_TIME = 200
+SEEDS = 1600
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, A_TIME))
+def test_whatever_happens_the_rules_hold(tmp_path: Path, first: int) -> None:
+    """Handlers interleaved at every call of a port, with all faults: what tests/simulation/oracle.py says holds."""
+    trainers = trainers_folder(tmp_path)
+    for seed in range(first, first + A_TIME):
+        outcome = play(seed, trainers)
+        assert not outcome.broken, f"python3 trainyard.py bench schedules --replay {seed}: {outcome.broken}"
+
+
+def test_a_seed_says_everything(tmp_path: Path) -> None:
+    """The same seed is the same schedule to the last call, in another process and with another order of sets too."""
+    here = [line.replace(str(tmp_path), "trainers") for line in play(4, trainers_folder(tmp_path), traced=True).trace]
+    command = [sys.executable, "-m", "benchmarks.schedules", "--replay", "4"]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    there = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert len(here) > 100
+    assert re.sub(r"/\S*tmp\w+", "trainers", there).splitlines()[:-1] == here
+
+
+def first_broken(trainers: Path, seeds: int) -> Outcome | None:
+    return next((outcome for seed in range(seeds) if (outcome := play(seed, trainers)).broken), None)
+
+
+def nothing(*_: object) -> None:
+    """What a step does that was left out."""
+
+
+LEFT_OUT = {
+    "the second teller of RunSubmitted": (follow, "tell_submitted", "RunSubmitted"),
+    "the first teller of RunSubmitted": (submit, "tell_submitted", "RunSubmitted"),
+    "the event of an archive": (archive, "announce", "RunArchived"),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_the_oracle_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Without a step that a rule needs, a schedule is soon found that breaks this rule."""
+    module, step, said = LEFT_OUT[what]
+    monkeypatch.setattr(module, step, nothing)
+    found = first_broken(trainers_folder(tmp_path), SEEDS)
+    assert found is not None
+    assert said in found.broken
