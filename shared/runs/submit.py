@@ -26,7 +26,10 @@ def submit_run(system: System, name: str) -> None:
     if run.cancel_asked_at is not None:
         _cancel(system, run)
         return
-    if is_over(run) or run.job:
+    if run.job:
+        return
+    if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
+        workload(run).cancel(system, run)
         return
     try:
         submitted = workload(run).submit(system, run)
