@@ -144,16 +144,13 @@ class Agent:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[int, str]:
-        """Start the workers, and take them through the rounds until they end."""
-        try:
-            self._workers = [self._start(rank) for rank in range(self._job.workers)]
-            while True:
-                if all(worker.waits for worker in self._workers) and (end := self._next_round()):
-                    return end
-                if end := self._handle(*self._next_event()):
-                    return end
-        finally:
-            self._kill()
+        """Start the workers, and take them through the rounds until they end. `end` is to be called then."""
+        self._workers = [self._start(rank) for rank in range(self._job.workers)]
+        while True:
+            if all(worker.waits for worker in self._workers) and (end := self._next_round()):
+                return end
+            if end := self._handle(*self._next_event()):
+                return end
 
     def _next_event(self) -> tuple[str, Any]:
         while True:
@@ -275,7 +272,8 @@ class Agent:
                 worker.process.kill()
         self._member.leave()
 
-    def _kill(self) -> None:
+    def end(self) -> None:
+        """Leave no worker behind."""
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.kill()

@@ -68,6 +68,8 @@ __all__ = [
 CONNECT_SECONDS, READ_SECONDS, LEAST_SECONDS = 5.0, 10.0, 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LIFETIME = timedelta(days=7)
+# What was written within that time by the service's clock belongs to a live run, whatever its writer's clock said.
+ALIVE = timedelta(hours=1)
 # A transaction takes 100 rows, an answer brings 1,000.
 BATCH = 100
 
@@ -218,12 +220,12 @@ class Table:
     def remove_expired(self, deadline: float, now: datetime | None = None) -> int:
         """Delete the runs whose every row has expired, and say how many rows. Reads the whole table.
 
-        A row expires `lifetime` after it was written last, by the service's clock and by what its writer asked for. A
-        run that comes back to life meanwhile is left alone.
+        A row expires `lifetime` after it was written last, by the service's clock. A run that comes back to life
+        meanwhile is left alone.
         """
         next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # says what time it is there
         today = now or self.now()
-        asked, written = (f"datetime'{t.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'" for t in (today, today - self.lifetime))
+        asked, written = (f"datetime'{t.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'" for t in (today, today - ALIVE))
         expired = f"expires lt {asked} and Timestamp lt {written}"
         partitions = {row["PartitionKey"] for row in self.query(expired, ["PartitionKey"], deadline)}
         done = 0

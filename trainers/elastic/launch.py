@@ -146,6 +146,7 @@ def _in_place(
         agent.stop(error.sigval)
         return _stopped(error, worked=agent.worked)
     finally:
+        agent.end()
         handler.leave()
 
 
@@ -167,8 +168,8 @@ def _failure(error: ChildFailedError) -> tuple[int, str]:
 
 def _said(failure: ProcessFailure) -> str:
     """The worker's own last words, where it left them for its agent."""
-    text = failure.message if os.path.isfile(failure.error_file) else ""  # noqa: PTH113 - it may be "<N/A>"
-    return f": {text}" if text else ""
+    words = failure.error_file_data.get("message")  # PyTorch's own text otherwise
+    return f": {words['message']}" if isinstance(words, dict) else ""
 
 
 def _code(status: int) -> int:

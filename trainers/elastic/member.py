@@ -22,6 +22,7 @@ from torch.distributed.elastic.rendezvous.api import (
 
 from .backend import AzureTableRendezvousBackend
 from .bell import ANSWERS, REFUSED, Bell, ring_all
+from .events import note
 from .protocol import Limits, Node, Round, Unreadable, View, changes, next_round
 
 # Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
@@ -104,7 +105,7 @@ class Member:
         self._patient = backend.patience
         self._limits, self._times = limits, times
         self._rung = threading.Event()
-        name = f"{address}_{os.getpid()}_{uuid.uuid4().hex[:6]}"
+        name = f"{address}_{os.getpid():07d}_{uuid.uuid4().hex[:6]}"
         self._bell = Bell(name, address, self._rung)
         self.me = Node(name, ticket=0, workers=workers, address=address, bell=self._bell.port)
         self.view = View()
@@ -115,6 +116,7 @@ class Member:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self.meeting: TCPStore | None = None
+        note("node", name=name)
         self.changed: Callable[[list[str]], None] = lambda _: None
         self.stands_still: Callable[[], bool | None] = lambda: None
         self.waited: Callable[[], None] = lambda: None  # called at each turn of a wait; may raise
@@ -128,11 +130,13 @@ class Member:
         # The workers meet at the first node of a team. Any may become that, so each is prepared; each round is new.
         self.meeting = TCPStore(self.me.address, 0, None, True, wait_for_workers=False)
         self._say(ticket=self.me.ticket + 1, joined=-1, left=False, done=False, port=self.meeting.port)
+        note("node waits", ticket=self.me.ticket)
         waiter = _Waiter(self)
         while not (joined := waiter.turn()):
             self.waited()
         if joined.rank:
             self.meeting = None
+        note("node joined", round=joined.round.number, rank=joined.rank, team=len(joined.round.team))
         self._say(joined=joined.round.number)
         self._watch()
         return joined
@@ -163,7 +167,10 @@ class Member:
         """Ring these, and note whose process is gone."""
         called = [node for node in nodes if node.name != self.me.name]
         answers = ring_all(called)
-        self._refused |= {node.name: node.beat for node in called if answers[node.name] == REFUSED}
+        refused = {node.name: node.beat for node in called if answers[node.name] == REFUSED}
+        if refused.keys() - self._refused.keys():
+            note("bell refused", nodes=sorted(refused))
+        self._refused |= refused
         return answers
 
     def _silent(self, seconds: float) -> View:
@@ -176,6 +183,7 @@ class Member:
         """Make this the round, if the one that was seen last is still there."""
         token = self._backend.replace(new.text(), self._token)
         if token:
+            note("round written", round=new.number, team=len(new.team), closed=new.closed)
             self._token = token
             self.view = replace(self.view, round=new)
         return token is not None
@@ -243,6 +251,7 @@ class Member:
             }
             self.view = replace(self.view, gone=frozenset((gone | self._refused.keys()) - {self.me.name}))
         if why := self.why_meet_again():
+            note("node sees a change", why=why)
             self.changed(why)
         return SUSPICIOUS_PAUSE if still or (quiet and still is None) else times.interval * LOOKS
 
@@ -252,6 +261,7 @@ class Member:
         """Be out of the round, and not wait for the next one, until `join` is called again."""
         self._stop_watching()
         self._backend.patience = self._times.leave
+        note("node leaves")
         if not self.me.left:
             with contextlib.suppress(RendezvousError):
                 self._say(left=True, joined=-1)

@@ -32,6 +32,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from .events import note
+
 AGENT = "ELASTIC_AGENT_FD"  # a socket to the agent
 TICK_SECONDS = 0.25
 POLL_SECONDS = 0.01
@@ -104,6 +106,7 @@ class Team:
         self._ours: set[tuple[int, str]] | None = None
         self._ticked = self._stepped = 0.0
         self._steps = 0
+        self._first_step = True
         self.wanted = False  # whether the agent wants the round to end at the next step
         threading.Thread(target=self._listen, name="agent", daemon=True).start()
 
@@ -143,7 +146,9 @@ class Team:
         `patience` is how long an exchange may take after that. A round that breaks before all have met is left for the
         next one.
         """
+        gc.freeze()  # what was imported stays: so that `part` need not look through it
         while True:
+            note("worker waits", why=why)
             self._channel.send(say="waits", why=why)
             with self._heard:
                 while not self._given and not self._over:
@@ -151,10 +156,11 @@ class Team:
                 if self._over:
                     raise RunOver(self._over)
                 place, self._given = self._given, None
-                self._place, self._cut, self.wanted = place, False, False
+                self._place, self._cut, self.wanted, self._first_step = place, False, False, True
                 self._before, self._ours = _sockets(), None
             assert place
             try:
+                note("worker meets", round=place.round, rank=place.rank)
                 self._join(place, patience)
             except Exception as error:
                 if not self.lost_peer(error):
@@ -164,6 +170,7 @@ class Team:
                 continue
             self._ours = _sockets() - self._before
             self._stepped = time.monotonic()
+            note("worker met", round=place.round, rank=place.rank, world_size=place.world_size)
             self._channel.send(say="met", round=place.round)
             return place
 
@@ -204,6 +211,9 @@ class Team:
         if now - self._stepped > PAUSE_SECONDS and self._place and self._place.world_size == 1:
             self._confirm()
         self._steps += 1
+        if self._first_step:
+            self._first_step = False
+            note("worker steps", round=self._place and self._place.round)
         self._stepped = now = time.monotonic()
         if now - self._ticked > TICK_SECONDS:
             self._ticked = now
@@ -221,9 +231,11 @@ class Team:
 
     def lost_peer(self, error: BaseException) -> bool:
         """Whether an error means that the round ended, rather than that something is wrong here."""
-        if isinstance(error, RoundEnded | dist.DistError):
-            return True
-        return isinstance(error, RuntimeError) and ("gloo" in str(error) or self._cut)
+        lost = isinstance(error, RoundEnded | dist.DistError)
+        lost = lost or (isinstance(error, RuntimeError) and ("gloo" in str(error) or self._cut))
+        if lost:
+            note("worker lost its team", why=str(error)[-200:])
+        return lost
 
     def cut(self) -> None:
         """Break all connections of the round: whoever waits in an exchange, here or at a neighbour, gets an error."""
