@@ -4,7 +4,8 @@
 
 known    seconds from the kill until a survivor's agent knows (its bell, or the table)
 again    seconds from the kill until the last survivor made a step in a team of those that are left
-torchft  the same, with a Python that has torchft: its lighthouse and managers with the settings of its own example
+torchft  the same, with a Python that has torchft: its lighthouse and managers with the settings of its own example;
+         inf where a survivor failed, too
 told     seconds for which nobody made a step around a SIGTERM to one node's agent
 
 The victims are the first of the team and the last to come, in turn.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import socket
@@ -91,7 +93,9 @@ class Crowd:
 def ours(folder: Path, url: str, count: int, least: int = 1) -> Crowd:
     env = {"PET_RDZV_ENDPOINT": url, "PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"{least}:{count}"}
     env |= {"PET_LOCAL_ADDR": "127.0.0.1"}
-    return Crowd(folder, [sys.executable, "-m", "elastic.launch", "--in-place", str(SCRIPT), str(folder / "steps")], env, count)
+    return Crowd(
+        folder, [sys.executable, "-m", "elastic.launch", "--in-place", str(SCRIPT), str(folder / "steps")], env, count
+    )
 
 
 @contextmanager
@@ -154,6 +158,8 @@ def measure(count: int, rounds: int, url: str, torchft: str) -> dict[str, Any]:
                 crowd = Crowd(Path(folder), argv, {"LIGHTHOUSE": address}, count, numbered=True)
                 try:
                     results.setdefault("torchft", []).append(killed(crowd, count, first=turn % 2 == 0)["again"])
+                except RuntimeError:  # a survivor of the kill failed, too
+                    results.setdefault("torchft", []).append(math.inf)
                 finally:
                     crowd.end()
     with tempfile.TemporaryDirectory() as folder:
@@ -195,7 +201,9 @@ def timeline(url: str, file: Path) -> None:
     for event in shown:
         at = event["time"] - began
         axes.plot(at, places[event["process"]], "o", color="tab:red")
-        axes.annotate(event["what"], (at, places[event["process"]]), (2, 5), textcoords="offset points", fontsize=6, rotation=25)
+        axes.annotate(
+            event["what"], (at, places[event["process"]]), (2, 5), textcoords="offset points", fontsize=6, rotation=25
+        )
     for line in steps:
         if -0.4 < (at := line["time"] - began) < 3:
             axes.plot(at, places[line["process"]], "|", color="tab:green", markersize=9)

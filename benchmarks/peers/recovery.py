@@ -1,9 +1,9 @@
-"""The same small training twice, to be killed: in our teams, and with torchft (github.com/meta-pytorch/torchft, train_ddp.py).
+"""The same small training twice, to be killed: in our teams, and with torchft (after its own train_ddp.py).
 
     python -m elastic.launch --in-place recovery.py FILE
     LIGHTHOUSE=http://HOST:PORT python recovery.py FILE --torchft NUMBER
 
-Each process notes its steps in FILE: the time, the step, how many take part, and its process id. Ends when FILE.end is there.
+Each process notes its steps in FILE: the time, the step, how many take part, its process id. FILE.end ends it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def in_place(file: Path) -> None:
                 note(file, step, place.world_size)
         except RunOver:
             os._exit(75)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             if not team.lost_peer(error):
                 raise
         if leaving:
