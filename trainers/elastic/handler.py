@@ -1,7 +1,7 @@
 """A rendezvous handler over an Azure table: `torchrun --rdzv-backend azure-table`.
 
 The protocol is our own (protocol.py), since nodes come and go at any moment and the table may be away for a while; what
-torchrun sees is PyTorch's RendezvousHandler. docs/adr/0020-own-rendezvous-protocol.md says where it differs from
+torchrun sees is PyTorch's RendezvousHandler. docs/adr/0011-own-rendezvous-protocol.md says where it differs from
 PyTorch's dynamic rendezvous, and why.
 """
 

@@ -277,6 +277,7 @@ class Member:
         if not self.me.left:
             self.step_out()
         self._bell.close()
+        self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
 
     def finish(self, patience: float) -> None:
         """Say that this node's work is done, and wait until all of the team are; the last closes the run."""
