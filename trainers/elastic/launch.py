@@ -184,4 +184,6 @@ def _stopped(error: SignalException, worked: bool) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended = main()
+    sys.stdout.flush()
+    os._exit(ended)  # PyTorch's stores and threads do not always survive the interpreter's end
