@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.elastic import hosts
-from tests.elastic.agents import Agent, Run
+from tests.elastic.agents import ROOT, Agent, Run
+from tests.trainers import cifar
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
 from trainers.elastic.protocol import Round
@@ -132,6 +137,59 @@ def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None
         (bad,) = run.start(1, BAD_DATA="1")
         assert (bad.end(), other.end()) == (2, 75)
         assert "worker failed: process" in bad.last_line()
+
+
+def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> None:
+    """cifar_elastic, whose first node is killed and replaced: each step has one row, with the loss that it has in one
+    process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
+    data = cifar.write(tmp_path / "data", 80, 20)
+    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "3", "--log-interval", "1"]
+    whole = [sys.executable, "cifar_elastic/train.py", "--data", str(data), *sizes]
+    alone = subprocess.run([*whole, "--metrics-dir", str(tmp_path / "alone")], cwd=ROOT / "trainers", check=False)
+    assert alone.returncode == 0
+
+    def losses(folder: str) -> dict[int, float]:
+        file = tmp_path / folder / "metrics.jsonl"
+        rows = map(json.loads, file.read_text().split("\n")[:-1]) if file.exists() else []
+        return {row["step"]: row["train_loss"] for row in rows if "train_loss" in row}
+
+    log = (tmp_path / "log").open("w+")
+    env = {
+        **os.environ,
+        **{"PET_RDZV_ENDPOINT": account.table_url, "PET_RDZV_ID": "trainer", "PET_NNODES": "1:2"},
+        **{"PET_RDZV_CONF": CONF, "OMP_NUM_THREADS": "1"},
+    }
+    together = [
+        *whole[:1],
+        "-m",
+        "elastic.launch",
+        "--in-place",
+        *whole[1:],
+        "--metrics-dir",
+        str(tmp_path / "together"),
+    ]
+    together += ["--checkpoint-dir", str(tmp_path / "checkpoints")]
+
+    def agent() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(together, cwd=ROOT / "trainers", env=env, stdout=log, stderr=subprocess.STDOUT)
+
+    with log:
+        agents = [agent() for _ in range(2)]
+        try:
+            wait_for(lambda: len(losses("together")) > 5, 120, "some steps")
+            agents[0].kill()
+            agents.append(agent())
+            assert [each.wait(120) for each in agents[1:]] == [0, 0]
+        finally:
+            for each in agents:
+                each.kill()
+                each.wait()
+        log.seek(0)
+        assert "resumed from" not in log.read()
+    assert losses("together").keys() - losses("alone").keys() == set()
+    assert len(losses("together")) >= len(losses("alone")) - 1  # the row that a first process had no time to write
+    for step, loss in losses("together").items():
+        assert loss == pytest.approx(losses("alone")[step], rel=0.02), step
 
 
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
