@@ -140,13 +140,15 @@ def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None
 
 
 def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> None:
-    """cifar_elastic, whose first node is killed and replaced: each step has one row, with the loss that it has in one
+    """cifar_elastic, one of whose two nodes is killed: each step has one row, with the loss that it has in one
     process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
     data = cifar.write(tmp_path / "data", 80, 20)
-    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "3", "--log-interval", "1"]
+    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "12", "--lr", "0.002", "--log-interval", "1"]
     whole = [sys.executable, "cifar_elastic/train.py", "--data", str(data), *sizes]
-    alone = subprocess.run([*whole, "--metrics-dir", str(tmp_path / "alone")], cwd=ROOT / "trainers", check=False)
-    assert alone.returncode == 0
+    alone = subprocess.run(
+        [*whole, "--metrics-dir", str(tmp_path / "alone")], cwd=ROOT / "trainers", capture_output=True
+    )
+    assert alone.returncode == 0, alone.stderr
 
     def losses(folder: str) -> dict[int, float]:
         file = tmp_path / folder / "metrics.jsonl"
@@ -178,8 +180,7 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
         try:
             wait_for(lambda: len(losses("together")) > 5, 120, "some steps")
             agents[0].kill()
-            agents.append(agent())
-            assert [each.wait(120) for each in agents[1:]] == [0, 0]
+            assert agents[1].wait(120) == 0
         finally:
             for each in agents:
                 each.kill()
@@ -189,7 +190,7 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
     assert losses("together").keys() - losses("alone").keys() == set()
     assert len(losses("together")) >= len(losses("alone")) - 1  # the row that a first process had no time to write
     for step, loss in losses("together").items():
-        assert loss == pytest.approx(losses("alone")[step], rel=0.02), step
+        assert loss == pytest.approx(losses("alone")[step], rel=0.01), step  # rounding grows
 
 
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
