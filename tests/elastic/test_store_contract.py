@@ -274,7 +274,8 @@ def test_keys_are_listed(store: Store, kind: str) -> None:
         return
     for key in ("a", "b/c", "d e~"):
         store.set(key, "value")
-    assert sorted(store.list_keys()) == ["a", "b/c", "d e~"]
+    own = {"efcount/"} if kind == "file" else set()  # FileStore counts its users in a key
+    assert set(store.list_keys()) - own == {"a", "b/c", "d e~"}
 
 
 def test_queues(store: Store, kind: str) -> None:
