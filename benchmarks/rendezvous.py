@@ -1,24 +1,23 @@
-"""Nodes that meet: PyTorch's c10d backend and the Azure table on Azurite, side by side in one run.
+"""Nodes that meet: PyTorch's c10d backend and the Azure table on Azurite, in turn in one run.
 
-    python -m benchmarks.rendezvous [--nodes 2,4,8,16] [--rounds 5] [--no-kill] [--json]
+    python -m benchmarks.rendezvous [--nodes 2,4,8,16] [--rounds 5] [--no-hundred] [--json]
 
-join      seconds from the call of next_rendezvous in all nodes until it returned in the last, median of the rounds;
-          the nodes are processes, and have imported torch before. Requests are those of all nodes, for each of them
-at work   requests to the table for each node and second, while agents and workers run
-known     seconds from kill -9 of an agent until the rendezvous is without it
-again     seconds from that kill until the first step of those that are left. For the table it is the first agent
-          that is killed; c10d's first agent hosts its store and takes the run along, so there it is the last one
-          c10d* has the table backend's settings instead of its own, which wait 30 s for more nodes.
-          inf: not within two minutes
+join      seconds from the call of next_rendezvous in all nodes until it returned in the last, median of the rounds,
+          c10d and table in turn; the nodes are processes, and have imported torch before
+busy      the same beside four processes that do nothing but compute
+requests  of all nodes while they join, for each of them
+at work   requests to the table for each node and second, while nobody comes or goes
+adds      adds to one number a second by 8 threads, each with its own store, and whether the sum was right
 100       nodes that are threads of one process, for the number of requests only
+
+What a death costs is in benchmarks/recovery.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import math
-import os
 import socket
 import statistics
 import subprocess
@@ -27,22 +26,20 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from torch.distributed.elastic.rendezvous import RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from emulators.process import wait_for
 from emulators.storage import azurite
-from tests.elastic.agents import Run
-from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
 from trainers.elastic.handler import NAME, AzureTableRendezvous, create
-from trainers.elastic.state import _unpickled
+from trainers.elastic.store import AzureTableStore
 
-STEADY_SECONDS = 12  # four heartbeats
-OURS = "last_call_timeout=5,keep_alive_interval=3,keep_alive_max_attempt=2"
+STEADY_SECONDS = 18  # six heartbeats, two looks
 # Microsoft's price of 10,000 transactions of Table Storage (LRS, US regions), in dollars.
 DOLLARS = 0.00036
 
@@ -66,7 +63,7 @@ def node() -> None:
         began = time.monotonic()
         handler.next_rendezvous()
         taken = time.monotonic() - began
-        requests = handler._store.table.requests if isinstance(handler, AzureTableRendezvous) else 0
+        requests = handler.table.requests if isinstance(handler, AzureTableRendezvous) else 0
         print(json.dumps([taken, requests]), flush=True)
         sys.stdin.readline()  # until all have joined
         handler.shutdown()
@@ -105,63 +102,64 @@ class Nodes:
             process.communicate()
 
 
+BUSY = 4
+
+
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many processes that compute and nothing else."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def joins(count: int, rounds: int, url: str) -> dict[str, float]:
     nodes = Nodes(count)
+    row: dict[str, float] = {}
     try:
-        c10d = [nodes.join("c10d", f"127.0.0.1:{free_port()}") for _ in range(rounds)]
-        ours = [nodes.join(NAME, url) for _ in range(rounds)]
+        for name, beside in (("", 0), ("busy ", BUSY)):
+            with busy(beside):
+                c10d, ours = [], []
+                for _ in range(rounds):
+                    c10d.append(nodes.join("c10d", f"127.0.0.1:{free_port()}"))
+                    ours.append(nodes.join(NAME, url))
+            join, requests = (statistics.median(column) for column in zip(*ours, strict=True))
+            c10d_join = statistics.median(taken for taken, _ in c10d)
+            row |= {f"{name}c10d": c10d_join, f"{name}table": join, f"{name}ratio": join / c10d_join}
+            row[f"{name}requests"] = requests
     finally:
         nodes.end()
-    join, requests = (statistics.median(column) for column in zip(*ours, strict=True))
-    c10d_join = statistics.median(taken for taken, _ in c10d)
-    return {"c10d join": c10d_join, "table join": join, "ratio": join / c10d_join, "join requests": requests}
+    return row
 
 
-def killed(count: int, account: azurite.Azurite, c10d: bool, conf: str) -> dict[str, float]:
-    """Agents as processes: kill one of them. The figures that this backend has."""
-    run_id = uuid.uuid4().hex
-    endpoint = f"127.0.0.1:{free_port()}" if c10d else account.table_url
-    env = {"PET_RDZV_BACKEND": "c10d" if c10d else NAME, "PET_LOCAL_ADDR": "127.0.0.1"}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Run(Path(folder), endpoint, run_id, f"{min(2, count - 1)}:{count}", **env) as run,
-    ):
-        for host in [True] + [False] * (count - 1):
-            settings = ",".join(filter(None, [conf, f"is_host={host}" if c10d else ""]))
-            launch = "torch.distributed.run" if c10d else "elastic.launch"
-            run.start(launch=(launch,), PET_RDZV_CONF=settings)
-        run.wait_for_steps(count, steps=5)
-        found: dict[str, float] = {}
-        if not c10d:
-            found["at work"] = (-_lines(account) + (time.sleep(STEADY_SECONDS) or _lines(account))) / count
-            found["at work"] /= STEADY_SECONDS
-        victim, before = (run.agents[-1] if c10d else run.first()), len(run.progress())
-        began = time.time()
-        victim.kill()
-        if not c10d:
-            backend = AzureTableRendezvousBackend(connect(endpoint, os.environ), run_id)
-            wait_for(lambda: victim.pid not in _pids(backend), 120, "the dead node to go", every=0.2)
-            found["known"] = time.time() - began
-        try:
-            lines = run.wait_for_steps(count - 1, after=before)
-        except AssertionError:
-            return {**found, "again": math.inf}
-        found["again"] = next(line["time"] for line in lines[before:] if line["world"] == count - 1) - began
-        return found
+def at_work(url: str, count: int) -> float:
+    """Requests for each node and second while a team of so many is at work."""
+    handlers, _ = team(url, count)
+    before, began = _requests(handlers), time.monotonic()
+    time.sleep(STEADY_SECONDS)
+    rate = (_requests(handlers) - before) / (time.monotonic() - began) / count
+    for handler in handlers:
+        handler.leave()
+    return rate
 
 
-def _pids(backend: AzureTableRendezvousBackend) -> set[int]:
-    found = backend.get_state()
-    assert found is not None
-    return {node.pid for node in _unpickled(found[0]).participants}
+def adders(url: str, threads: int = 8, each: int = 25) -> dict[str, float]:
+    """Adds a second to one number, and how many of them arrived."""
+    stores = [AzureTableStore(connect(url, {}), "adders") for _ in range(threads)]
+    stores[0].set("sum", "0")
+    began = time.monotonic()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda store: [store.add("sum", 1) for _ in range(each)], stores))
+    taken = time.monotonic() - began
+    return {"adds a second": threads * each / taken, "arrived": stores[0].add("sum", 0) / (threads * each)}
 
 
-def _lines(account: azurite.Azurite) -> int:
-    return account.access_log.read_bytes().count(b"\n")
-
-
-def hundred(url: str, count: int = 100) -> dict[str, float]:
-    """Requests of many nodes, which are threads of this process."""
+def team(url: str, count: int) -> tuple[list[AzureTableRendezvous], float]:
+    """So many nodes in one team, as threads of this process, and the seconds that it took them to meet."""
     run = uuid.uuid4().hex
     handlers = [create(RendezvousParameters(NAME, url, run, count, count, "127.0.0.1")) for _ in range(count)]
     threads = [threading.Thread(target=handler.next_rendezvous) for handler in handlers]
@@ -170,13 +168,19 @@ def hundred(url: str, count: int = 100) -> dict[str, float]:
         thread.start()
     for thread in threads:
         thread.join()
-    joined, requests = time.monotonic() - began, _requests(handlers)
+    return handlers, time.monotonic() - began
+
+
+def hundred(url: str, count: int = 100) -> dict[str, float]:
+    """Requests of many nodes, which are threads of this process."""
+    handlers, joined = team(url, count)
+    requests = _requests(handlers)
     began = time.monotonic()
     time.sleep(STEADY_SECONDS)
     rate = (_requests(handlers) - requests) / (time.monotonic() - began) / count
     gone = max(handler.num_nodes_waiting() for handler in handlers)
     for handler in handlers:
-        handler._stop_heartbeats()
+        handler.leave()
     return {
         "nodes": count,
         "join": joined,
@@ -188,14 +192,13 @@ def hundred(url: str, count: int = 100) -> dict[str, float]:
 
 
 def _requests(handlers: list[AzureTableRendezvous]) -> int:
-    return sum(handler._store.table.requests for handler in handlers)
+    return sum(handler.table.requests for handler in handlers)
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", default="2,4,8,16", help="numbers of nodes (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of joining (default %(default)s)")
-    parser.add_argument("--no-kill", action="store_true", help="leave out agents that are killed")
     parser.add_argument("--no-hundred", action="store_true", help="leave out the 100 nodes")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     parser.add_argument("--node", action="store_true", help=argparse.SUPPRESS)
@@ -205,12 +208,8 @@ def main(argv: list[str]) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder), key=azurite.KEY) as account:
         for count in map(int, args.nodes.split(",")):
-            row = {"nodes": float(count), **joins(count, args.rounds, account.table_url)}
-            if not args.no_kill:
-                row |= killed(count, account, c10d=False, conf="")
-                row["c10d again"] = killed(count, account, c10d=True, conf="")["again"]
-                row["c10d* again"] = killed(count, account, c10d=True, conf=OURS)["again"]
-            show(row, args.json)
+            show({"nodes": float(count), **joins(count, args.rounds, account.table_url)}, args.json)
+        show({"at work, 4 nodes": at_work(account.table_url, 4), **adders(account.table_url)}, args.json)
         if not args.no_hundred:
             show(hundred(account.table_url), args.json)
     return 0

@@ -7,7 +7,9 @@ CPUs and over NCCL on GPUs, so that there is no second path to test.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -16,18 +18,22 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 from urllib.parse import urlsplit
 
 import torch
 import torch.distributed as dist
 from files import DataError
 
-# Exit codes. 143 is what a shell reports for a process ended by SIGTERM (128 + 15).
-DONE, FAILED, BAD_DATA, INTERRUPTED, STOPPED = 0, 1, 2, 130, 143
+if TYPE_CHECKING:
+    from elastic.worker import Team
+
+# Exit codes. 143 is what a shell reports for a process ended by SIGTERM (128 + 15); 75 is EX_TEMPFAIL of sysexits.h.
+DONE, FAILED, BAD_DATA, NOT_NEEDED, INTERRUPTED, STOPPED = 0, 1, 2, 75, 130, 143
 
 # How long a process waits for the others, to meet and in every exchange after that. Nodes of a cluster start
 # minutes apart; a peer that is silent for longer than this is taken for dead. A process that is killed closes its
@@ -36,7 +42,11 @@ PATIENCE = timedelta(minutes=30)
 
 
 class Stopped(Exception):
-    """Some process got SIGTERM; every process raises this at the same step."""
+    """Some process got SIGTERM; every process raises this at the same step. `all_go`: none goes on elsewhere."""
+
+    def __init__(self, text: str, all_go: bool = True) -> None:
+        super().__init__(text)
+        self.all_go = all_go
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,14 @@ class Place:
     url: str
     backend: str
     patience: timedelta = PATIENCE
+    round: int = 0  # counts the teams of an elastic run
+    team: Team | None = None  # the way to the agent, where this process outlives the teams it works in
+
+    def new_group(self) -> dist.ProcessGroup:
+        """Another gloo group of all processes, for a thread of its own."""
+        if self.team:
+            return self.team.group(self.patience)
+        return dist.new_group(backend="gloo", timeout=self.patience)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -189,11 +207,13 @@ class StopRequest:
     """SIGTERM, as a wish that all processes follow at the same step.
 
     Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
-    left at once would leave the others waiting in an exchange that never ends.
+    left at once would leave the others waiting in an exchange that never ends. With a `team` those that got none go on
+    in its next round.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, team: Team | None = None) -> None:
         self.received = False
+        self._team = team
 
     def listen(self) -> None:
         """From now on SIGTERM only sets `received`."""
@@ -203,12 +223,30 @@ class StopRequest:
         self.received = True
 
     def check(self, step: int) -> None:
-        """Raise Stopped in every process if any has received SIGTERM. Every process must call this for every step."""
+        """Raise Stopped in every process if any has received SIGTERM. Every process must call this for every step.
+
+        In a team those that got none raise RoundEnded then, and all do when members come or go.
+        """
+        if self._team:
+            return self._check_team(self._team, step)
         # One number per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
         flag = torch.tensor(dist.get_rank() + 1 if self.received else 0)
         dist.all_reduce(flag, op=dist.ReduceOp.MAX)
         if by := int(flag):
             raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done")
+        return None
+
+    def _check_team(self, team: Team, step: int) -> None:
+        from elastic.worker import RoundEnded
+
+        team.tick()
+        flags = torch.tensor([dist.get_rank() + 1 if self.received else 0, int(team.wanted), int(not self.received)])
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        by, wanted, some_stay = flags.tolist()
+        if self.received:
+            raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done", all_go=not some_stay)
+        if by or wanted:
+            raise RoundEnded(f"rank {by - 1} leaves" if by else "members come or go")
 
 
 Train = Callable[[torch.device, StopRequest], str]
@@ -236,6 +274,78 @@ def run(train: Train, place: Place) -> int:
         traceback.print_exc()
         return _last_line(place, FAILED, f"failed: {type(error).__name__}: {error}")
     return _last_line(place, DONE, f"done: {result}")
+
+
+TrainInRounds = Callable[[Place, torch.device, StopRequest], str]
+
+
+def run_in_rounds(train: TrainInRounds, place: Place) -> int:
+    """What `run` does, for a trainer that may be called again in the same process.
+
+    Started by `elastic.launch --in-place`, the process stays when members of the run come or go: `train` is then called
+    again with another place, and has to keep what it has learned, and what it has read, from one call to the next.
+    Started in any other way it is called once, with this place.
+    """
+    if "ELASTIC_AGENT_FD" not in os.environ:
+        return run(lambda device, stop: train(place, device, stop), place)
+    from elastic.worker import RunOver, Team
+
+    _end_with_the_launcher(os.environ)
+    team = Team.of(os.environ)
+    assert team
+    stop = StopRequest(team)
+    stop.listen()
+    code, here = FAILED, place
+    try:
+        result = ""
+        while not result:
+            here = _next_place(team, place, stop)
+            result = _one_round(train, here, stop)
+        code, text = DONE, f"done: {result}"
+    except DataError as error:
+        code, text = BAD_DATA, f"bad data: {error}"
+    except Stopped as reason:
+        code, text = STOPPED, f"stopped: {reason}"
+    except RunOver as over:
+        code, text = NOT_NEEDED, f"not needed: the run is over: {over}"
+    except Exception as error:  # noqa: BLE001 (the outermost frame: whatever it was becomes the last line)
+        traceback.print_exc()
+        text = f"failed: {type(error).__name__}: {error}"
+    _last_line(here, code, text)
+    team.say_last(code, f"rank {here.rank}: {' '.join(text.split())}")
+    return code
+
+
+def _next_place(team: Team, place: Place, stop: StopRequest) -> Place:
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        raise Stopped("got SIGTERM before there was work")
+
+    if stop.received:
+        raise Stopped("got SIGTERM")
+    signal.signal(signal.SIGTERM, leave)  # nobody waits for this process, so it need not wait for a step
+    try:
+        at = team.meet(place.patience)
+    finally:
+        stop.listen()
+    return replace(place, rank=at.rank, world_size=at.world_size, backend="gloo", round=at.round, team=team)
+
+
+def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
+    """Train in one team. Returns what the last line says, or nothing if the team meets again."""
+    assert here.team
+    try:
+        return train(here, _device(here), stop)
+    except Exception as error:
+        traceback.clear_frames(error.__traceback__)  # they hold the model's wrapper, and with it the group
+        if not here.team.lost_peer(error):
+            raise
+        if stop.received:
+            raise Stopped("got SIGTERM", all_go=False) from None
+        why = " ".join(str(error).split())
+        write_line(f"rank {here.rank} of {here.world_size}: round {here.round} is over: {why[:160]}", sys.stdout)
+        return ""
+    finally:
+        here.team.part()
 
 
 def _together(train: Train, place: Place, stop: StopRequest) -> str:
@@ -269,7 +379,12 @@ def leave(code: int) -> NoReturn:
 
 def _last_line(place: Place, code: int, text: str) -> int:
     sys.stdout.flush()
-    write_line(f"rank {place.rank}: {' '.join(text.split())}", sys.stderr if code else sys.stdout)
+    line = f"rank {place.rank}: {' '.join(text.split())}"
+    write_line(line, sys.stderr if code else sys.stdout)
+    if code and (file := os.environ.get("TORCHELASTIC_ERROR_FILE")):  # torchrun repeats it as this process's last words
+        facts = {"message": {"message": line, "extraInfo": {"py_callstack": "", "timestamp": str(int(time.time()))}}}
+        with contextlib.suppress(OSError):
+            Path(file).write_text(json.dumps(facts))
     return code
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,14 +23,26 @@ ANSWER_SECONDS = 30.0
 
 
 @command
-def evict(session: Session, run: options.Run, node: options.Node = None, every: options.Every = "") -> None:
+def evict(
+    session: Session,
+    run: options.Run,
+    node: options.Node = None,
+    every: options.Every = "",
+    trace: options.Trace = "",
+    speed: options.Speed = 1.0,
+) -> None:
     """Take a node away from a running run, as a preemption does.
 
     On the local cloud its processes get SIGTERM and then SIGKILL, and Azure ML puts the job back into the queue. In a
     deployment the job of an elastic run's member is canceled, and the run submits another.
 
+    With a trace, nodes are taken away whenever it has fewer than the run; more come as the cluster has them.
+
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """
+    if trace:
+        _replay(session, run, read_trace(Path(trace)), speed)
+        return
     pause = seconds(every) if every else 0.0
     while True:
         told = session.api.get("runs", run)
@@ -38,6 +53,41 @@ def evict(session: Session, run: options.Run, node: options.Node = None, every: 
             return
     if not pause:
         raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """From `time` on, in seconds since the trace began, there are so many nodes."""
+
+    time: float
+    nodes: int
+
+
+def read_trace(path: Path) -> list[Moment]:
+    """Read a trace, in the order of its times. Raises CliError, with the first entry that is none."""
+    try:
+        entries = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CliError(f"{path}: {error}", "bad_trace") from error
+    for entry in entries if isinstance(entries, list) else [entries]:
+        numbers = isinstance(entry, dict) and [entry.get("time"), entry.get("nodes")]
+        if not numbers or not all(isinstance(n, int | float) and n >= 0 for n in numbers):
+            raise CliError(f"{path}: expected [{{time: seconds, nodes: N}}, ...], found {entry!r}", "bad_trace")
+    return sorted((Moment(float(e["time"]), int(e["nodes"])) for e in entries), key=lambda moment: moment.time)
+
+
+def _replay(session: Session, run: str, moments: list[Moment], speed: float) -> None:
+    """Take away what the run has too many of, at each moment of the trace."""
+    began = time.monotonic()
+    for moment in moments:
+        if not _still_runs(session, run, max(0.0, moment.time / speed - (time.monotonic() - began))):
+            return
+        told = session.api.get("runs", run)
+        members = (told.get("elastic") or {}).get("members", [])
+        running = [member["member"] for member in members if member["state"] == "running"]
+        session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
+        for chosen in running[moment.nodes :]:
+            _tell(session, told, chosen, patient=True)
 
 
 def _tell(session: Session, run: dict[str, Any], node: int | None, patient: bool) -> None:

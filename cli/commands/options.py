@@ -49,6 +49,10 @@ Resubmissions = Annotated[
 ]
 Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
 Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
+Trace = Annotated[
+    str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
+]
+Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times faster than the trace's own time.")]
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,25 @@ def test_evict_names_the_job(server: Any, run: Run, capsys: Capture) -> None:
     assert run("evict", "r", "--json", "--url", server.url) == 0
     assert json.loads(capsys.readouterr().out) == {"run": "r", "job": "r-m1-1", "node": 1}
     assert server.asked[-1][0] == "/api/runs/r/members/1/evict"
+
+
+def test_evict_follows_a_trace(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
+    """Where the trace has fewer nodes than the run, the surplus is taken away, and no more than that."""
+    trace = tmp_path / "trace.json"
+    trace.write_text('[{"time": 0, "nodes": 2}, {"time": 1, "nodes": 1}]')
+    server.says("/api/runs/r", elastic("running", "running"))
+    server.says("/api/runs/r/members/1/evict", {"run": "r", "job": "r-m1-1"})
+    assert run("evict", "r", "--trace", str(trace), "--speed", "10", "--json", "--url", server.url) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": "r", "job": "r-m1-1", "node": 1}
+    assert [path for path, *_ in server.asked if path.endswith("/evict")] == ["/api/runs/r/members/1/evict"]
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '[{"time": 1}]', '[{"time": -1, "nodes": 2}]'])
+def test_a_bad_trace_is_refused(run: Run, capsys: Capture, tmp_path: Path, text: str) -> None:
+    """A file that is no trace is an error that names it."""
+    (tmp_path / "trace.json").write_text(text)
+    assert run("evict", "r", "--trace", str(tmp_path / "trace.json"), "--url", "http://127.0.0.1:1/api") == 1
+    assert "trace.json" in capsys.readouterr().err
 
 
 def test_evict_from_a_run_that_is_over(server: Any, run: Run, capsys: Capture) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from emulators.process import tail, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKER = Path(__file__).with_name("worker.py")
 EVERY = 5  # steps between checkpoints
 DEADLINE_SECONDS = 120  # a loaded machine is slow; a hanging test is worse
 
@@ -59,17 +58,24 @@ class Run:
             "PET_RDZV_ENDPOINT": endpoint,
             "PET_RDZV_ID": run,
             "PET_MAX_RESTARTS": "20",
+            "PYTHONPATH": str(ROOT / "trainers"),
             **env,
         }
         self.agents: list[Agent] = []
 
     def start(
-        self, count: int = 1, prefix: Sequence[str] = (), launch: Sequence[str] = ("elastic.launch",), **env: str
+        self,
+        count: int = 1,
+        prefix: Sequence[str] = (),
+        launch: Sequence[str] = ("elastic.launch",),
+        worker: str = "worker.py",
+        **env: str,
     ) -> list[Agent]:
         """Start agents as the control plane does: in trainers/, everything but the script in the environment."""
         for _ in range(count):
             log = self.folder / f"agent{len(self.agents)}.log"
-            argv = [*prefix, sys.executable, "-m", *launch, str(WORKER), str(self.folder), str(EVERY)]
+            script = str(Path(__file__).with_name(worker))
+            argv = [*prefix, sys.executable, "-m", *launch, script, str(self.folder), str(EVERY)]
             with log.open("wb") as out:
                 process = subprocess.Popen(
                     argv, cwd=ROOT / "trainers", env={**self.env, **env}, stdout=out, stderr=subprocess.STDOUT

@@ -47,6 +47,21 @@ class Host:
         """Take its network away: nothing is sent, and nobody is told."""
         ip("-n", self.name, "link", "set", "eth0", "down")
 
+    def plug(self) -> None:
+        """Give it back."""
+        ip("-n", self.name, "link", "set", "eth0", "up")
+
+    def worsen(self, *quality: str) -> str:
+        """Delay and lose what it sends, in netem's words; say why that can't be done here, or nothing."""
+        argv = ["ip", "netns", "exec", self.name, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", *quality]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        return f"netem is not to be had here: {done.stderr.strip()}" if done.returncode else ""
+
+    def lose_the_way_to(self, *others: Host) -> None:
+        """Drop what it sends to these, and tell nobody; what they send still arrives."""
+        for other in others:
+            ip("-n", self.name, "route", "add", "blackhole", f"{other.address}/32")
+
 
 @contextlib.contextmanager
 def hosts(count: int) -> Iterator[list[Host]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.elastic import hosts
-from tests.elastic.agents import EVERY, Run
+from tests.elastic.agents import EVERY, ROOT, Run
 
 # Sooner than the defaults, since no network is bad here: a node is dead after 3 s, or 9 while workers are at work.
 CONF = "keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2"
@@ -70,6 +74,36 @@ def test_a_host_falls_off_the_network(account: azurite.Azurite, tmp_path: Path) 
             run.wait_for_steps(1, after=len(before))
             run.agents[0].kill()
             assert run.finish() == [0]
+
+
+def test_stock_torchrun_loses_its_first_node_at_once(account: azurite.Azurite, tmp_path: Path) -> None:
+    """Under torchrun itself, whose agents exchange their numbers of workers, the first node dies as a round begins: the
+    others are in the next one, with no agent lost and nobody waiting out a time-out."""
+    installed = tmp_path / "elastic-0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text("[torchrun.handlers]\nazure-table = elastic.plugin:plugin\n")
+    events = tmp_path / "events"
+    env = {
+        "PET_RDZV_BACKEND": "azure-table",
+        "PET_RDZV_CONF": CONF,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'trainers'}",
+        "ELASTIC_EVENTS": str(events),
+    }
+    with Run(tmp_path, account.table_url, "stock", "3", **env) as run:
+        run.start(3, launch=("torch.distributed.run",))
+
+        def first() -> int | None:
+            lines = map(json.loads, events.read_text().splitlines() if events.exists() else [])
+            return next((e["process"] for e in lines if e["what"] == "node joined" and e["rank"] == 0), None)
+
+        pid = wait_for(first, 120, "a round", every=0.01)
+        next(agent for agent in run.agents if agent.pid == pid).kill()
+        began = time.monotonic()
+        run.start(1, launch=("torch.distributed.run",))
+        run.wait_for_steps(3, steps=2)
+        assert time.monotonic() - began < 60
+        assert run.finish() == [0, 0, 0]
 
 
 def _lost_at_most_one_interval(steps: list[float]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,13 @@ from hypothesis import strategies as st
 from torch.distributed import FileStore
 from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousStateError
 from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
-from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, _NodeDesc, _RendezvousState
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
 from emulators.storage import azurite
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
 from trainers.elastic.errors import Denied
+from trainers.elastic.protocol import Member, Node, Round
 from trainers.elastic.values import MAX_VALUE
 
 Make = Callable[[str], RendezvousBackend]
@@ -142,14 +141,9 @@ def test_a_state_may_fill_a_row(table: Table, run: str) -> None:
 
 
 def test_a_thousand_nodes_fit(table: Table, run: str) -> None:
-    """PyTorch's state of 1,000 nodes is far from a row's limit."""
-    state = _RendezvousState()
-    for number in range(1000):
-        node = _NodeDesc(f"a-name-that-azure-makes-for-a-node-of-a-cluster-{number:04}", number, 0)
-        state.participants[node] = number
-        state.last_heartbeats[node] = datetime.now(UTC) + timedelta(microseconds=number)
-    bits = pickle.dumps(state)
-    assert AzureTableRendezvousBackend(table, run, SECONDS).set_state(bits)
+    """A round of 1,000 nodes is far from a row's limit."""
+    team = tuple(Member(f"a-name-that-azure-makes-for-a-node-of-a-cluster-{uuid.uuid4().hex}", 1) for _ in range(1000))
+    assert AzureTableRendezvousBackend(table, run, SECONDS).set_state(Round(1, team).text())
     row = table.rows(run, "rendezvous").get("state", time.monotonic() + SECONDS)
     assert row is not None
     assert len(row.value) < MAX_VALUE / 10
@@ -173,16 +167,19 @@ def test_a_state_that_is_gone(table: Table, run: str) -> None:
     assert backend.set_state(b"z")[2]  # type: ignore[index]
 
 
-def test_heartbeats_leave_the_state_alone(table: Table, run: str) -> None:
-    """A heartbeat changes no token; one look shows the state and the last heartbeat of every node."""
+def test_nodes_leave_the_state_alone(table: Table, run: str) -> None:
+    """What nodes say of themselves changes no token; one look, one request, shows the state and what all said last."""
     backend = AzureTableRendezvousBackend(table, run, SECONDS)
     _, token, _ = backend.set_state(b"x")  # type: ignore[misc]
-    now = datetime.now(UTC)
-    for node, moment in (("10.0.0.1_1_0", now), ("10.0.0.2_1_0", now), ("10.0.0.1_1_0", now + timedelta(seconds=3))):
-        backend.beat(node, moment)
+    for node in (Node("10.0.0.1_1", beat=1), Node("10.0.0.2_1", beat=1), Node("10.0.0.1_1", beat=2), Node("gone")):
+        backend.tell(node)
+    backend.forget("gone")
     before = table.requests
     found = backend.look()
-    assert found == ((b"x", token), {"10.0.0.1_1_0": now + timedelta(seconds=3), "10.0.0.2_1_0": now})
+    assert found == (
+        (b"x", token),
+        {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)},
+    )
     assert table.requests == before + 1
     assert backend.set_state(b"y", token)[2]  # type: ignore[index]
 

@@ -8,19 +8,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
 import pytest
-from azure.core.exceptions import ServiceRequestError
+from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulators.storage import azurite
 from tests.elastic.proxy import Proxy
+from trainers.elastic import client
 from trainers.elastic.client import LIFETIME, Table, connect
-from trainers.elastic.errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable
+from trainers.elastic.errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable, translated
 from trainers.elastic.values import ENTITY_BYTES, KEY_CHARS, MAX_VALUE, WRITERS_BYTES, key_text, pack, size, unpack
 
 SECRET = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
@@ -260,6 +261,73 @@ def test_remove_expired(own: Table) -> None:
     assert own.remove_expired(soon(), now=later + LIFETIME) == 1
     assert [own.rows(run, "x").count(soon()) for run in ("old", "half", "new")] == [0, 1, 1]
     assert own.remove_expired(soon()) == 0
+
+
+def test_no_clock_of_a_node_deletes_what_lives(own: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node whose clock is 8 days ahead, or behind, neither deletes a live run nor has its own deleted."""
+    for days in (8, -8):
+        own.rows("lives", "x").put("a", b"1", soon())
+        with monkeypatch.context() as patch:
+
+            class Wrong(datetime):
+                @classmethod
+                def now(cls, tz: tzinfo | None = None) -> datetime:
+                    return datetime.now(tz) + timedelta(days=days)  # noqa: B023 - used in this turn only
+
+            patch.setattr(client, "datetime", Wrong)
+            with closing(connect(own.url, {}, own.client.table_name)) as wrong:
+                wrong.rows("mine", "x").put("a", b"1", soon())
+                assert wrong.remove_expired(soon()) == 0
+        assert own.remove_expired(soon()) == 0
+        assert own.rows("mine", "x").get("a", soon())
+
+
+def test_a_fork_has_connections_of_its_own(own: Table) -> None:
+    """Parent and child of a fork read at the same time, and each gets what it asked for."""
+    rows = own.rows("run", "x")
+    for name in ("parent", "child"):
+        rows.put(name, name.encode() * 1000, soon())
+    if not (child := os.fork()):
+        good = all((row := rows.get("child", soon())) and row.value == b"child" * 1000 for _ in range(200))
+        os._exit(0 if good else 1)
+    for _ in range(200):
+        row = rows.get("parent", soon())
+        assert row
+        assert row.value == b"parent" * 1000
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("name", ["AZURE_CLIENT_ID", "DEFAULT_IDENTITY_CLIENT_ID"])
+def test_the_identity_of_a_node(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of Azure ML is known by the client id that the platform sets, or by the one that its owner set."""
+    asked: list[str] = []
+
+    class Endpoint(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for key, value in (("MSI_ENDPOINT", f"http://127.0.0.1:{server.server_port}/token"), ("MSI_SECRET", "x")):
+            monkeypatch.setenv(key, value)  # as on a node of Azure ML
+        credential = client._identity("account.table.core.windows.net", {name: "an-id"})
+        with pytest.raises(ClientAuthenticationError):
+            credential.get_token("https://storage.azure.com/.default")
+        server.shutdown()
+    assert asked
+    assert all("clientid=an-id" in path for path in asked)
+
+
+def test_a_missing_identity_is_said() -> None:
+    """Where no identity is found the error says so, and what to do, without `None`."""
+    error = translated(ClientAuthenticationError("DefaultAzureCredential failed to retrieve a token\nEnvironment: ..."))
+    assert isinstance(error, Denied)
+    assert str(error).startswith("no identity for the table: DefaultAzureCredential failed")
+    assert "None" not in str(error)
 
 
 def test_clear_survives_a_bad_network(shaky: Table, proxy: Proxy, run: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,11 @@ from torch.distributed.elastic.rendezvous.api import RendezvousParameters, rende
 from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.elastic import agents
-from trainers.elastic import launch
+from trainers.elastic import client, launch
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
-from trainers.elastic.handler import CHOICES, NAME, SECONDS, create, plugin
-from trainers.elastic.state import _unpickled
+from trainers.elastic.handler import CHOICES, NAME, SECONDS, create
+from trainers.elastic.protocol import Round
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 SH = ("--no-python", "sh", "-c")
@@ -58,16 +60,10 @@ def member(
     rendezvous_handler_registry._registry.pop(NAME, None)
 
 
-def participants(table: Table, run: str) -> int | None:
-    """How many nodes the run's state has, or None as long as there is none."""
-    found = AzureTableRendezvousBackend(table, run).get_state()
-    return len(_unpickled(found[0]).participants) if found else None
-
-
-def closed(table: Table, run: str) -> bool:
-    found = AzureTableRendezvousBackend(table, run).get_state()
-    assert found is not None
-    return _unpickled(found[0]).closed
+def seen(table: Table, run: str) -> tuple[Round, list[str]]:
+    """The run's round, and the nodes that neither left nor are done."""
+    state, nodes = AzureTableRendezvousBackend(table, run).look()
+    return Round.of(state[0]) if state else Round(), [node.name for node in nodes.values() if not node.left]
 
 
 def test_a_run_ends_once(member: Member) -> None:
@@ -90,6 +86,26 @@ def test_the_code_of_the_worker_that_failed(member: Member, command: str, code: 
     )
 
 
+def test_bad_data_is_final(member: Member, tmp_path: Path) -> None:
+    """A worker that ends with 2 ends its agent at once, whatever restarts are left, with the trainer's own sentence."""
+    words = {"message": {"message": "rank 0: bad data: no images", "extraInfo": {"timestamp": "1"}}}
+    (tmp_path / "words").write_text(json.dumps(words))
+    count = tmp_path / "count"
+    script = f"echo >> {count}; cp {tmp_path}/words $TORCHELASTIC_ERROR_FILE; exit 2"
+    code, line = member("--max-restarts=5", *SH, script)
+    assert (code, count.read_text(), line.endswith("ended with 2: rank 0: bad data: no images")) == (2, "\n", True)
+
+
+def test_a_mistake_is_not_for_later(member: Member, table: Table) -> None:
+    """What can never work is not 75: a table that cannot be is 2, a refused credential 1."""
+    assert member(*SH, "exit 0", conf="table=tables")[0] == 2
+    wrong = f"AccountName={azurite.ACCOUNT};AccountKey=d3Jvbmc=;TableEndpoint={table.url}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AZURE_STORAGE_CONNECTION_STRING", wrong)
+        code, line = member(*SH, "exit 0", endpoint="connection-string")
+    assert (code, line.startswith("member: failed: the table of run "), "403" in line) == (1, True, True)
+
+
 def test_bad_data_counts_more_than_a_lost_peer(member: Member) -> None:
     """Of several workers that failed, one that says bad data (2) decides."""
     code, line = member("--nproc-per-node=3", *SH, "[ $RANK = 1 ] && exit 2 || exit 1")
@@ -100,7 +116,7 @@ def test_too_few_members(member: Member, table: Table, run: str) -> None:
     """Who waits for others in vain gets 75, and leaves: the run stays open for those who come later."""
     code, line = member(*SH, "exit 0", nnodes="2", conf="join_timeout=1")
     assert (code, "too few members" in line) == (75, True)
-    assert (closed(table, run), participants(table, run)) == (False, 0)
+    assert seen(table, run) == (Round(), [])
 
 
 @pytest.mark.parametrize(
@@ -149,12 +165,12 @@ def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) 
             for name, nodes in ((waiting, "2"), (working, "1"))
         }
         for name in started:
-            wait_for(lambda name=name: participants(table, name), 120, f"{name} to join")
+            wait_for(lambda name=name: seen(table, name)[1], 120, f"{name} to join")
         wait_for(lambda: _children(started[working].pid), 60, "the worker")
         for process in started.values():
             process.terminate()
         assert {name: process.wait(60) for name, process in started.items()} == {waiting: 75, working: 143}
-        assert [participants(table, name) for name in started] == [0, 0]
+        assert [seen(table, name)[1] for name in started] == [[], []]
         log.seek(0)
         assert {line for line in log.read().splitlines() if line.startswith("member: ")} == {
             "member: left: SIGTERM came before this member had work",
@@ -169,10 +185,10 @@ def _children(pid: int) -> str:
 def test_every_setting_of_torch_is_known(table: Table, run: str) -> None:
     """The settings that PyTorch's dynamic rendezvous documents, and its keep-alive, arrive in the handler."""
     given = {name: "7" for name in CHOICES if name != "table"}
-    settings = create(RendezvousParameters(NAME, table.url, run, 1, 2, timeout=900, **given)).settings
-    waits = (settings.timeout.join, settings.timeout.last_call, settings.timeout.close, settings.timeout.heartbeat)
-    assert {wait.total_seconds() for wait in (*waits, settings.keep_alive_interval)} == {7}
-    assert settings.keep_alive_max_attempt == 7
+    times = create(RendezvousParameters(NAME, table.url, run, 1, 2, timeout=900, **given)).times
+    assert {times.join, times.last_call, times.close, times.heartbeat, times.interval, times.attempts, times.read} == {
+        7
+    }
 
 
 def test_a_run_needs_a_name(table: Table) -> None:
@@ -185,16 +201,32 @@ def test_the_address_of_a_node(table: Table, run: str) -> None:
     """--local-addr is the node's name; without it a node on a laptop's Azurite is 127.0.0.1."""
     given = create(RendezvousParameters(NAME, table.url, run, 1, 2, "10.1.2.3"))
     found = create(RendezvousParameters(NAME, table.url, run, 1, 2))
-    assert (given._this_node.addr, found._this_node.addr) == ("10.1.2.3", "127.0.0.1")
+    assert (given.member.me.address, found.member.me.address) == ("10.1.2.3", "127.0.0.1")
 
 
-def test_the_entry_point_gives_the_creator() -> None:
-    """torchrun calls what the entry point names, and registers what that returns."""
-    assert plugin() is create
+@pytest.mark.parametrize("first", ["handler", "backend", "plugin"])
+def test_any_module_may_be_the_first(first: str, tmp_path: Path) -> None:
+    """Whatever module of an installed package is imported first, torchrun's registry ends with the backend in it."""
+    installed = tmp_path / "elastic-0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text("[torchrun.handlers]\nazure-table = elastic.plugin:plugin\n")
+    code = (
+        f"import elastic.{first}; from torch.distributed.elastic.rendezvous.api import rendezvous_handler_registry as r"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print(*r._registry)"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{agents.ROOT / 'trainers'}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, "azure-table" in done.stdout.split()) == (0, True), done.stderr
 
 
-def test_expired_runs_are_cleaned_up(member: Member, table: Table, run: str) -> None:
+def test_expired_runs_are_cleaned_up(member: Member, table: Table, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first round of a run deletes the rows of runs that expired."""
+    monkeypatch.setattr(client, "ALIVE", timedelta(seconds=-5))  # what was written this very second may go
     rows = table.rows("long ago", "rendezvous")
     table.lifetime, lifetime = -table.lifetime, table.lifetime
     rows.insert("state", b"x", time.monotonic() + 30)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from torch.distributed import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
+from torch.distributed import DistStoreError, FileStore, HashStore, PrefixStore, QueueEmptyError, Store, TCPStore
 from torch.distributed.elastic.utils import store as store_util
 
 from trainers.elastic.client import Table
@@ -25,6 +25,7 @@ RAISES_STORE_ERROR = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore: R
 KNOWS_WHAT_IT_DELETED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore says True for what was never there
 REFUSES_TO_ADD_TO_TEXT = {"hash", "file", "azure", "azure, prefixed"}  # TCPStore closes the connection for good
 PREFIX_TAKES_UTF8_ONLY = {"azure, prefixed"}  # C++ hands keys to Python as text
+NO_QUEUES = {"file", "azure, prefixed"}  # nor list_keys: C++'s PrefixStore does not ask a store made in Python
 EXTENDED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore has multi_get and the like, and says it has not
 
 SHORT = timedelta(milliseconds=300)
@@ -263,3 +264,47 @@ def test_agents_synchronise(store: Store) -> None:
     data = in_threads(store, 3, lambda s, rank: store_util.synchronize(s, b"%d" % rank, rank, 3, "data", timeout=30))
     assert data == [[b"0", b"1", b"2"]] * 3
     in_threads(store, 3, lambda s, rank: store_util.barrier(s, 3, "exit", barrier_timeout=30, rank=rank))
+
+
+def test_keys_are_listed(store: Store, kind: str) -> None:
+    """list_keys gives all keys of the store, whatever they hold."""
+    if kind == "azure, prefixed":
+        with pytest.raises(NotImplementedError):
+            store.list_keys()
+        return
+    for key in ("a", "b/c", "d e~"):
+        store.set(key, "value")
+    own = {"efcount/"} if kind == "file" else set()  # FileStore counts its users in a key
+    assert set(store.list_keys()) - own == {"a", "b/c", "d e~"}
+
+
+def test_queues(store: Store, kind: str) -> None:
+    """A queue gives its values in order, each once; an empty one raises, or is waited for."""
+    if kind in NO_QUEUES:
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            store.queue_push("q", "value")
+        return
+    assert store.queue_len("q") == 0
+    with pytest.raises(QueueEmptyError):
+        store.queue_pop("q", False)
+    for value in ("one", "", "three"):
+        store.queue_push("q", value)
+    assert (store.queue_len("q"), store.check(["q"])) == (3, True)
+    assert [store.queue_pop("q") for _ in range(3)] == [b"one", b"", b"three"]
+    assert (store.queue_len("q"), store.check(["q"])) == (0, False)
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(store.clone().queue_pop, "q")
+        store.queue_push("q", "late")
+        assert later.result(30) == b"late"
+    store.set_timeout(timedelta(seconds=0.2))
+    with pytest.raises(DistStoreError):
+        store.queue_pop("q")
+
+
+def test_a_queue_gives_each_value_once(table: Table, run: str) -> None:
+    """Of several readers each value reaches one."""
+    store = AzureTableStore(table, run)
+    for number in range(12):
+        store.queue_push("q", str(number))
+    found = in_threads(store, 3, lambda each, _: [each.queue_pop("q") for _ in range(4)])
+    assert sorted(int(value) for part in found for value in part) == list(range(12))  # type: ignore[attr-defined]

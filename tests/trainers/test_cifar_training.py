@@ -173,7 +173,7 @@ def test_sigterm_before_the_test_ends_is_taken_up(alone: None, data: Path, tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "evaluate", lambda t, images: signal.raise_signal(signal.SIGTERM) or evaluate(t, images))
         assert here(*args) == 143
-    [found] = [checkpoint.verified(path) for path in (tmp_path / "c").iterdir()]
+    [found] = [checkpoint.verified(path) for path in (tmp_path / "c").glob("0*")]
     assert found
     assert found["facts"] == {"epoch": 1, "samples": TRAIN, "step": 2}
     assert here(*args) == 0
@@ -206,8 +206,8 @@ def test_the_trainer_takes_what_the_job_passes() -> None:
     given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
     given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}
     words = shlex.split(re.sub(r"\$\{\{(.+?)\}\}", lambda found: str(given.pop(found[1])), job["command"]))
-    assert words[:4] == ["python", "-m", "elastic.launch", SCRIPT]
-    args = train.arguments().parse_args(words[4:])
+    assert words[:5] == ["python", "-m", "elastic.launch", "--in-place", SCRIPT]
+    args = train.arguments().parse_args(words[5:])
     defaults = train.arguments().parse_args(["--data", "x"])
     assert not given  # none is left unused
     for name in ("epochs", "batch_size", "lr", "width"):

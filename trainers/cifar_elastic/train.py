@@ -7,12 +7,13 @@ Two processes on this machine, each started again when one dies:
     $ torchrun --nproc-per-node 2 --max-restarts 3 cifar_elastic/train.py --data DIR --checkpoint-dir DIR
 
 Nodes of Azure ML, each a job of its own, that meet in a table; Trainyard sets the PET_* variables for that:
-    $ python -m elastic.launch cifar_elastic/train.py --data DIR --checkpoint-dir DIR
+    $ python -m elastic.launch --in-place cifar_elastic/train.py --data DIR --checkpoint-dir DIR
 
-A node that dies takes with it what was learned since the last checkpoint. The others start again from there, at once
-and with fewer processes, and a node that joins makes them start again with more. The batch size is that of all
-processes together, the learning rate follows the steps done, and what is left of an epoch is divided anew. So the
-result is that of one process that was never disturbed, but for rounding.
+With --in-place a process outlives the teams it works in. A node that dies takes nothing with it: the others go on with
+fewer processes, from the step that the furthest of them had done, and one that joins gets its state from their memory.
+Without it (torchrun) all start again from the newest checkpoint. The batch size is that of all processes together, the
+learning rate follows the steps done, and what is left of an epoch is divided anew. So the result is that of one process
+that was never disturbed, but for rounding.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
 process says which, and why.
@@ -28,7 +29,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -298,58 +299,102 @@ def fit(t: Training, train_set: Images, test_set: Images) -> float:
     return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was that of the end
 
 
-def prepared(settings: Settings, place: dist.Place, device: torch.device, count: int, rows: Metrics) -> dict[str, Any]:
-    """Network, optimiser, schedule and checkpoints for `count` training images, as far as the newest checkpoint is."""
+@dataclass
+class Kept:
+    """What a process keeps from one team of a run to the next: what it read, and what it learned."""
+
+    images: tuple[Images, Images, list[str]] | None = None
+    normalised: Normalised | None = None
+    learned: tuple[nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler] | None = None
+    at: checkpoint.Position | None = None  # where `learned` is; None until it is as far as the run
+    rows: Metrics | None = None
+    writes: bool = False  # whether `rows` go to a file
+    began: float = field(default_factory=time.perf_counter)
+
+    def metrics(self, settings: Settings, place: dist.Place) -> Metrics:
+        """The rows so far; another process writes them down where the first one of the team is another."""
+        before, writes = self.rows, place.rank == 0
+        if before is None or self.writes != writes:
+            self.writes = writes
+            self.rows = Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir)
+            if before is not None:
+                self.rows.load_state_dict(before.state_dict())
+                before.__exit__(None, None, None)
+        assert self.rows
+        return self.rows
+
+
+def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, Any, Any]:
+    """Network, optimiser and schedule for `count` training images, before the first step."""
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(ResNet18(10, settings.width), device)
-    model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(
-        model.parameters(),
+        net.parameters(),
         settings.lr,
         settings.momentum,
         weight_decay=settings.weight_decay,
         nesterov=settings.momentum > 0,
     )
     # One cycle (Smith and Topin 2017, arXiv:1708.07120): a quarter of the steps up to lr, the others down to 0.
-    epoch_steps = math.ceil(count / settings.batch_size)
-    steps = max(5, settings.epochs * epoch_steps)  # four steps make PyTorch divide by zero
+    steps = max(5, settings.epochs * steps_of(settings, count))  # four steps make PyTorch divide by zero
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, settings.lr, total_steps=steps, pct_start=0.25, cycle_momentum=False
     )
+    return net, optimizer, schedule
+
+
+def steps_of(settings: Settings, count: int) -> int:
+    """The steps of an epoch."""
+    return math.ceil(count / settings.batch_size)
+
+
+def prepared(settings: Settings, place: dist.Place, device: torch.device, count: int, kept: Kept) -> dict[str, Any]:
+    """Model, optimiser, schedule and checkpoints for `count` training images, as far as the run is."""
+    rows = kept.metrics(settings, place)
+    kept.learned = kept.learned or learner(settings, device, count)
+    net, optimizer, schedule = kept.learned
+    optimizer.zero_grad()  # of a step that a lost peer broke off
+    model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
     fixed = {"training images": count, **{name: getattr(settings, name) for name in names}}
     checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
     state = {"model": model, "optimizer": optimizer, "schedule": schedule, "metrics": rows}
-    at = checkpoint.Position.of(checkpoints.restore(state))
+    kept.at = checkpoint.Position.of(checkpoints.restore(state, vars(kept.at) if kept.at else None))
     parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "checkpoints": checkpoints, "state": state}
-    return {**parts, "model": settings.speed.compiled(model), "epoch_steps": epoch_steps, "at": at}
+    parts |= {"metrics": rows, "at": kept.at, "epoch_steps": steps_of(settings, count)}
+    return {**parts, "model": settings.speed.compiled(model)}
 
 
-def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
-    """Unpack, train, test after every epoch, save. Returns what the last line says."""
-    began = time.perf_counter()
+def read(settings: Settings, device: torch.device) -> tuple[Images, Images, list[str]]:
+    """Training images, test images, and the names of the classes."""
     with files.opened(settings.data) as folder:
-        train_set, test_set, classes = batches.read(folder)
-    normalised = Normalised.like(train_set.pixels).to(device)
-    train_set, test_set = (Images(part.pixels.to(device), part.labels.to(device)) for part in (train_set, test_set))
+        *sets, classes = batches.read(folder)
+    train_set, test_set = (Images(part.pixels.to(device), part.labels.to(device)) for part in sets)
+    return train_set, test_set, classes
 
-    with Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir) as rows:
-        parts = prepared(settings, place, device, len(train_set), rows)
-        t = Training(settings, place, stop, rows, device, normalised=normalised, **parts)
-        t.say(
-            f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
-        )
-        try:
-            accuracy = fit(t, train_set, test_set)
-        except dist.Stopped:
+
+def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
+    """Unpack, train, test after every epoch, save. Returns what the last line says."""
+    kept.images = kept.images or read(settings, device)
+    train_set, test_set, classes = kept.images
+    kept.normalised = kept.normalised or Normalised.like(train_set.pixels).to(device)
+    parts = prepared(settings, place, device, len(train_set), kept)
+    t = Training(settings, place, stop, device=device, normalised=kept.normalised, **parts)
+    t.say(
+        f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
+        f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
+    )
+    try:
+        accuracy = fit(t, train_set, test_set)
+    except dist.Stopped as stopped:
+        if stopped.all_go:  # otherwise others go on with the same state
             t.save()
             t.checkpoints.finish()
-            raise
-        t.checkpoints.finish()
+        raise
+    t.checkpoints.finish()
     if settings.model_dir and place.rank == 0:
         save(t, settings.model_dir, classes, accuracy)
-    return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - began:.1f} s"
+    return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - kept.began:.1f} s"
 
 
 def save(t: Training, folder: Path, classes: list[str], accuracy: float) -> None:
@@ -386,7 +431,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     args.speed = Speed.of(args)
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
-    return dist.run(lambda device, stop: train(settings, place, device, stop), place)
+    kept = Kept()
+    try:
+        return dist.run_in_rounds(lambda place, device, stop: train(settings, kept, place, device, stop), place)
+    finally:
+        if kept.rows:
+            kept.rows.__exit__(*sys.exc_info())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
-"""The rendezvous state as one row of a table, which whoever saw its last version replaces, and a row a heartbeat."""
+"""A run's rows in a table: the round, which whoever saw its last version replaces, and a row for each node."""
 
 from __future__ import annotations
 
-import random
 import time
 import zlib
 from collections.abc import Callable
-from datetime import datetime
 from typing import TypeVar
 
 from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousStateError
@@ -14,11 +12,8 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 
 from .client import Table, Version
 from .errors import Conflict, Missing, TableError, TooBig
+from .protocol import Node, Unreadable
 from .values import key_text, unpack
-
-# Whoever loses the race for the state waits before the next try, up to this long in seconds. 100 nodes that join at
-# once would otherwise send some 100 x 100 / 2 writes for the 100 that count.
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 
 KIND = "rendezvous"
 
@@ -37,10 +32,9 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         if not run_id:
             raise ValueError("the run id must not be empty")
         self.patience = patience
+        self.table = table
         self._run_id = run_id
-        self._table = table
         self._rows = table.rows(run_id, KIND)
-        self._races_lost = 0
 
     @property
     def name(self) -> str:
@@ -59,32 +53,37 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         return (*found, False) if found else None
 
     def replace(self, state: bytes, token: Token | None) -> Token | None:
-        """What set_state does, for those who look next anyway: give the new token, or, after a pause, None."""
+        """What set_state does, for those who look next anyway: give the new token, or None if another was quicker."""
         try:
-            version = self._call(lambda deadline: self._write(zlib.compress(state), token, deadline))
+            return self._call(lambda deadline: self._write(zlib.compress(state), token, deadline))
         except (Conflict, Missing):
-            self._races_lost += 1
-            time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._races_lost)))  # noqa: S311 - no secret
             return None
-        self._races_lost = 0
-        return version
 
-    def look(self) -> tuple[tuple[bytes, Token] | None, dict[str, datetime]]:
-        """What get_state gives, and the last heartbeat of each node that ever sent one. One request for 1,000 nodes."""
+    def look(self) -> tuple[tuple[bytes, Token] | None, dict[str, Node]]:
+        """What get_state gives, and what each node says of itself. One request for 1,000 nodes."""
         wanted = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
-        state, beats = None, {}
-        for row in self._call(lambda deadline: list(self._table.query(wanted, None, deadline))):
+        state, nodes = None, {}
+        for row in self._call(lambda deadline: list(self.table.query(wanted, None, deadline))):
             if row["RowKey"] == f"{KIND}.state":
                 state = self._opened(unpack(row)), Version(row.metadata["etag"], row["writers"])
-            else:
-                node, _, moment = unpack(row).decode().rpartition(" ")
-                beats[node] = datetime.fromisoformat(moment)
-        return state, beats
+            elif row["RowKey"].startswith(f"{KIND}.node:"):
+                node = self._node(unpack(row))
+                nodes[node.name] = node
+        return state, nodes
 
-    def beat(self, node: str, moment: datetime) -> None:
-        """Write a node's heartbeat. Nobody else writes that row, so nobody is in the way."""
-        value = f"{node} {moment.isoformat()}".encode()
-        self._call(lambda deadline: self._rows.put(f"beat:{node}", value, deadline))
+    def tell(self, node: Node) -> None:
+        """Write a node's row. Nobody else writes it, so nobody is in the way."""
+        self._call(lambda deadline: self._rows.put(f"node:{node.name}", node.text(), deadline))
+
+    def forget(self, name: str) -> None:
+        """Delete the row of a node that is gone, so that later looks are short."""
+        self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline))
+
+    def _node(self, text: bytes) -> Node:
+        try:
+            return Node.of(text)
+        except Unreadable as error:
+            raise RendezvousStateError(f"run {self._run_id}: {error}") from error
 
     def _opened(self, value: bytes) -> bytes:
         try:

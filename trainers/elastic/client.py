@@ -20,9 +20,11 @@ import random
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -44,7 +46,7 @@ from .errors import (
     translated,
     without_secrets,
 )
-from .values import KEY_CHARS, MAX_VALUE, SHOWN_KEY_BYTES, WRITERS_BYTES, key_text, pack, unpack
+from .values import KEY_CHARS, MAX_VALUE, SHOWN_KEY_BYTES, WRITERS_BYTES, key_of, key_text, pack, unpack
 
 # The errors too, so that whoever uses a table needs this module only.
 __all__ = [
@@ -66,6 +68,8 @@ __all__ = [
 CONNECT_SECONDS, READ_SECONDS, LEAST_SECONDS = 5.0, 10.0, 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LIFETIME = timedelta(days=7)
+# What was written within that time by the service's clock belongs to a live run, whatever its writer's clock said.
+ALIVE = timedelta(hours=1)
 # A transaction takes 100 rows, an answer brings 1,000.
 BATCH = 100
 
@@ -82,6 +86,11 @@ AZURITE = "devstoreaccount1"
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 # The etag of no row: replacing this version is always a Conflict.
 STALE = "W/\"datetime'1601-01-01T00%3A00%3A00.0000000Z'\""
+
+# Of this process; a child of a fork gives each connections of its own.
+_TABLES: weakref.WeakSet[Table] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: [table._after_fork() for table in list(_TABLES)])
 
 T = TypeVar("T")
 K = TypeVar("K", str, bytes)
@@ -110,17 +119,21 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{2,62}", table):
         raise ValueError(f"table {table!r}: expected 3 to 63 letters and digits, a letter first")
+    if table.lower() == "tables":
+        raise ValueError("table 'tables' is the service's own name for the list of all tables; choose another")
     options: dict[str, Any] = {"table_name": table, "retry_total": 0}  # the tries are ours: they end at the deadline
     if endpoint in ("", "connection-string"):
-        return Table(_from_connection_string(environ.get("AZURE_STORAGE_CONNECTION_STRING", ""), options))
+        text = environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
+        return Table(lambda: _from_connection_string(text, options))
     url = urlsplit(endpoint)
     host, path = url.hostname or "", url.path.rstrip("/")
     if url.scheme == "https" and AZURE_HOST.fullmatch(url.netloc) and not path and not url.query:
-        return Table(TableClient(f"https://{host}", credential=_identity(host, environ), **options))
+        return Table(lambda: TableClient(f"https://{host}", credential=_identity(host, environ), **options))
     if url.scheme == "http" and host in ("127.0.0.1", "localhost", "::1") and path == f"/{AZURITE}" and not url.query:
+        address = f"http://{url.netloc.rpartition('@')[2]}{path}"
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN")  # the Azure CLI's name for it
         credential: Any = AzureSasCredential(signature) if signature else AzureNamedKeyCredential(AZURITE, AZURITE_KEY)
-        return Table(TableClient(f"http://{url.netloc.rpartition('@')[2]}{path}", credential=credential, **options))
+        return Table(lambda: TableClient(address, credential=credential, **options))
     # Without the query and user part, which may hold a secret.
     raise ValueError(f"endpoint {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}: {EXPECTED}")
 
@@ -140,21 +153,42 @@ def _from_connection_string(text: str, options: dict[str, Any]) -> TableClient:
 def _identity(host: str, environ: Mapping[str, str]) -> Any:
     from azure.identity import DefaultAzureCredential
 
+    options = {}
     cloud = ".".join(host.split(".")[-2:])
     if cloud in AUTHORITIES and not environ.get("AZURE_AUTHORITY_HOST"):
-        return DefaultAzureCredential(authority=AUTHORITIES[cloud])
-    return DefaultAzureCredential()
+        options["authority"] = AUTHORITIES[cloud]
+    # A node of Azure ML has its identity's client id in the second; the credential by itself reads the first only
+    # (https://github.com/Azure/azure-sdk-for-python/issues/30427).
+    if client_id := environ.get("AZURE_CLIENT_ID") or environ.get("DEFAULT_IDENTITY_CLIENT_ID"):
+        options["managed_identity_client_id"] = client_id
+    return DefaultAzureCredential(**options)
 
 
 class Table:
-    """A table; `connect` makes it. Threads may share it. `requests` counts what was sent, tries included."""
+    """A table; `connect` makes it. Threads may share it, and processes that fork. `requests` counts what was sent."""
 
-    def __init__(self, client: TableClient, lifetime: timedelta = LIFETIME) -> None:
-        self.client = client
+    def __init__(self, make: Callable[[], TableClient], lifetime: timedelta = LIFETIME) -> None:
+        self._make = make
+        self._clients = [make()]
         self.lifetime = lifetime
         self.requests = 0
+        self._ahead = timedelta()  # of the service's clock before ours, as of its last answer
         self._lock = threading.Lock()
         self._local = threading.local()
+        _TABLES.add(self)
+
+    @property
+    def client(self) -> TableClient:
+        return self._clients[-1]
+
+    def _after_fork(self) -> None:
+        """In a child: connections of its own. The parent's stay open there, so they are kept and not used."""
+        self._lock = threading.Lock()
+        self._clients.append(self._make())
+
+    def now(self) -> datetime:
+        """The time by the service's clock: a node's own may be days wrong. Ours, before the first answer."""
+        return datetime.now(UTC) + self._ahead
 
     @property
     def url(self) -> str:
@@ -188,13 +222,18 @@ class Table:
     def remove_expired(self, deadline: float, now: datetime | None = None) -> int:
         """Delete the runs whose every row has expired, and say how many rows. Reads the whole table.
 
-        A row expires `lifetime` after it was written last. A run that comes back to life meanwhile is left alone.
+        A row expires `lifetime` after it was written last, by the service's clock. A run that comes back to life
+        meanwhile is left alone.
         """
-        moment = f"datetime'{(now or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'"
-        partitions = {row["PartitionKey"] for row in self.query(f"expires lt {moment}", ["PartitionKey"], deadline)}
+        next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # says what time it is there
+        today = now or self.now()
+        asked, written = (f"datetime'{t.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'" for t in (today, today - ALIVE))
+        expired = f"expires lt {asked} and Timestamp lt {written}"
+        partitions = {row["PartitionKey"] for row in self.query(expired, ["PartitionKey"], deadline)}
         done = 0
         for partition in sorted(partitions):
-            alive = self.query(f"PartitionKey eq '{partition}' and expires ge {moment}", ["PartitionKey"], deadline)
+            kept = f"PartitionKey eq '{partition}' and (expires ge {asked} or Timestamp ge {written})"
+            alive = self.query(kept, ["PartitionKey"], deadline)
             if next(alive, None) is None:
                 with suppress(Conflict, Missing):
                     for count in self._delete(partition, deadline):
@@ -258,7 +297,11 @@ class Table:
         with self._lock:
             self.requests += 1
         try:
-            return request(connection_timeout=min(left, CONNECT_SECONDS), read_timeout=min(left, READ_SECONDS))
+            return request(
+                connection_timeout=min(left, CONNECT_SECONDS),
+                read_timeout=min(left, READ_SECONDS),
+                raw_response_hook=self._note_time,
+            )
         except HttpResponseError as error:
             if code_of(error) != "TableNotFound":
                 raise translated(error) from error
@@ -267,6 +310,10 @@ class Table:
             raise Passing(f"{type(error).__name__}: {without_secrets(str(error))}") from None
         self._create(deadline)
         raise Passing("the table was not there")
+
+    def _note_time(self, answer: Any) -> None:
+        with suppress(KeyError, ValueError, TypeError):
+            self._ahead = parsedate_to_datetime(answer.http_response.headers["Date"]) - datetime.now(UTC)
 
     def _create(self, deadline: float) -> None:
         try:
@@ -280,10 +327,13 @@ class Rows:
 
     def __init__(self, table: Table, partition: str, kind: str) -> None:
         self.table = table
-        self._client = table.client
         self._partition = partition
         self._prefix = f"{kind}."
         self._end = f"{kind}/"  # the first name after all that begin with the prefix
+
+    @property
+    def _client(self) -> TableClient:
+        return self.table.client
 
     def get(self, key: Key, deadline: float) -> Row | None:
         """Read a row, or None if it is not there."""
@@ -312,6 +362,12 @@ class Rows:
         """Count the rows, in one request for each 1,000."""
         wanted = f"PartitionKey eq '{self._partition}' and RowKey ge '{self._prefix}' and RowKey lt '{self._end}'"
         return sum(1 for _ in self.table.query(wanted, ["RowKey"], deadline))
+
+    def keys(self, deadline: float) -> list[bytes]:
+        """Give all keys, in one request for each 1,000; one too long for a row's name is cut to SHOWN_KEY_BYTES."""
+        wanted = f"PartitionKey eq '{self._partition}' and RowKey ge '{self._prefix}' and RowKey lt '{self._end}'"
+        rows = self.table.query(wanted, ["RowKey", "key"], deadline)
+        return [row.get("key") or key_of(row["RowKey"].removeprefix(self._prefix)) for row in rows]
 
     def insert(self, key: Key, value: bytes, deadline: float) -> Version:
         """Make a row. Raises Conflict if it is there already, TooBig."""
@@ -349,14 +405,13 @@ class Rows:
         answers: list[int] = []
         tries = []
 
-        def request(**options: Any) -> None:
+        def request(raw_response_hook: Callable[[Any], None], **options: Any) -> None:
+            def hook(answer: Any) -> None:
+                raw_response_hook(answer)
+                answers.append(answer.http_response.status_code)
+
             tries.append(1)
-            self._client.delete_entity(
-                self._partition,
-                self._name(key),
-                raw_response_hook=lambda response: answers.append(response.http_response.status_code),
-                **options,
-            )
+            self._client.delete_entity(self._partition, self._name(key), raw_response_hook=hook, **options)
 
         self.table.call(request, deadline)
         return answers[-1] != 404 or len(answers) < len(tries)  # the SDK swallows 404
@@ -383,7 +438,7 @@ class Rows:
         return {
             "PartitionKey": self._partition,
             "RowKey": name,
-            "expires": datetime.now(UTC) + self.table.lifetime,
+            "expires": self.table.now() + self.table.lifetime,
             "writers": writers,
             **shown,
             **pack(value),

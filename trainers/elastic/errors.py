@@ -67,7 +67,10 @@ def code_of(error: HttpResponseError) -> str:
 def translated(error: HttpResponseError) -> TableError:
     """Give the error of ours that an answer of the service means."""
     status, code = error.status_code, code_of(error)
-    text = f"{status} {code or error.reason}: {without_secrets(str(error.message)).partition(chr(10))[0]}"
+    message = without_secrets(str(error.message)).partition(chr(10))[0]
+    if status is None:  # nothing was asked: there is no identity, or its own service refused it
+        return Denied(f"no identity for the table: {message} (on a laptop: az login; on Azure: a managed identity)")
+    text = f"{status} {code or error.reason}: {message}"
     if isinstance(error, ClientAuthenticationError) or status in (401, 403):
         return Denied(f"{text} (an identity needs the role Storage Table Data Contributor on the account)")
     if status in TRANSIENT or code == "TableBeingDeleted" or isinstance(error, DecodeError):

@@ -1,9 +1,12 @@
 """torchrun that meets through an Azure table, for a folder of code that nobody installed.
 
     python -m elastic.launch --nnodes 1:4 --rdzv-endpoint https://ACCOUNT.table.core.windows.net --rdzv-id RUN \\
-        --max-restarts 100 train.py ...
+        --max-restarts 100 [--in-place] train.py ...
 
-Arguments and PET_* variables are torchrun's. Two defaults differ: --rdzv-backend is azure-table, and members are taken
+Arguments and PET_* variables are torchrun's. With --in-place (PET_IN_PLACE=1) the workers stay when the members change,
+for scripts that know how (worker.py); without it torchrun's agent starts them again.
+
+Two defaults differ: --rdzv-backend is azure-table, and members are taken
 to be alike, with the same number of workers each (TORCH_ELASTIC_WORKER_IDENTICAL=0 if they are not).
 
 The last line says how this member ended and why, and its exit code too:
@@ -22,11 +25,14 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from types import FrameType
 
 from torch.distributed import run as torchrun
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerState
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
     RendezvousConnectionError,
@@ -34,8 +40,10 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
     rendezvous_handler_registry,
 )
+from torch.distributed.launcher import api as launcher
 
-from .errors import Denied
+from .agent import Agent, Job
+from .errors import Unreachable
 from .handler import NAME, AzureTableRendezvous, create
 
 DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
@@ -53,6 +61,8 @@ def main(argv: list[str] | None = None) -> int:
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = torchrun.get_args_parser()
     parser.set_defaults(rdzv_backend=os.environ.get("PET_RDZV_BACKEND", NAME))
+    in_place = os.environ.get("PET_IN_PLACE", "0") == "1"
+    parser.add_argument("--in-place", action="store_true", default=in_place, help="workers stay when members change")
     return parser.parse_args(argv)
 
 
@@ -69,6 +79,25 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
     for name in ("SIGTERM", "SIGINT"):  # PyTorch's agent listens from its first worker on, and not while it waits
         signal.signal(signal.Signals[name], _raise)
     try:
+        return _in_place(args, make) if args.in_place else _by_torchrun(args, made)
+    except RendezvousClosedError as error:
+        return NOT_NOW, f"not needed: run {args.rdzv_id} is over: {error}"
+    except RendezvousTimeoutError as error:
+        return NOT_NOW, f"gave up: too few members of run {args.rdzv_id} came in time. {error}".strip()
+    except RendezvousConnectionError as error:
+        passing = isinstance(error.__cause__, Unreachable)
+        return (NOT_NOW, f"gave up: {error}") if passing else (FAILED, f"failed: {error}")
+    except (ValueError, AssertionError) as error:  # torchrun asserts what its arguments must be
+        return BAD_ARGUMENTS, f"bad arguments: {error}"
+    except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
+        traceback.print_exc()
+        return FAILED, f"failed: {type(error).__name__}: {error}"
+
+
+def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> tuple[int, str]:
+    """PyTorch's own agent, which starts the workers again at each change, and ends at once for one that says 2."""
+    launcher.LocalElasticAgent = _Agent  # type: ignore[attr-defined, misc]
+    try:
         torchrun.run(args)
         return DONE, "done: all its workers ended with 0"
     except ChildFailedError as error:
@@ -77,18 +106,48 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
         for handler in made:
             handler.leave()
         return _stopped(error, worked=any(handler.worked for handler in made))
-    except RendezvousClosedError:
-        return NOT_NOW, f"not needed: run {args.rdzv_id} is over, done or failed without this member"
-    except RendezvousTimeoutError as error:
-        return NOT_NOW, f"gave up: too few members of run {args.rdzv_id} came in time. {error}".strip()
-    except RendezvousConnectionError as error:
-        refused = isinstance(error.__cause__, Denied)
-        return (FAILED, f"failed: {error}") if refused else (NOT_NOW, f"gave up: {error}")
-    except (ValueError, AssertionError) as error:  # torchrun asserts what its arguments must be
-        return BAD_ARGUMENTS, f"bad arguments: {error}"
-    except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
-        traceback.print_exc()
-        return FAILED, f"failed: {type(error).__name__}: {error}"
+    finally:
+        launcher.LocalElasticAgent = LocalElasticAgent  # type: ignore[attr-defined]
+
+
+class _Agent(LocalElasticAgent):
+    """torchrun's agent, but that a worker's 2 (bad data, bad arguments) is final: trying again does not help."""
+
+    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+        result = super()._monitor_workers(worker_group)
+        if result.state == WorkerState.FAILED and BAD_ARGUMENTS in [each.exitcode for each in result.failures.values()]:
+            self._remaining_restarts = 0
+        return result
+
+
+def _in_place(
+    args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]
+) -> tuple[int, str]:
+    """Our own agent, whose workers stay."""
+    config, entry, arguments = torchrun.config_from_args(args)
+    if not isinstance(entry, str):
+        raise ValueError("--in-place runs a script or a module, with an interpreter")
+    params = RendezvousParameters(
+        NAME,
+        config.rdzv_endpoint,
+        config.run_id,
+        config.min_nodes,
+        config.max_nodes,
+        config.local_addr,
+        **config.rdzv_configs,
+    )
+    handler = make(params)
+    handler.workers = config.nproc_per_node
+    job = Job([entry, *arguments], config.nproc_per_node, config.max_restarts, config.run_id)
+    agent = Agent(job, handler.member)
+    try:
+        return agent.run()
+    except SignalException as error:
+        agent.stop(error.sigval)
+        return _stopped(error, worked=agent.worked)
+    finally:
+        agent.end()
+        handler.leave()
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
@@ -102,7 +161,15 @@ def _failure(error: ChildFailedError) -> tuple[int, str]:
     first, _ = error.get_first_failure()
     codes = {rank: _code(each.exitcode) for rank, each in error.failures.items()}
     rank = next((rank for code in TELLING for rank in codes if codes[rank] == code), first)
-    return codes[rank], f"worker failed: rank {rank} (process {error.failures[rank].pid}) ended with {codes[rank]}"
+    failure = error.failures[rank]
+    said = _said(failure)
+    return codes[rank], f"worker failed: rank {rank} (process {failure.pid}) ended with {codes[rank]}{said}"
+
+
+def _said(failure: ProcessFailure) -> str:
+    """The worker's own last words, where it left them for its agent."""
+    words = failure.error_file_data.get("message")  # PyTorch's own text otherwise
+    return f": {words['message']}" if isinstance(words, dict) else ""
 
 
 def _code(status: int) -> int:
@@ -117,4 +184,6 @@ def _stopped(error: SignalException, worked: bool) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended = main()
+    sys.stdout.flush()
+    os._exit(ended)  # PyTorch's stores and threads do not always survive the interpreter's end

@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from torch.distributed import DistNetworkError, DistStoreError, Store
+from torch.distributed import DistNetworkError, DistStoreError, QueueEmptyError, Store
 
-from .client import Table
+from .client import Rows, Table
 from .errors import Conflict, Missing, TableError, Unreachable
 
 # Waiting polls: soon at first, since mostly the other node is about to write, and once a second in the long run.
@@ -51,6 +51,7 @@ class AzureTableStore(Store):
         self.table = table
         self.run = run
         self._rows = table.rows(run, "store")
+        self._queues = table.rows(run, "queue")
         _KEPT.append(self)
 
     def __repr__(self) -> str:
@@ -78,7 +79,7 @@ class AzureTableStore(Store):
         self._await("wait", [_raw(key) for key in keys], self.timeout if timeout is None else timeout, values=False)
 
     def check(self, keys: Sequence[Key]) -> bool:
-        """Say whether all keys are there, without waiting."""
+        """Say whether all keys are there, without waiting. A queue with something in it counts as there."""
         wanted = {_raw(key) for key in keys}
         with _torch_errors("check", wanted):
             return len(self._read(wanted, self._deadline(), values=False)) == len(wanted)
@@ -117,6 +118,45 @@ class AzureTableStore(Store):
         with _torch_errors("num_keys", []):
             return self._rows.count(self._deadline())
 
+    def list_keys(self) -> list[str]:
+        """Give all keys of the run but those of queues. Bytes that are no UTF-8 are shown as \\x.."""
+        with _torch_errors("list_keys", []):
+            return [key.decode(errors="backslashreplace") for key in self._rows.keys(self._deadline())]
+
+    def queue_push(self, key: Key, value: Value) -> None:
+        """Append a value to a queue. A queue's values together fit into a row."""
+        self._change("queue_push", key, lambda old: (old or b"") + _framed(_bytes(value)), rows=self._queues)
+
+    def queue_pop(self, key: Key, block: bool = True) -> bytes:
+        """Take the oldest value of a queue; each value is given once.
+
+        Waits for one, or raises QueueEmptyError where `block` is false. What a reader took that dies is gone.
+        """
+        deadline, pause = self._deadline(), FIRST_PAUSE
+        while True:
+            taken: list[bytes] = []
+
+            def take(old: bytes | None, taken: list[bytes] = taken) -> bytes | None:
+                taken[:] = _values(old or b"")
+                return b"".join(map(_framed, taken[1:])) if taken else None
+
+            self._change("queue_pop", key, take, rows=self._queues)
+            if taken:
+                return taken[0]
+            if not block:
+                raise QueueEmptyError("queue is empty")
+            if time.monotonic() >= deadline:
+                seconds = self.timeout.total_seconds()
+                raise DistStoreError(f"queue_pop timeout after {seconds:g} s, run {self.run}: {_shown([_raw(key)])}")
+            time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (spreads load; no secret)
+            pause = min(pause * GROWTH, LONGEST_PAUSE)
+
+    def queue_len(self, key: Key) -> int:
+        """How many values a queue holds; 0 for one that never was."""
+        with _torch_errors("queue_len", [_raw(key)]):
+            row = self._queues.get(_raw(key), self._deadline())
+        return len(_values(row.value)) if row else 0
+
     def multi_get(self, keys: Sequence[Key]) -> list[bytes]:
         """Wait for all keys and return their values."""
         wanted = [_raw(key) for key in keys]
@@ -131,6 +171,8 @@ class AzureTableStore(Store):
     # The names that PyTorch's C++ side looks up, behind a PrefixStore for example (torch 2.13).
     deleteKey = delete_key
     getNumKeys = num_keys
+    listKeys = list_keys
+    queuePush, queuePop, queueLen = queue_push, queue_pop, queue_len
 
     def _deadline(self, timeout: timedelta | None = None) -> float:
         seconds = (self.timeout if timeout is None else timeout).total_seconds()
@@ -158,24 +200,33 @@ class AzureTableStore(Store):
         if len(keys) >= MANY:
             return self._rows.many(keys, deadline, values)
         rows = {key: self._rows.get(key, deadline) for key in keys}
-        return {key: row.value for key, row in rows.items() if row}
+        found = {key: row.value for key, row in rows.items() if row}
+        if not values:  # only who asks whether something is there may mean a queue
+            queues = {key: self._queues.get(key, deadline) for key in keys if key not in found}
+            found |= {key: b"" for key, row in queues.items() if row and row.value}
+        return found
 
     def _change(
-        self, what: str, key: Key, change: Callable[[bytes | None], bytes | None], otherwise: bytes = b""
+        self,
+        what: str,
+        key: Key,
+        change: Callable[[bytes | None], bytes | None],
+        otherwise: bytes = b"",
+        rows: Rows | None = None,
     ) -> bytes:
         """Replace a value by what `change` makes of it, and return that; the old (or `otherwise`) if it makes None."""
-        deadline, pause, raw = self._deadline(), FIRST_RETREAT, _raw(key)
+        deadline, pause, raw, rows = self._deadline(), FIRST_RETREAT, _raw(key), rows or self._rows
         with _torch_errors(what, [raw]):
             while True:
-                row = self._rows.get(raw, deadline)
+                row = rows.get(raw, deadline)
                 new = change(row.value if row else None)
                 if new is None:
                     return row.value if row else otherwise
                 try:
                     if row:
-                        self._rows.replace(raw, new, row.version, deadline)
+                        rows.replace(raw, new, row.version, deadline)
                     else:
-                        self._rows.insert(raw, new, deadline)
+                        rows.insert(raw, new, deadline)
                     return new
                 except (Conflict, Missing):
                     if time.monotonic() > deadline:
@@ -207,6 +258,19 @@ def _raw(key: Key) -> bytes:
 
 def _bytes(value: Value) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _framed(value: bytes) -> bytes:
+    return len(value).to_bytes(4) + value
+
+
+def _values(frames: bytes) -> list[bytes]:
+    values, at = [], 0
+    while at < len(frames):
+        end = at + 4 + int.from_bytes(frames[at : at + 4])
+        values.append(frames[at + 4 : end])
+        at = end
+    return values
 
 
 def _number(value: bytes) -> int:

@@ -34,6 +34,11 @@ def key_text(key: str | bytes, room: int = KEY_CHARS) -> str:
     return text if len(text) <= room else f"{text[: room - 66]}~~{hashlib.sha256(raw).hexdigest()}"
 
 
+def key_of(text: str) -> bytes:
+    """The key that `key_text` wrote as this, unless it was too long for a name."""
+    return re.sub(rb"~([0-9a-f]{2})", lambda match: bytes([int(match[1], 16)]), text.encode())
+
+
 def pack(value: bytes) -> dict[str, bytes]:
     """Cut a value of at most MAX_VALUE bytes into the properties v0, v1, ... of 64 KiB."""
     count = max(1, -(-len(value) // PROPERTY_BYTES))

@@ -1,0 +1,253 @@
+"""Agents whose workers outlive the rounds: no death costs a step, and each is over in seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from emulators.process import wait_for
+from emulators.storage import azurite
+from tests.elastic import hosts
+from tests.elastic.agents import ROOT, Agent, Run
+from tests.trainers import cifar
+from trainers.elastic.backend import AzureTableRendezvousBackend
+from trainers.elastic.client import connect
+from trainers.elastic.protocol import Round
+
+CONF = "last_call_timeout=2"
+SILENT_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
+    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+        yield running
+
+
+class InPlace(Run):
+    """A run whose agents keep their workers."""
+
+    def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
+        super().__init__(folder, endpoint, run, nodes, PET_RDZV_CONF=CONF, **env)
+
+    def start(
+        self,
+        count: int = 1,
+        prefix: Sequence[str] = (),
+        launch: Sequence[str] = ("elastic.launch", "--in-place"),
+        **env: str,
+    ) -> list[Agent]:
+        return super().start(count, prefix, launch, worker="inplace.py", **env)
+
+    def assert_no_step_lost(self) -> None:
+        """Each step was made once by every process that saw it; the first process writes it down, unless it dies."""
+        for earlier, later in pairwise(line["step"] for line in self.progress()):
+            assert earlier < later <= earlier + 2, f"step {later} came after step {earlier}"
+
+    def processes(self, lines: Sequence[object]) -> set[float]:
+        return {line["process"] for line in lines}  # type: ignore[index]
+
+
+def test_the_first_and_the_last_are_killed(account: azurite.Azurite, tmp_path: Path) -> None:
+    """Of four nodes the first is killed, then the last to come: the others keep their processes and every step; a node
+    that comes later takes its part with the state from their memory; all end with 0."""
+    with InPlace(tmp_path, account.table_url, "in-place", "1:4") as run:
+        run.start(4)
+        before = run.wait_for_steps(4, steps=5)
+        run.first().kill()
+        lines = run.wait_for_steps(3, after=len(before), steps=3)
+        run.alive()[-1].kill()
+        lines = run.wait_for_steps(2, after=len(lines), steps=3)
+        run.start(1)
+        run.wait_for_steps(3, after=len(lines), steps=3)
+        assert run.finish() == [0, 0, 0]
+        run.assert_no_step_lost()
+
+
+def test_one_that_is_told_leaves_before_it_dies(account: azurite.Azurite, tmp_path: Path) -> None:
+    """SIGTERM to the first of two: it ends with 143 after a step that both made, and the other goes on."""
+    with InPlace(tmp_path, account.table_url, "told", "1:2") as run:
+        run.start(2)
+        before = run.wait_for_steps(2, steps=5)
+        leaver = run.first()
+        leaver.process.terminate()
+        run.wait_for_steps(1, after=len(before), steps=3)
+        assert leaver.end() == 143
+        assert leaver.last_line() == "member: stopped by SIGTERM; the others go on without this member"
+        assert run.finish() == [0]
+        steps = [line["step"] for line in run.progress()]
+        assert steps == list(range(1, len(steps) + 1))
+
+
+def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A node whose processes are stopped is known within 10 s; when it wakes up it takes its part again."""
+    with InPlace(tmp_path, account.table_url, "stopped", "1:3") as run:
+        run.start(3)
+        before = run.wait_for_steps(3, steps=5)
+        victim = run.alive()[-1]
+        processes = [victim.pid, *map(int, Path(f"/proc/{victim.pid}/task/{victim.pid}/children").read_text().split())]
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        began = time.time()
+        try:
+            run.wait_for_steps(2, after=len(before), steps=3)
+            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look()[0]
+            assert known
+            assert len(Round.of(known[0]).team) == 2
+            at = next(line["time"] for line in run.progress()[len(before) :] if line["world"] == 2)
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+        lines = run.wait_for_steps(3, after=len(run.progress()), steps=3)
+        assert run.finish() == [0, 0, 0]
+        run.assert_no_step_lost()
+        assert lines
+        assert at - began < SILENT_SECONDS + 5  # the target is 10 s; a loaded machine may add some
+
+
+def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Path) -> None:
+    """While the table is away, no step waits and nobody fails."""
+    with InPlace(tmp_path, account.table_url, "away", "1:2") as run:
+        run.start(2)
+        before = run.wait_for_steps(2, steps=5)
+        account.stop()
+        try:
+            run.wait_for_steps(2, after=len(before), steps=100)
+        finally:
+            account.restart_if_dead()
+        run.wait_for_steps(2, after=len(run.progress()), steps=20)
+        assert run.finish() == [0, 0]
+        steps = [line["step"] for line in run.progress()]
+        assert steps == list(range(1, len(steps) + 1))
+
+
+def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A worker that ends with 2 ends its node at once, though restarts are left, and the others of the run with 75."""
+    with InPlace(tmp_path, account.table_url, "bad", "2") as run:
+        (other,) = run.start(1)
+        (bad,) = run.start(1, BAD_DATA="1")
+        assert (bad.end(), other.end()) == (2, 75)
+        assert "worker failed: process" in bad.last_line()
+
+
+def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> None:
+    """cifar_elastic, one of whose two nodes is killed: each step has one row, with the loss that it has in one
+    process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
+    data = cifar.write(tmp_path / "data", 80, 20)
+    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "12", "--lr", "0.002", "--log-interval", "1"]
+    whole = [sys.executable, "cifar_elastic/train.py", "--data", str(data), *sizes]
+    alone = subprocess.run(
+        [*whole, "--metrics-dir", str(tmp_path / "alone")], cwd=ROOT / "trainers", capture_output=True
+    )
+    assert alone.returncode == 0, alone.stderr
+
+    def losses(folder: str) -> dict[int, float]:
+        file = tmp_path / folder / "metrics.jsonl"
+        rows = map(json.loads, file.read_text().split("\n")[:-1]) if file.exists() else []
+        return {row["step"]: row["train_loss"] for row in rows if "train_loss" in row}
+
+    log = (tmp_path / "log").open("w+")
+    env = {
+        **os.environ,
+        **{"PET_RDZV_ENDPOINT": account.table_url, "PET_RDZV_ID": "trainer", "PET_NNODES": "1:2"},
+        **{"PET_RDZV_CONF": CONF, "OMP_NUM_THREADS": "1"},
+    }
+    together = [
+        *whole[:1],
+        "-m",
+        "elastic.launch",
+        "--in-place",
+        *whole[1:],
+        "--metrics-dir",
+        str(tmp_path / "together"),
+    ]
+    together += ["--checkpoint-dir", str(tmp_path / "checkpoints")]
+
+    def agent() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(together, cwd=ROOT / "trainers", env=env, stdout=log, stderr=subprocess.STDOUT)
+
+    with log:
+        agents = [agent() for _ in range(2)]
+        try:
+            wait_for(lambda: len(losses("together")) > 5, 120, "some steps")
+            agents[0].kill()
+            assert agents[1].wait(120) == 0
+        finally:
+            for each in agents:
+                each.kill()
+                each.wait()
+        log.seek(0)
+        assert "resumed from" not in log.read()
+    assert losses("together").keys() - losses("alone").keys() == set()
+    assert len(losses("together")) >= len(losses("alone")) - 1  # the row that a first process had no time to write
+    for step, loss in losses("together").items():
+        assert loss == pytest.approx(losses("alone")[step], rel=0.01), step  # rounding grows
+
+
+@pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
+def test_a_host_loses_its_network_and_gets_it_back(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A host without a network tells nobody: the others go on within seconds; back on the network, it joins again."""
+    with hosts.hosts(3) as made, hosts.forwarded(account.ports.table) as port:
+        connection = account.connection_string.replace(
+            account.table_url, f"http://{hosts.GATEWAY}:{port}/{azurite.ACCOUNT}"
+        )
+        with InPlace(tmp_path, "", "unplugged", "1:3", AZURE_STORAGE_CONNECTION_STRING=connection) as run:
+            for host in made:
+                run.start(prefix=host.prefix, GLOO_SOCKET_IFNAME="eth0", PET_LOCAL_ADDR=host.address)
+            before = run.wait_for_steps(3, steps=5)
+            made[1].unplug()
+            began = time.time()
+            run.wait_for_steps(2, after=len(before), steps=3)
+            at = next(line["time"] for line in run.progress()[len(before) :] if line["world"] == 2)
+            made[1].plug()
+            run.wait_for_steps(3, after=len(run.progress()), steps=3)
+            assert run.finish() == [0, 0, 0]
+            run.assert_no_step_lost()
+            assert at - began < SILENT_SECONDS + 5
+
+
+@pytest.mark.parametrize("quality", [["delay", "40ms", "20ms", "loss", "3%"]])
+@pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
+def test_a_bad_network_costs_nobody(account: azurite.Azurite, tmp_path: Path, quality: list[str]) -> None:
+    """Delay and loss on the way to the others and to the table: all stay in, and every step is made once."""
+    with hosts.hosts(2) as made, hosts.forwarded(account.ports.table) as port:
+        if why := made[0].worsen(*quality):
+            pytest.skip(why)
+        connection = account.connection_string.replace(
+            account.table_url, f"http://{hosts.GATEWAY}:{port}/{azurite.ACCOUNT}"
+        )
+        with InPlace(tmp_path, "", "bad-network", "2", AZURE_STORAGE_CONNECTION_STRING=connection) as run:
+            for host in made:
+                run.start(prefix=host.prefix, GLOO_SOCKET_IFNAME="eth0", PET_LOCAL_ADDR=host.address)
+            run.wait_for_steps(2, steps=50)
+            assert run.finish() == [0, 0]
+            steps = [line["step"] for line in run.progress()]
+            assert steps == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
+def test_a_partition_in_one_direction(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A host whose packets no longer reach one of the others, while all reach the table: some team goes on."""
+    with hosts.hosts(2) as made, hosts.forwarded(account.ports.table) as port:
+        connection = account.connection_string.replace(
+            account.table_url, f"http://{hosts.GATEWAY}:{port}/{azurite.ACCOUNT}"
+        )
+        with InPlace(tmp_path, "", "one-way", "1:2", AZURE_STORAGE_CONNECTION_STRING=connection) as run:
+            for host in made:
+                run.start(prefix=host.prefix, GLOO_SOCKET_IFNAME="eth0", PET_LOCAL_ADDR=host.address)
+            run.wait_for_steps(2, steps=5)
+            made[1].lose_the_way_to(made[0])
+            began = len(run.progress())
+            run.agents[1].kill()  # what it would have sent to say so is lost, too
+            run.wait_for_steps(1, after=began, steps=3)
+            assert run.finish() == [0]
+            run.assert_no_step_lost()

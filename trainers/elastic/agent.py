@@ -1,0 +1,285 @@
+"""An agent whose workers outlive the rounds: `elastic.launch --in-place`.
+
+torchrun starts its workers again at every change of members, and most of that time goes into `import torch`. Here the
+workers start once, before their node joins, so a node that comes does not keep the others waiting; they stay when a
+peer is lost; and the agent tells them where to meet next (worker.py is their side).
+
+A worker says over its socket when it waits for a round, when it has met the others, and that it makes steps. The agent
+says where to meet, that the round is to end at the next step, or that it is to be cut now.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
+
+from .member import Joined, Member
+from .worker import AGENT, Channel
+
+# How long a round that is to end may take to come to its next step before it is cut, in seconds.
+CLEAN_BREAK = 3.0
+# Workers that make no step for that long, or for so many times the pace that they had, stand still.
+STILL_SECONDS, STILL_TIMES = 2.0, 5
+# What workers get to save and end after SIGTERM, and the agents that are done to wait for the others.
+GRACE, EXIT_BARRIER = 30.0, 300.0
+BAD_DATA, NOT_NOW = 2, 75
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerEnded(Exception):
+    """A worker ended while this node waited for a round."""
+
+
+@dataclass
+class Worker:
+    """A worker process. `waits`: for a round; `last`: its last words."""
+
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    waits: bool = False
+    last: str = ""
+    code: int | None = None
+
+
+@dataclass
+class Pace:
+    """How the workers get on, as of what they said."""
+
+    ticked_at: float = 0.0
+    slowest: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> None:
+        with self.lock:
+            self.ticked_at = self.slowest = 0.0
+
+    def tick(self) -> None:
+        with self.lock:
+            now = time.monotonic()
+            if self.ticked_at:
+                self.slowest = max(self.slowest * 0.95, now - self.ticked_at)
+            self.ticked_at = now
+
+    def stands_still(self) -> bool | None:
+        with self.lock:
+            if not self.ticked_at:
+                return None
+            return time.monotonic() - self.ticked_at > max(STILL_SECONDS, STILL_TIMES * self.slowest)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What each worker runs, how many of them, and how often they may fail."""
+
+    command: Sequence[str]
+    workers: int
+    restarts: int
+    run_id: str
+
+
+class Agent:
+    """One node. `run` gives its exit code and the reason."""
+
+    def __init__(self, job: Job, member: Member) -> None:
+        self._job, self._member = job, member
+        self._events: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._workers: list[Worker] = []
+        self._pace = Pace()
+        self._joined: Joined | None = None
+        self._cut_at: float | None = None
+        self._restarts = job.restarts
+        self.worked = False
+        member.changed = lambda why: self._events.put(("changed", why))
+        member.stands_still = self._pace.stands_still
+        member.waited = self._watch_the_waiting
+
+    # --- workers ------------------------------------------------------------------------------------------------------
+
+    def _start(self, local_rank: int) -> Worker:
+        ours, theirs = socket.socketpair()
+        os.set_inheritable(theirs.fileno(), True)
+        env = {
+            **os.environ,
+            AGENT: str(theirs.fileno()),
+            "LOCAL_RANK": str(local_rank),
+            "LOCAL_WORLD_SIZE": str(self._job.workers),
+            "TORCHELASTIC_RUN_ID": self._job.run_id,
+        }
+        if self._job.workers > 1:
+            env.setdefault("OMP_NUM_THREADS", "1")
+        process = subprocess.Popen(self._job.command, env=env, pass_fds=[theirs.fileno()])
+        theirs.close()
+        worker = Worker(process, Channel(ours))
+        threading.Thread(target=self._hear, args=(worker,), daemon=True).start()
+        return worker
+
+    def _hear(self, worker: Worker) -> None:
+        for message in worker.channel.messages():
+            if message["say"] == "tick":
+                self._pace.tick()
+            elif message["say"] == "last":
+                worker.last, worker.code = message["line"], message["code"]
+            else:
+                self._events.put((message["say"], (worker, message)))
+        worker.process.wait()
+        self._events.put(("ended", worker))
+
+    def _tell(self, what: str, **facts: Any) -> None:
+        if self._joined:
+            facts.setdefault("round", self._joined.round.number)
+        for worker in self._workers:
+            worker.channel.send(do=what, **facts)
+
+    # --- the run ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> tuple[int, str]:
+        """Start the workers, and take them through the rounds until they end. `end` is to be called then."""
+        self._workers = [self._start(rank) for rank in range(self._job.workers)]
+        while True:
+            if all(worker.waits for worker in self._workers) and (end := self._next_round()):
+                return end
+            if end := self._handle(*self._next_event()):
+                return end
+
+    def _next_event(self) -> tuple[str, Any]:
+        while True:
+            left = None if self._cut_at is None else max(0.0, self._cut_at - time.monotonic())
+            try:
+                return self._events.get(timeout=left)
+            except queue.Empty:
+                self._cut_at = None
+                self._tell("cut")
+
+    def _handle(self, kind: str, what: Any) -> tuple[int, str] | None:
+        if kind == "waits":
+            worker, _ = what
+            worker.waits = True
+            if not all(each.waits for each in self._workers):
+                self._tell("cut")  # the others of this node come too
+        elif kind == "met":
+            self.worked = True
+        elif kind == "stopped":
+            self._confirm(*what)
+        elif kind == "changed":
+            self._end_round(what)
+        elif kind == "ended":
+            return self._ended(what)
+        return None
+
+    def _next_round(self) -> tuple[int, str] | None:
+        self._cut_at, self._joined = None, None
+        self._pace.start()
+        try:
+            self._joined = joined = self._member.join()
+        except WorkerEnded:
+            self._member.step_out()
+            return None
+        except RendezvousClosedError as error:
+            for worker in self._workers:
+                worker.channel.send(do="over", why=str(error))
+            return NOT_NOW, f"not needed: run {self._job.run_id} is over: {error}"
+        before = sum(member.workers for member in joined.round.team[: joined.rank])
+        world = sum(member.workers for member in joined.round.team)
+        for local_rank, worker in enumerate(self._workers):
+            worker.waits = False
+            worker.channel.send(
+                do="meet",
+                round=joined.round.number,
+                rank=before + local_rank,
+                world_size=world,
+                local_rank=local_rank,
+                local_world_size=len(self._workers),
+                address=joined.round.address,
+                port=joined.round.port,
+            )
+        return None
+
+    def _watch_the_waiting(self) -> None:
+        """While this node waits for a round: have all workers stayed?"""
+        if any(worker.process.poll() is not None for worker in self._workers):
+            raise WorkerEnded
+
+    def _end_round(self, why: list[str]) -> None:
+        """End the round at the next step if all its processes live, else now."""
+        if not self._joined or self._member.me.joined != self._joined.round.number:
+            return
+        logger.info("the team meets again: %s", "; ".join(why))
+        self._tell("regroup")
+        if not all(reason.endswith(("left", "waits to join")) for reason in why):
+            self._tell("cut")
+        elif self._cut_at is None:
+            self._cut_at = time.monotonic() + CLEAN_BREAK
+
+    def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
+        """A worker was stopped for a while. It may go on only if the table says that its round is still there."""
+        while True:
+            try:
+                current = self._member.look().round
+                break
+            except RendezvousError as error:
+                logger.warning("a worker was stopped, and waits until the table can be asked: %s", error)
+        if current.number == message["round"]:
+            worker.channel.send(do="go on")
+        else:
+            worker.channel.send(do="cut", round=message["round"])
+
+    # --- ends ---------------------------------------------------------------------------------------------------------
+
+    def _ended(self, worker: Worker) -> tuple[int, str] | None:
+        code = _code(worker.process.returncode)
+        which = f"process {worker.process.pid} ended with {code}"
+        if code == 0:
+            if any(each.process.poll() is None for each in self._workers):
+                return None
+            self._member.finish(EXIT_BARRIER)
+            return 0, "done: all its workers ended with 0"
+        if code == NOT_NOW and worker.last:
+            return NOT_NOW, worker.last
+        if code == BAD_DATA or not self._restarts:
+            self._member.close(worker.last or which)
+            return code, f"worker failed: {which}" + (f": {worker.last}" if worker.last else "")
+        logger.warning("%s; it is started again (%d more times)", which, self._restarts)
+        self._restarts -= 1
+        self._member.step_out()
+        self._tell("cut")
+        worker.channel.close()
+        place = self._workers.index(worker)
+        self._workers[place] = self._start(place)
+        return None
+
+    def stop(self, number: int) -> None:
+        """This node is to go: say so, let the workers come to the end of their step, and give them time to save."""
+        self._member.announce()
+        deadline = time.monotonic() + GRACE
+        for worker in self._workers:
+            if worker.process.poll() is None:
+                worker.process.send_signal(number)
+        for worker in self._workers:
+            try:
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+        self._member.leave()
+
+    def end(self) -> None:
+        """Leave no worker behind."""
+        for worker in self._workers:
+            if worker.process.poll() is None:
+                worker.process.kill()
+            worker.process.wait()
+            worker.channel.close()
+
+
+def _code(status: int) -> int:
+    return status if status >= 0 else 128 - status

@@ -1,0 +1,79 @@
+"""A bell at each node: who rings makes it look at the table at once, and learns whether its process lives.
+
+The answer is the node's name. It decides nothing by itself: it saves the pause until the next look, and it tells a
+process that is gone (refused, in a millisecond) from one that is silent. Whoever can reach the port may ring, and all
+that it gets is one look more, at most five a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from .protocol import Node
+
+ANSWERS, REFUSED, SILENT = "answers", "refused", "silent"
+ANSWER_SECONDS = 1.0
+TOGETHER = 32
+
+
+class Bell:
+    """Answers with `name` to whoever rings, and sets `rung`."""
+
+    def __init__(self, name: str, address: str, rung: threading.Event) -> None:
+        self._name = name.encode()
+        self._rung = rung
+        self._server = _server(address)
+        self.port = int(self._server.getsockname()[1])
+        threading.Thread(target=self._answer, name="bell", daemon=True).start()
+
+    def close(self) -> None:
+        """No longer answer; whoever rings is refused."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for a caller
+        self._server.close()
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                caller, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            with contextlib.suppress(OSError), caller:
+                self._rung.set()
+                caller.settimeout(ANSWER_SECONDS)
+                caller.sendall(self._name)
+
+
+def _server(address: str) -> socket.socket:
+    """At the node's own address; at all of them if that is none of this machine's, as behind an address translation."""
+    with contextlib.suppress(OSError):
+        return socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+    return socket.create_server(("", 0))
+
+
+def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
+    """Ring a node's bell, and say ANSWERS, REFUSED (its process is gone) or SILENT."""
+    try:
+        with socket.create_connection((node.address, node.bell), seconds) as call:
+            call.settimeout(seconds)
+            heard = b""
+            while part := call.recv(1024):
+                heard += part
+    except (ConnectionRefusedError, ConnectionResetError):
+        return REFUSED
+    except OSError:  # a time-out, no route, no such name
+        return SILENT
+    return ANSWERS if heard.decode(errors="replace") == node.name else REFUSED  # another process has the port now
+
+
+def ring_all(nodes: Iterable[Node]) -> dict[str, str]:
+    """Ring all of them at the same time, and give each one's answer by name."""
+    called: Collection[Node] = list(nodes)
+    if not called:
+        return {}
+    with ThreadPoolExecutor(min(len(called), TOGETHER), "ring") as pool:
+        return dict(zip([node.name for node in called], pool.map(ring, called), strict=True))

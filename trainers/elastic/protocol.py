@@ -1,0 +1,170 @@
+"""Who works with whom: the rules of the rendezvous, as values and decisions without any I/O.
+
+Every node has a row that it alone writes, and one row holds the round: the team that works together now. Whoever sees
+that a new round can begin writes it, if the round is still the version that it saw (etag). So of several writers one
+wins, and the others find themselves in its team.
+
+    a node comes        its row says: waiting, with a ticket that it has not used before
+    a round begins      when nobody holds the one before any more, and enough wait: its team are their tickets
+    a node breaks off   its row says: waiting, with its next ticket; the old one no longer holds the old round
+    a node leaves       its row says so
+    a node dies         its row stands still, and its bell does not answer: the others count it as gone
+
+Three rules carry all the rest:
+
+1. A round is replaced only when none of its team holds it: each has a later ticket, has left, or is gone.
+2. A node works only in a round whose team has the ticket that it waits with.
+3. No clock is compared with another: what stands still is measured by who looks, with its own monotonic clock.
+
+tests/elastic/test_protocol.py explores all that three nodes can do, with crashes and stale reads at every request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+
+class Unreadable(ValueError):
+    """A row holds no round, or no node."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits."""
+
+    name: str
+    ticket: int = 1
+    beat: int = 0
+    joined: int = -1
+    left: bool = False
+    done: bool = False
+    workers: int = 1
+    address: str = ""
+    port: int = 0  # where the workers meet if this node is the first of its team
+    bell: int = 0  # where it answers with its name and ticket
+
+    def text(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of(cls, text: bytes) -> Node:
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise Unreadable(f"a node's row cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of a team: a node with the ticket that it waited with."""
+
+    name: str
+    ticket: int
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class Round:
+    """A team, in the order of its ranks, and where its workers meet. `closed` says why the run is over."""
+
+    number: int = 0
+    team: tuple[Member, ...] = ()
+    address: str = ""
+    port: int = 0
+    closed: str = ""
+
+    def text(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of(cls, text: bytes) -> Round:
+        try:
+            parts = json.loads(text)
+            return cls(**{**parts, "team": tuple(Member(**member) for member in parts["team"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise Unreadable(f"the rendezvous state cannot be read: {type(error).__name__}: {error}") from error
+
+    def place_of(self, node: Node) -> int | None:
+        """The rank of this node with this ticket, or None if it is not in the team."""
+        tickets = [(member.name, member.ticket) for member in self.team]
+        return tickets.index((node.name, node.ticket)) if (node.name, node.ticket) in tickets else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(member.name for member in self.team)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one look shows, and whom the looker counts as gone."""
+
+    round: Round = Round()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+
+    def holding(self) -> list[Member]:
+        """The members that hold the round: their row still has that ticket, and they neither left nor are gone."""
+        return [member for member in self.round.team if self._holds(member)]
+
+    def _holds(self, member: Member) -> bool:
+        node = self.nodes.get(member.name)
+        return node is not None and node.ticket == member.ticket and not node.left and member.name not in self.gone
+
+    def waiting(self) -> list[Node]:
+        """Who waits for a round: those of the last team first, in their order, so that a survivor is rank 0 again."""
+        order = {member.name: rank for rank, member in enumerate(self.round.team)}
+        nodes = [
+            node
+            for node in self.nodes.values()
+            if not node.left and node.joined < 0 and node.name not in self.gone and self.round.place_of(node) is None
+        ]
+        return sorted(nodes, key=lambda node: (order.get(node.name, len(order)), node.address, node.name))
+
+
+@dataclass(frozen=True)
+class Limits:
+    least: int
+    most: int
+
+
+def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:
+    """Give the round that may begin now, or None.
+
+    After a loss there is no last call: all of the last team that live are back, and more need not be waited for.
+    """
+    waiting = view.waiting()
+    if view.round.closed or view.holding() or len(waiting) < limits.least:
+        return None
+    again = any(node.name in view.round.names for node in waiting)
+    if len(waiting) < limits.most and not again and not last_call_over:
+        return None
+    team = waiting[: limits.most]
+    members = tuple(Member(node.name, node.ticket, node.workers) for node in team)
+    return Round(view.round.number + 1, members, team[0].address, team[0].port)
+
+
+def changes(view: View, me: Node, limits: Limits) -> list[str]:
+    """Why the team should meet again, in words; none while all is as it was, and none once the run is closed."""
+    if view.round.closed:
+        return []
+    if view.round.place_of(me) is None or me.joined not in (-1, view.round.number):
+        return ["the others met without this node"]
+    holding = {member.name for member in view.holding()}
+    why = [f"{member.name} {_fate(view, member)}" for member in view.round.team if member.name not in holding]
+    if len(view.round.team) < limits.most:
+        why += [f"{node.name} waits to join" for node in view.waiting() if node.name not in view.round.names]
+    return why
+
+
+def _fate(view: View, member: Member) -> str:
+    node = view.nodes.get(member.name)
+    if member.name in view.gone:
+        return "is gone"
+    return "left" if node is None or node.left else "broke off"
+
+
+def without(view: View, names: Collection[str]) -> View:
+    """The view of one that counts these as gone, too."""
+    return replace(view, gone=view.gone | frozenset(names))

@@ -1,0 +1,279 @@
+"""A worker that outlives the rounds it works in: its agent tells it where to meet, and it stays when a peer is lost.
+
+    team = Team.of(os.environ)                   # None unless `elastic.launch --in-place` started this process
+    while True:
+        place = team.meet(timedelta(minutes=5))  # waits for a round, and makes the default process group of it
+        try:
+            for step in ...:
+                team.tick()                      # once a step
+                ...
+        except Exception as error:
+            if not team.lost_peer(error):
+                raise
+        team.part()                              # the process group goes, the model stays
+
+A process that a peer leaves behind sees a broken connection at once, and one whose peer is silent is told by its agent.
+Then its own connections are cut, so that its neighbours notice, and nobody waits for a time-out. Works with gloo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from .events import note
+
+AGENT = "ELASTIC_AGENT_FD"  # a socket to the agent
+TICK_SECONDS = 0.25
+POLL_SECONDS = 0.01
+# A process that was stopped for longer than this asks its agent whether its round still exists, before the next step.
+PAUSE_SECONDS = 5.0
+
+
+class RoundEnded(Exception):
+    """The team meets again. Every process of the round raises this at the same step, or finds its connections cut."""
+
+
+class RunOver(Exception):
+    """The run was closed, in these words."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this process stands in a round."""
+
+    round: int
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    address: str
+    port: int
+
+
+class Channel:
+    """Lines of JSON over a socket, one way by this process and one way by its peer. Threads may share it."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._lock = threading.Lock()
+        self._rest = b""
+
+    def send(self, **message: Any) -> bool:
+        """Say something; False if the other side is gone."""
+        with self._lock, contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+            return True
+        return False
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What the other side says, until it is gone."""
+        with contextlib.suppress(OSError):
+            while part := self._socket.recv(65536):
+                *lines, self._rest = (self._rest + part).split(b"\n")
+                yield from map(json.loads, lines)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class Team:
+    """This process's way to its agent, and to the others of its round."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._place: Place | None = None
+        self._given: Place | None = None  # the next round, as the agent gave it
+        self._heard = threading.Condition()
+        self._over = ""
+        self._cut = False
+        self._may_go_on = True
+        self._store: dist.Store | None = None
+        self._before: set[tuple[int, str]] = set()
+        self._ours: set[tuple[int, str]] | None = None
+        self._ticked = self._stepped = 0.0
+        self._steps = 0
+        self._first_step = True
+        self.wanted = False  # whether the agent wants the round to end at the next step
+        threading.Thread(target=self._listen, name="agent", daemon=True).start()
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Team | None:
+        """The team of a process that `elastic.launch --in-place` started; None in any other."""
+        number = environ.get(AGENT, "")
+        return cls(Channel(socket.socket(fileno=int(number)))) if number else None
+
+    # --- the agent's words --------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        for message in self._channel.messages():
+            with self._heard:
+                self._hear(message)
+                self._heard.notify_all()
+        os._exit(1)  # the agent is gone
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        what = message.pop("do")
+        if what == "meet":
+            self._given = Place(**message)
+        elif what == "over":
+            self._over = message["why"]
+        elif what == "go on":
+            self._may_go_on = True
+        elif self._place and message["round"] == self._place.round:
+            self.wanted = True
+            if what == "cut":
+                self.cut()
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    def meet(self, patience: timedelta, why: str = "ready") -> Place:
+        """Wait for a round, and make the default process group of it, over gloo. Raises RunOver.
+
+        `patience` is how long an exchange may take after that. A round that breaks before all have met is left for the
+        next one.
+        """
+        gc.freeze()  # what was imported stays: so that `part` need not look through it
+        while True:
+            note("worker waits", why=why)
+            self._channel.send(say="waits", why=why)
+            with self._heard:
+                while not self._given and not self._over:
+                    self._heard.wait(0.2)  # wakes up for signals
+                if self._over:
+                    raise RunOver(self._over)
+                place, self._given = self._given, None
+                self._place, self._cut, self.wanted, self._first_step = place, False, False, True
+                self._before, self._ours = _sockets(), None
+            assert place
+            try:
+                note("worker meets", round=place.round, rank=place.rank)
+                self._join(place, patience)
+            except Exception as error:
+                if not self.lost_peer(error):
+                    raise
+                why = f"could not meet: {error}"
+                self.part()
+                continue
+            self._ours = _sockets() - self._before
+            self._stepped = time.monotonic()
+            note("worker met", round=place.round, rank=place.rank, world_size=place.world_size)
+            self._channel.send(say="met", round=place.round)
+            return place
+
+    def _join(self, place: Place, patience: timedelta) -> None:
+        """Meet the others at the first agent's store, and connect to each. Ends at once when the round is cut."""
+        deadline = time.monotonic() + patience.total_seconds()
+        while True:  # a plain connection first: PyTorch tries a port that refuses for its whole time-out
+            try:
+                socket.create_connection((place.address, place.port), 1.0).close()
+                break
+            except OSError as error:
+                self._pause(deadline, f"{place.address}:{place.port}: {error}")
+        store = dist.TCPStore(place.address, place.port, None, False, patience, wait_for_workers=False)
+        store.set(f"here/{place.rank}", "")
+        keys = [f"here/{rank}" for rank in range(place.world_size)]
+        while not store.check(keys):
+            self._pause(deadline, "the others did not come")
+        self._store = store
+        own = dist.PrefixStore("group", store)
+        dist.init_process_group("gloo", store=own, rank=place.rank, world_size=place.world_size, timeout=patience)
+
+    def _pause(self, deadline: float, what: str) -> None:
+        if self._cut or time.monotonic() > deadline:
+            raise dist.DistNetworkError(f"{what}, and the round ended")
+        time.sleep(POLL_SECONDS)
+
+    def group(self, patience: timedelta) -> dist.ProcessGroup:
+        """Another gloo group of the same processes, which is cut with the first."""
+        before = _sockets()
+        made = dist.new_group(backend="gloo", timeout=patience)
+        if self._ours is not None:
+            self._ours |= _sockets() - before
+        return made
+
+    def tick(self) -> None:
+        """Say that a step begins. A process that was stopped for long asks first whether its round still exists."""
+        now = time.monotonic()
+        if now - self._stepped > PAUSE_SECONDS and self._place and self._place.world_size == 1:
+            self._confirm()
+        self._steps += 1
+        if self._first_step:
+            self._first_step = False
+            note("worker steps", round=self._place and self._place.round)
+        self._stepped = now = time.monotonic()
+        if now - self._ticked > TICK_SECONDS:
+            self._ticked = now
+            self._channel.send(say="tick", steps=self._steps)
+
+    def _confirm(self) -> None:
+        assert self._place
+        self._may_go_on = False
+        self._channel.send(say="stopped", round=self._place.round)
+        with self._heard:
+            while not self._may_go_on and not self.wanted and not self._over:
+                self._heard.wait(0.2)
+        if not self._may_go_on:
+            raise RoundEnded("this process was stopped, and the others went on without it")
+
+    def lost_peer(self, error: BaseException) -> bool:
+        """Whether an error means that the round ended, rather than that something is wrong here."""
+        lost = isinstance(error, RoundEnded | dist.DistError)
+        lost = lost or (isinstance(error, RuntimeError) and ("gloo" in str(error) or self._cut))
+        if lost:
+            note("worker lost its team", why=str(error)[-200:])
+        return lost
+
+    def cut(self) -> None:
+        """Break all connections of the round: whoever waits in an exchange, here or at a neighbour, gets an error."""
+        self._cut = True
+        ours = _sockets() - self._before if self._ours is None else self._ours
+        for number, link in ours:
+            _shut(number, link)
+
+    def part(self) -> None:
+        """Leave the round: its connections, its process groups and its store go. The process stays."""
+        self.cut()
+        with contextlib.suppress(Exception):  # a group that was half made
+            dist.destroy_process_group()
+        self._place = self._store = None
+        gc.collect()  # DistributedDataParallel, which holds the group, is in a cycle
+
+    def say_last(self, code: int, line: str) -> None:
+        """Tell the agent how this process ends."""
+        self._channel.send(say="last", code=code, line=line)
+
+
+def _sockets() -> set[tuple[int, str]]:
+    """The open sockets of this process, and what the kernel calls them."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (names only, and it must be quick)
+        with contextlib.suppress(OSError):
+            link = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            if link.startswith("socket:"):
+                found.add((int(name), link))
+    return found
+
+
+def _shut(number: int, link: str) -> None:
+    """Shut a connection down that is still the one it was. Listening sockets stay: gloo aborts without its own."""
+    with contextlib.suppress(OSError):
+        if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115
+            return
+        with socket.socket(fileno=os.dup(number)) as copy:
+            listens = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if copy.family in (socket.AF_INET, socket.AF_INET6) and not listens:
+                copy.shutdown(socket.SHUT_RDWR)
