@@ -49,6 +49,10 @@ function refused({ method, headers }) {
   if (foreign || !(site === "none" || site === "same-origin" || download))
     return "Web pages of other origins may not call this server.";
 }
+const UNLISTABLE = "A name may hold no control characters: a listing, which is XML, could not be written.";
+function unlistable(url) {  // Azurite would store the blob, and then answer 500 to every listing of its folder
+  try { return /[\\x00-\\x1f\\ufffe\\uffff]/.test(decodeURIComponent(url.split("?")[0])); } catch { return false; }
+}
 function ours(socket) {  // as emulators.neighbours
   let table;
   try { table = require("fs").readFileSync("/proc/net/tcp", "ascii"); } catch { return true; }
@@ -62,9 +66,17 @@ http.createServer = (...given) => {
   server.prependListener("connection", (socket) => { if (!ours(socket)) socket.destroy(); });
   server.emit = function (event, request, response) {
     const why = event === "request" ? refused(request) : undefined;
-    if (why === undefined) return emit.apply(this, arguments);
-    response.writeHead(403, { "Content-Type": "text/plain", Connection: "close" }).end(why);
-    return true;
+    if (why !== undefined) {
+      response.writeHead(403, { "Content-Type": "text/plain", Connection: "close" }).end(why);
+      return true;
+    }
+    if (event === "request" && request.method === "PUT" && unlistable(request.url)) {
+      const xml = `<?xml version="1.0"?><Error><Code>InvalidUri</Code><Message>${UNLISTABLE}</Message></Error>`;
+      const headers = { "Content-Type": "application/xml", "x-ms-error-code": "InvalidUri", Connection: "close" };
+      response.writeHead(400, headers).end(xml);
+      return true;
+    }
+    return emit.apply(this, arguments);
   };
   return server;
 };

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
@@ -130,3 +131,13 @@ def test_node_comes_from_the_wheel_where_path_has_none(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(tmp_path))
     node = "node.exe" if os.name == "nt" else "bin/node"
     assert azurite._node() == [str(package / node)]
+
+
+def test_a_name_that_no_listing_can_hold_is_refused(tmp_path: Path) -> None:
+    """A blob with a control character in its name gets 400, and the listing of its folder goes on."""
+    with azurite.start(tmp_path, blobs_only=True) as running:
+        put(running, "a/1")
+        for name in ("a/\x1b[2J", "a/\ufffe"):
+            with pytest.raises(HttpResponseError, match="no control characters"):
+                put(running, name)
+        assert names(running) == ["a/1"]
