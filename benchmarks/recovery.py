@@ -226,7 +226,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--timeline", type=Path, help="draw one kill's timeline, and measure nothing")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     args = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder)) as account:
+    with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder), key=azurite.KEY) as account:
         if args.timeline:
             timeline(account.table_url, args.timeline)
             return 0

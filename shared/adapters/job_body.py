@@ -21,12 +21,9 @@ _KEYS = {
 }  # fmt: skip
 _TEXTS = ("name", "display_name", "experiment_name", "command")  # that a job must have; the SDK would invent some
 _KINDS = ("uri_folder", "uri_file")
-_MODES = {
-    "ro_mount": "ReadOnlyMount",
-    "rw_mount": "ReadWriteMount",
-    "download": "Download",
-    "upload": "Upload",
-    "direct": "Direct",
+_MODES = {  # by what they are modes of
+    "jobInputType": {"ro_mount": "ReadOnlyMount", "download": "Download", "direct": "Direct"},
+    "jobOutputType": {"rw_mount": "ReadWriteMount", "upload": "Upload"},
 }
 _PATH = re.compile(r"azureml://datastores/[\w-]+/paths/[\w./-]+", re.ASCII)
 _SHORT = re.compile(r"azureml:([\w-][\w.-]*):([\w.-]+)", re.ASCII)
@@ -108,8 +105,8 @@ def _data(value: Any, key: str) -> Json:
     body: Json = {key: value.get("type", "uri_folder")}
     _need(body[key] in _KINDS)
     if "mode" in value:
-        _need(value["mode"] in _MODES)
-        body["mode"] = _MODES[value["mode"]]
+        _need(value["mode"] in _MODES[key])
+        body["mode"] = _MODES[key][value["mode"]]
     if "path" in value:
         body["uri"] = _match(_PATH, value["path"])[0]
     return body

@@ -102,7 +102,7 @@ def test_times_in_words(seconds: float, words: str, clock: str) -> None:
 
 def screen() -> tuple[Screen, StringIO]:
     out = StringIO()
-    console = Console(file=out, width=100, highlight=False)
+    console = Console(file=out, width=100)
     return Screen(console, dict(phases.DEFAULTS), clock=lambda: BEGAN + timedelta(seconds=300)), out
 
 

@@ -111,6 +111,7 @@ def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any
     "change",
     [
         {"services": {}},
+        {"inputs": {"data": {"path": "azureml://datastores/drops/paths/a/", "mode": "rw_mount"}}},
         {"compute": "azureml:local"},
         {"inputs": {"data": {"path": "azureml:data:1"}}},
         {"command": "echo ${{inputs.nope}}"},

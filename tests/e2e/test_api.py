@@ -212,6 +212,31 @@ def test_a_running_job_is_canceled(lab: Lab) -> None:
     assert lab.archived(again)["state"] == "canceled"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGSTOP")
+def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
+    """With Azure ML stopped, not dead, lists, logs, the description and drops answer as ever, and status says why."""
+    run = lab.submit({"template": "speak"}, "one that speaks")
+    lab.archived(run)
+    lab.http.get(f"runs/{run}/logs").raise_for_status()
+    pid = lab.cloud.record.parts["azureml"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(16) as pool:  # what needs Azure ML, more of it than it has places
+            asking = [pool.submit(lab.http.get, "clusters") for _ in range(16)]
+            began = time.monotonic()
+            for path in ("openapi.json", "runs", f"runs/{run}", f"runs/{run}/logs", f"runs/{run}/artifacts", "drops"):
+                assert lab.http.get(path).status_code == 200, path
+            assert lab.http.get("runs?state=running").status_code == 200
+            waited = time.monotonic() - began
+            answers = {asked.result().status_code for asked in asking}
+        assert waited < 20
+        assert answers == {503}
+        assert "Azure ML" in lab.get("status")["checks"]["workspace"]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: lab.http.get("clusters").status_code == 200, PATIENCE, "the clusters")
+
+
 def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     """150 requests with 50 keys and 50 without make 100 runs, and each run is one job, put to Azure ML once."""
     before = {row["run"] for row in lab.get("runs", limit=1000)["runs"]}
@@ -237,28 +262,3 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
     assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGSTOP")
-def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
-    """With Azure ML stopped, not dead, lists, logs, the description and drops answer as ever, and status says why."""
-    run = lab.submit({"template": "speak"})
-    lab.archived(run)
-    lab.http.get(f"runs/{run}/logs").raise_for_status()
-    pid = lab.cloud.record.parts["azureml"]
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with ThreadPoolExecutor(16) as pool:  # what needs Azure ML, more of it than it has places
-            asking = [pool.submit(lab.http.get, "clusters") for _ in range(16)]
-            began = time.monotonic()
-            for path in ("openapi.json", "runs", f"runs/{run}", f"runs/{run}/logs", f"runs/{run}/artifacts", "drops"):
-                assert lab.http.get(path).status_code == 200, path
-            assert lab.http.get("runs?state=running").status_code == 200
-            waited = time.monotonic() - began
-            answers = {asked.result().status_code for asked in asking}
-        assert waited < 20
-        assert answers == {503}
-        assert "Azure ML" in lab.get("status")["checks"]["workspace"]
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    wait_for(lambda: lab.http.get("clusters").status_code == 200, PATIENCE, "the clusters")

@@ -29,7 +29,7 @@ SILENT_SECONDS = 10.0
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
-    with azurite.start(tmp_path_factory.mktemp("azurite")) as running:
+    with azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY, names=[hosts.GATEWAY]) as running:
         yield running
 
 

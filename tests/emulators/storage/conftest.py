@@ -26,7 +26,7 @@ class Side:
 @pytest.fixture(scope="session")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]:
     with (
-        azurite.start(tmp_path_factory.mktemp("azurite")) as theirs,
+        azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY) as theirs,
         services.start(tmp_path_factory.mktemp("ours")) as ours,
     ):
         yield {
