@@ -33,11 +33,21 @@ def system() -> System:
 
 def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
-    from shared.adapters import azureml, blobs, drop_table, eventgrid, queues, run_table, storage, tables
+    from shared.adapters import (
+        asset_table,
+        azureml,
+        blobs,
+        drop_table,
+        eventgrid,
+        queues,
+        run_table,
+        storage,
+        sweep_table,
+    )
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(settings.workspace, tables.TableAssets(clients.table), clients.account)
+    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), clients.account)
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),
@@ -45,7 +55,7 @@ def build(settings: Settings) -> System:
         blobs=blobs.StorageBlobs(clients.blob),
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
-        sweeps=tables.TableSweepLog(clients.table),
+        sweeps=sweep_table.TableSweepLog(clients.table),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,

@@ -200,7 +200,7 @@ class FakeSweepLog:
 
 
 class FakeAssets:
-    """What shared/adapters/tables.py's TableAssets is to the Azure ML adapter."""
+    """What shared/adapters/asset_table.py's TableAssets is to the Azure ML adapter."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from shared.adapters.asset_table import TableAssets
 from shared.adapters.azureml import AzureMLJobs
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.storage import StorageClients
-from shared.adapters.tables import TableAssets
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place

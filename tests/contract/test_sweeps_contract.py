@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from shared.adapters.asset_table import TableAssets
 from shared.adapters.storage import StorageClients
-from shared.adapters.tables import TableAssets, TableSweepLog
+from shared.adapters.sweep_table import TableSweepLog
 from shared.clusters.model import Decision
 from shared.clusters.ports import SweepLog
 from tests.fakes import FakeAssets, FakeSweepLog

@@ -32,7 +32,8 @@ from shared.jobs.job_file import read_job_file
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.runs.archive import MANIFEST, json_row
 from shared.runs.artifacts import _read_once
-from shared.runs.decide import fold_metrics
+from shared.runs.decide import failing_log, first_line, fold_metrics
+from shared.runs.logs import whole_characters
 from shared.runs.model import Run, RunState
 from tests.fakes import FakeBlobs
 from tests.world import ROUTE, World, trainers_folder
@@ -108,6 +109,17 @@ def metrics(data: bytes) -> None:
     _comes_back(Run("mnist-0", "", "", "", "e", "c", 1, NOW, last_metrics=last, best_metrics=best))
 
 
+def log(data: bytes) -> None:
+    """A rank's log, cut anywhere, and the reason of a failure that is read from its end."""
+    whole = whole_characters(data)
+    assert data.startswith(whole)
+    assert len(data) - len(whole) <= 3
+    text = data.decode("utf-8", "replace")
+    file, tail = failing_log({"std_log_process_0.txt": text, "std_log_process_1.txt": text[::-1]}, 15)
+    assert not tail or file
+    first_line(text)
+
+
 def manifest(data: bytes) -> None:
     """A manifest in the output container, which others may write to."""
     blobs = FakeBlobs()
@@ -136,9 +148,8 @@ def row(data: bytes) -> None:
             answers.run(shown)
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (job_file, body, query, principal, event, message, metrics, manifest, row)
-}
+_ALL = (job_file, body, query, principal, event, message, metrics, log, manifest, row)
+TARGETS: dict[str, Callable[[bytes], None]] = {target.__name__: target for target in _ALL}
 
 
 def _comes_back(run: Run) -> None:

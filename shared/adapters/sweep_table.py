@@ -1,9 +1,8 @@
-"""What the sweeps decided, and what is registered with Azure ML, in Azure Table Storage.
+"""What the sweeps decided, in Azure Table Storage.
 
-table     partition   key                                   row
-sweeps    <cluster>   latest                                the latest decision
-                      h!<inverted milliseconds>             the decisions that changed something
-assets    <kind>      <digest>                              the id in Azure ML
+partition   key                         row
+<cluster>   latest                      the latest decision
+            h!<inverted milliseconds>   the decisions that changed something
 """
 
 from __future__ import annotations
@@ -41,19 +40,3 @@ class TableSweepLog:
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         rows = self._table.query(keys.token(cluster), *table.kind("h"), min(limit, _PAGE))
         return [from_row(Decision, row) for row in islice(rows, limit)]
-
-
-class TableAssets:
-    """Which content is registered with Azure ML under which id."""
-
-    def __init__(self, service: TableServiceClient) -> None:
-        self._table = Table(service, "assets")
-
-    def get(self, kind: str, digest: str) -> str | None:
-        """The id of what was registered, or None. A row may outlive its asset if someone deletes that."""
-        row = self._table.get(kind, digest)
-        return str(row["id"]) if row else None
-
-    def put(self, kind: str, digest: str, asset_id: str) -> None:
-        """Remember the id. Twice is the same as once."""
-        self._table.write(table.put({"PartitionKey": kind, "RowKey": digest, "id": asset_id}))
