@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from shared.drops.contents import drop_blobs
 from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
@@ -23,10 +22,9 @@ from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import Changed
-from shared.kernel.storage import Blob, Place
 from shared.kernel.stored import Stored
 from shared.runs.data import Listing
-from shared.system import DROP_CHECKS, DROPS_CONTAINER, System
+from shared.system import DROP_CHECKS, System
 
 log = logging.getLogger(__name__)
 
@@ -155,16 +153,6 @@ def _look_once_more(system: System, stored: Stored[Drop]) -> None:
         open_drop(system, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
     else:
         system.drops.replace(replace(drop, looked_at=now), stored)
-
-
-def drop_blobs(system: System, key: DropKey) -> Iterator[Blob]:
-    """The drop's blobs: those in its folder, or the one that has its very name."""
-    inside = system.blobs.list(Place(DROPS_CONTAINER, key.prefix()))
-    first = next(inside, None)
-    if first is not None:
-        return itertools.chain([first], inside)
-    exact = system.blobs.first(Place(DROPS_CONTAINER, str(key)))
-    return iter([exact] if exact is not None and exact.name == str(key) else [])
 
 
 def _rejected(system: System, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:

@@ -12,13 +12,14 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from shared.drops.contents import drop_blobs
 from shared.drops.decide import survey
 from shared.drops.model import SUCCESS_MARKER, DropKey
 from shared.kernel.errors import Changed, NotFound
 from shared.kernel.outside import read_json
-from shared.kernel.storage import Blob, Place
+from shared.kernel.storage import Blob
 from shared.runs.model import Run
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, RUN_LOOKS, System
+from shared.system import OUTPUT_CONTAINER, RUN_LOOKS, System
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
@@ -88,7 +89,7 @@ def check_data(system: System, name: str) -> None:
 def _difference(system: System, run: Run) -> str:
     key = DropKey.of(run.drop)
     now: dict[str, str] = {}
-    blobs = _told(_blobs(system, key), now)
+    blobs = _told(drop_blobs(system, key), now)
     seen = survey(key, blobs)
     if seen.fingerprint == run.fingerprint:
         return ""
@@ -99,16 +100,6 @@ def _difference(system: System, run: Run) -> str:
     differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
     more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
     return f"{words}: {', '.join(differing[:NAMED])}{more}." if differing else f"{words}."
-
-
-def _blobs(system: System, key: DropKey) -> Iterator[Blob]:
-    inside = False
-    for blob in system.blobs.list(Place(DROPS_CONTAINER, key.prefix())):
-        inside = True
-        yield blob
-    exact = None if inside else system.blobs.first(Place(DROPS_CONTAINER, str(key)))
-    if exact is not None and exact.name == str(key):
-        yield exact
 
 
 def _told(blobs: Iterable[Blob], found: dict[str, str]) -> Iterator[Blob]:

@@ -94,10 +94,10 @@ def changes_something(run: Run, status: JobStatus) -> bool:
 def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
     """What was read in a list, with Azure ML's own account of each failure."""
     failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
-    return seen | {name: system.jobs.status(name) or replace_missing(seen[name]) for name in failed}
+    return seen | {name: system.jobs.status(name) or _unexplained(seen[name]) for name in failed}
 
 
-def replace_missing(status: JobStatus | None) -> JobStatus | None:
+def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error="The job failed.") if status else None
 
 
