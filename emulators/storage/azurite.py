@@ -51,7 +51,8 @@ function refused({ method, headers }) {
 }
 const UNLISTABLE = "A name may hold no control characters: a listing, which is XML, could not be written.";
 function unlistable(url) {  // Azurite would store the blob, and then answer 500 to every listing of its folder
-  try { return /[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]/.test(decodeURIComponent(url.split("?")[0])); } catch { return false; }
+  const unfit = /[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]/;
+  try { return unfit.test(decodeURIComponent(url.split("?")[0])); } catch { return false; }
 }
 function ours(socket) {  // as emulators.neighbours
   let table;

@@ -24,7 +24,7 @@ def test_kills_cost_time_and_nothing_else() -> None:
     wrong = {kind: told[kind] for kind in ("lost", "double", "stuck", "wrong content", "archive untrue") if told[kind]}
     assert not wrong, told["findings"]
     assert told["kills"] >= 8
-    # Azurite loses what it wrote in its last seconds, acknowledged or not, a manifest too; and a node that can't reach it
-    # for too long fails, saying so. Such drops can't be right.
+    # Azurite loses what it wrote in its last seconds, acknowledged or not, a manifest too; and a node that can't reach
+    # it for too long fails, saying so. Such drops can't be right.
     forgotten = ("drops that lost files", "models lost by the storage", "archives lost by the storage", "failed")
     assert told["right"] + sum(told.get(kind, 0) for kind in forgotten) >= told["drops"], told["findings"]
