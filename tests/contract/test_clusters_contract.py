@@ -34,7 +34,7 @@ def clusters(request: pytest.FixtureRequest) -> Clusters:
 def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
     arm = connect(azureml.workspace).arm
     settings = {**arm.get(f"computes/{name}")["properties"]["properties"]["scaleSettings"], "minNodeCount": count}
-    arm.patch_and_wait(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
+    arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
 
 
 def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
@@ -48,23 +48,23 @@ def known_now(clusters: Clusters) -> list[Cluster]:
     return sorted(found, key=lambda cluster: cluster.name)
 
 
-def test_to_zero_changes_the_minimum_alone(clusters: Clusters) -> None:
-    """`to_zero` sets min_nodes to 0 and leaves the rest; again, or at zero already, it does nothing."""
-    clusters.to_zero("warm")
-    clusters.to_zero("warm")
-    clusters.to_zero("cpu-cluster")
+def test_scale_changes_the_minimum_alone(clusters: Clusters) -> None:
+    """`scale` sets min_nodes and leaves the rest; again, or so already, it does nothing."""
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("cpu-cluster", min_nodes=0)
     gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # at once or later
     found = {c.name: replace(c, **gone) for c in known_now(clusters)}
     assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, **gone)}
 
 
 def test_a_cluster_that_is_not_there_is_named(clusters: Clusters) -> None:
-    """`to_zero` of an unknown cluster raises NotFound with its name."""
+    """`scale` of an unknown cluster raises NotFound with its name."""
     with pytest.raises(NotFound, match="nowhere"):
-        clusters.to_zero("nowhere")
+        clusters.scale("nowhere", min_nodes=0)
 
 
-def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
+def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
     """Properties of the compute that the app never looks at are the same before and after."""
     arm = connect(azureml.workspace).arm
     body: dict[str, Any] = {
@@ -83,7 +83,7 @@ def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> No
     }
     arm.put("computes/special", body)
     before = known(arm.get("computes/special"))
-    AzureMLClusters(azureml.workspace).to_zero("special")
+    AzureMLClusters(azureml.workspace).scale("special", min_nodes=0)
     after = known(arm.get("computes/special"))
     assert before["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 1
     assert after["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 0
