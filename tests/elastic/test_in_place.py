@@ -36,6 +36,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 class InPlace(Run):
     """A run whose agents keep their workers."""
 
+    worker = "inplace.py"
+
     def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
         super().__init__(folder, endpoint, run, nodes, PET_RDZV_CONF=CONF, **env)
 
@@ -46,7 +48,7 @@ class InPlace(Run):
         launch: Sequence[str] = ("elastic.launch", "--in-place"),
         **env: str,
     ) -> list[Agent]:
-        return super().start(count, prefix, launch, worker="inplace.py", **env)
+        return super().start(count, prefix, launch, **env)
 
     def assert_no_step_lost(self) -> None:
         """Each step was made once by every process that saw it; the first process writes it down, unless it dies."""
