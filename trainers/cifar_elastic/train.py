@@ -107,6 +107,8 @@ class Normalised(nn.Module):
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__()
+        self.mean: Tensor
+        self.std: Tensor
         self.register_buffer("mean", mean.view(3, 1, 1))
         self.register_buffer("std", std.view(3, 1, 1))
 
