@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import nbformat
 import pytest
 from azure.storage.blob import ContainerClient
