@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from .. import fetch as fetching
-from .. import upload
+from .. import given, upload
 from ..errors import CliError
 from ..follow import find_drop, wait_for_drop
 from ..session import Session, command, user_path
@@ -28,6 +28,7 @@ def drop(
     session: Session,
     source: options.Source,
     target: options.Target,
+    parameter: options.Parameters = None,
     account_url: options.AccountUrl = "",
     following: options.Follow = False,
 ) -> None:
@@ -36,18 +37,24 @@ def drop(
     Once interrupted, the same command goes on where it was: files that are there already, by size and MD5, are left
     alone. The marker that closes the drop is written last.
 
-    Example: trainyard drop ./digits mnist/digits-1 --follow
+    Route, job file and parameters are checked before anything is uploaded. Parameters become a job file of the drop.
+
+    Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
     source = user_path(source)
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
     name = name or source.resolve().name
     wanted = upload.items(source, route, name)
+    values = given.parameters(parameter)
+    job = given.job_file(source, values)
+    given.check_route(session.api, route, job and job[1])
     before = find_drop(session.api, route, name) if following else {}
     with (
         upload.opened(session.profile, account_url) as container,
-        _bar(session, "uploading", sum(i.size for i in wanted)) as bar,
+        given.written(wanted, f"{route}/{name}", job if values else None) as files,
+        _bar(session, "uploading", sum(i.size for i in files)) as bar,
     ):
-        done = upload.upload(container, f"{route}/{name}", wanted, bar)
+        done = upload.upload(container, f"{route}/{name}", files, bar)
     told = {
         "drop": f"{route}/{name}",
         "files": done.files,
