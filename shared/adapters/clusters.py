@@ -12,6 +12,7 @@ from typing import Any
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect
 from shared.clusters.model import INSTANCE, Cluster
+from shared.kernel.errors import Changed
 from shared.kernel.settings import Workspace
 
 _TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
@@ -30,22 +31,38 @@ class AzureMLClusters:
         return [_KINDS[kind](found) for found in computes if (kind := found["properties"].get("computeType")) in _KINDS]
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
-        arm = self._connection.arm
-        found, etag = arm.get_with_etag(f"computes/{name}")
-        settings = found["properties"]["properties"]["scaleSettings"]
-        wanted = dict(settings)
-        if min_nodes is not None and min_nodes != (settings.get("minNodeCount") or 0):
-            wanted["minNodeCount"] = min_nodes
-        if idle_seconds is not None and idle_seconds != _seconds(settings.get("nodeIdleTimeBeforeScaleDown") or ""):
-            wanted["nodeIdleTimeBeforeScaleDown"] = f"PT{idle_seconds:.0f}S"
-        if wanted != settings:
-            arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": wanted}}}, etag)
+        arm, seen = self._connection.arm, None
+        while True:
+            found, etag = arm.get_with_etag(f"computes/{name}")
+            settings = found["properties"]["properties"]["scaleSettings"]
+            if seen not in (None, settings):
+                raise Changed(f"Someone else changed cluster {name} just now; it is left as it is.")
+            if (wanted := _scaled(settings, min_nodes, idle_seconds)) == settings:
+                return
+            try:
+                arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": wanted}}}, etag)
+            except Changed:
+                if seen is not None or not etag:
+                    raise
+                seen = settings  # an etag may cover the nodes' states too: once more if these settings are the same
+            else:
+                return
 
     def stop(self, name: str) -> None:
         found = self._connection.arm.get(f"computes/{name}")
         if not _instance(found).nodes:
             return
         self._connection.arm.post(f"computes/{name}/stop", {})
+
+
+def _scaled(settings: dict[str, Any], min_nodes: int | None, idle_seconds: float | None) -> dict[str, Any]:
+    """The scale settings with another minimum or idle time; what this code does not know stays."""
+    wanted = dict(settings)
+    if min_nodes is not None and min_nodes != (settings.get("minNodeCount") or 0):
+        wanted["minNodeCount"] = min_nodes
+    if idle_seconds is not None and round(idle_seconds) != _seconds(settings.get("nodeIdleTimeBeforeScaleDown") or ""):
+        wanted["nodeIdleTimeBeforeScaleDown"] = f"PT{round(idle_seconds)}S"
+    return wanted
 
 
 def _cluster(found: dict[str, Any]) -> Cluster:

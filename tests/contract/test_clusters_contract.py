@@ -12,7 +12,7 @@ from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
 from shared.clusters.model import Cluster
 from shared.clusters.ports import Clusters
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
 from tests.fakes import FakeClusters
 
@@ -89,6 +89,26 @@ def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None
     assert after["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 0
     assert before == after
     assert {c.name: c.idle_seconds for c in AzureMLClusters(azureml.workspace).list()}["special"] == 5400.0
+
+
+def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes the cluster between this code's read and its write wins; `scale` raises Changed."""
+    set_minimum(azureml, "warm", 1)
+    clusters = AzureMLClusters(azureml.workspace)
+    arm = connect(azureml.workspace).arm
+    get = arm.get_with_etag
+
+    def overtaken(path: str) -> tuple[Any, str]:
+        found = get(path)
+        monkeypatch.setattr(arm, "get_with_etag", get)
+        set_minimum(azureml, "warm", 2)
+        return found
+
+    monkeypatch.setattr(arm, "get_with_etag", overtaken)
+    with pytest.raises(Changed, match="warm"):
+        clusters.scale("warm", min_nodes=0)
+    assert {c.name: c.min_nodes for c in clusters.list()}["warm"] == 2
+    set_minimum(azureml, "warm", 1)
 
 
 def known(compute: dict[str, Any]) -> dict[str, Any]:
