@@ -137,5 +137,6 @@ def _run(system: System, drop: Drop) -> Run:
         created_at=now,
         request=job,
         elastic=begin(job, bounds, now),
+        generation=drop.generation,
     )
     return replace(run, history=first_moment(run))
