@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
+import typer.core
 from rich.console import RenderableType
 
 from .client import Api
@@ -107,8 +108,17 @@ def command_of(
     return lambda function: _registered(function, groups[group])
 
 
+def command_as(
+    kind: type[typer.core.TyperCommand],
+) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
+    """The same, as a command of a class of its own."""
+    return lambda function: _registered(function, app, kind)
+
+
 def _registered(
-    function: Callable[Concatenate[Session, P], None], group: typer.Typer
+    function: Callable[Concatenate[Session, P], None],
+    group: typer.Typer,
+    kind: type[typer.core.TyperCommand] | None = None,
 ) -> Callable[Concatenate[Session, P], None]:
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
@@ -124,7 +134,7 @@ def _registered(
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\nExample:", "\n\b\nExample:")  # \b: never wrapped
     run.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-    group.command(function.__name__.rpartition("_")[2] or function.__name__.strip("_"))(run)
+    group.command(function.__name__.rpartition("_")[2] or function.__name__.strip("_"), cls=kind)(run)
     return function
 
 

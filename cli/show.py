@@ -52,6 +52,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
+        "parameters": parameters(told),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(told.get("code") or "its own"),
         "environment": Text(told.get("environment") or "not resolved yet"),
@@ -150,6 +151,17 @@ def metrics(told: dict[str, Any]) -> Text:
     names.sort(key=lambda name: name.startswith("train_"))
     words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
     return Text(", ".join(words) or "none", "green" if words else "dim")
+
+
+def parameters(told: dict[str, Any]) -> Text:
+    """What the run was trained with, those at their defaults too."""
+    words = [f"{name}={number(value)}" for name, value in (told.get("parameters") or {}).items()]
+    return Text(" ".join(words) or "none", "" if words else "dim")
+
+
+def number(value: Any) -> str:
+    """A value of a parameter as one types it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _facts(rows: dict[str, Text]) -> RenderableType:

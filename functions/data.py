@@ -14,13 +14,6 @@ from shared.drops.model import DropKey
 blueprint = func.Blueprint()
 
 
-@blueprint.route("routes", methods=["GET"])
-@handled
-def list_routes(req: func.HttpRequest) -> func.HttpResponse:
-    """The routes that take drops."""
-    return answer(data.routes(the_system()))
-
-
 @blueprint.route("drops/{route}/{name}/generations", methods=["GET"])
 @handled
 def list_generations(req: func.HttpRequest) -> func.HttpResponse:

@@ -41,6 +41,7 @@ def build(settings: Settings) -> System:
         eventgrid,
         queues,
         run_table,
+        sample_table,
         storage,
         sweep_table,
     )
@@ -56,6 +57,7 @@ def build(settings: Settings) -> System:
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
         sweeps=sweep_table.TableSweepLog(clients.table),
+        samples=sample_table.TableSamples(clients.table),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,

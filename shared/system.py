@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from shared.clusters.ports import Clusters, SweepLog
+from shared.clusters.ports import Clusters, Samples, SweepLog
 from shared.drops.ports import Drops
 from shared.events.ports import Events
 from shared.jobs.limits import Limits
@@ -40,6 +40,7 @@ class System:
     jobs: Jobs
     clusters: Clusters
     sweeps: SweepLog
+    samples: Samples
     events: Events | None
     routes: Routes
     trainers: Path

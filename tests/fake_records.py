@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.clusters.model import Decision
+from shared.clusters.samples import Sample
 from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
@@ -207,6 +208,21 @@ class FakeSweepLog:
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         return self._history[cluster][:limit]
+
+
+class FakeSamples:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, datetime], Sample] = {}
+
+    def record(self, sample: Sample) -> None:
+        self.rows[sample.cluster, sample.at] = sample
+
+    def clusters(self) -> list[str]:
+        return sorted({cluster for cluster, _ in self.rows})
+
+    def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        found = [sample for (name, at), sample in self.rows.items() if name == cluster and since <= at < until]
+        yield from sorted(found, key=lambda sample: sample.at)
 
 
 class FakeAssets:

@@ -38,6 +38,7 @@ from tests.fakes import (
     FakeJobs,
     FakeQueues,
     FakeRuns,
+    FakeSamples,
     FakeSweepLog,
 )
 
@@ -74,20 +75,22 @@ class World:
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
+        self.samples = FakeSamples()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
-            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.events,
+            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
+            self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
         )  # fmt: skip
 
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
+        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "events")
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
         return replace(self.system, **ports)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from rich.prompt import Prompt
 
-from .. import show, upload
+from .. import given, show, upload
 from ..errors import CliError, NotFound
 from ..follow import find_drop, wait_for_drop
 from ..session import Session, command, user_path
@@ -31,6 +30,7 @@ def drop(
     session: Session,
     source: options.Source,
     target: options.Target,
+    parameter: options.Parameters = None,
     account_url: options.AccountUrl = "",
     delete: options.Delete = False,
     merge: options.Merge = False,
@@ -45,16 +45,20 @@ def drop(
     answer it stops, and --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it
     was. Content that was trained before makes no new run: the command says which run it made.
 
-    Example: trainyard drop ./digits mnist/digits-1 --follow
+    Route, job file and parameters are checked before anything is uploaded. Parameters become a job file of the drop.
+
+    Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
     source = user_path(source)
     chosen = [name for name, given in (("--delete", delete), ("--merge", merge), ("--new", new)) if given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
-    _check_route(session, route)
-    with upload.opened(session.profile, account_url) as container:
-        upload_ = _Upload(session, container, source, route, upload.target_name(source, name))
+    values = given.parameters(parameter)
+    job = given.job_file(source, values)
+    given.check_route(session.api, route, job and job[1])
+    with upload.opened(session.profile, account_url) as container, given.written(job if values else None) as job_file:
+        upload_ = _Upload(session, container, source, route, upload.target_name(source, name), job_file)
         if new:
             upload_.name = upload.free_name(container, route, upload_.name)
         todo, choice = upload_.plan(), DELETE if delete else MERGE if merge else ""
@@ -80,13 +84,17 @@ class _Upload:
     source: Path
     route: str
     name: str
+    job_file: Path | None
 
     @property
     def drop(self) -> str:
         return f"{self.route}/{self.name}"
 
     def plan(self) -> Plan:
-        return upload.plan(self.container, self.drop, upload.items(self.source, self.route, self.name), lambda _: None)
+        wanted = upload.items(self.source, self.route, self.name)
+        return upload.plan(
+            self.container, self.drop, given.with_job_file(wanted, self.drop, self.job_file), lambda _: None
+        )
 
     def send(self, todo: Plan, delete: bool) -> None:
         self.todo = todo
@@ -142,19 +150,6 @@ class _Upload:
         except NotFound:
             return False
         return any(row["run"] == found["run"] and row["number"] < found["generation"] for row in rows)
-
-
-def _check_route(session: Session, route: str) -> None:
-    """Refuse a route that is not there before anything is uploaded."""
-    try:
-        names = [row["route"] for row in session.api.get("routes")]
-    except NotFound:  # a deployment that does not tell its routes yet
-        return
-    if route in names:
-        return
-    near = difflib.get_close_matches(route, names, 1)
-    hint = f"Did you mean {near[0]}? " if near else ""
-    raise CliError(f"There is no route {route!r}. {hint}Routes: {', '.join(names)}.", "unknown_route")
 
 
 def _summary(todo: Plan, delete: bool) -> str:

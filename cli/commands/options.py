@@ -39,7 +39,12 @@ JobFile = Annotated[
 Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
 Parameters = Annotated[
     list[str] | None,
-    Option("--parameter", "-p", metavar="NAME=VALUE", help="An input of the job. Repeat it for more."),
+    Option(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        help="A parameter of the trainer, such as epochs=5. Repeat it for more; `submit TRAINER --help` shows them.",
+    ),
 ]
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")

@@ -25,6 +25,7 @@ var tables = [
   'drops'
   'runs'
   'sweeps'
+  'samples' // how many nodes clusters had, for what they cost
   'assets'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]

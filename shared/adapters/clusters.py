@@ -6,13 +6,17 @@ what its classes can hold, so that what they don't know is lost. REST has both i
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect
 from shared.clusters.model import Cluster
 from shared.kernel.settings import Workspace
 
 _TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
+_STATES = ("running", "idle", "preparing", "leaving", "unusable")  # that cost money: a preempted node is gone
+_WORDS_LIMIT = 1000  # characters of one error
 _DEFAULT_IDLE_SECONDS = 120.0  # of a cluster that says nothing, as Azure ML documents it
 
 
@@ -35,17 +39,37 @@ class AzureMLClusters:
 def _cluster(found: dict[str, Any]) -> Cluster:
     compute = found["properties"].get("properties") or {}
     scale, counts = compute.get("scaleSettings") or {}, compute.get("nodeStateCounts") or {}
+    by_state = {state: int(counts.get(f"{state}NodeCount") or 0) for state in _STATES}
     return Cluster(
         name=found["name"],
         min_nodes=int(scale.get("minNodeCount") or 0),
         max_nodes=int(scale.get("maxNodeCount") or 0),
         idle_seconds=_seconds(scale.get("nodeIdleTimeBeforeScaleDown") or ""),
-        # All that cost money: a preempted node is gone, the others are there whatever they do.
-        nodes=sum(int(n or 0) for state, n in counts.items() if state != "preemptedNodeCount"),
-        busy_nodes=int(counts.get("preparingNodeCount") or 0) + int(counts.get("runningNodeCount") or 0),
+        nodes=sum(by_state.values()),
+        busy_nodes=by_state["preparing"] + by_state["running"],
         tier=_TIERS.get(str(compute.get("vmPriority") or "").lower(), ""),
         vm_size=compute.get("vmSize") or "",
+        target_nodes=int(compute.get("targetNodeCount") or 0),
+        **{f"{state}_nodes": number for state, number in by_state.items()},
+        allocation=str(compute.get("allocationState") or ""),
+        allocation_since=_time(compute.get("allocationStateTransitionTime")),
+        errors=tuple(_words(compute.get("errors")) + _words(found["properties"].get("provisioningErrors"))),
     )
+
+
+def _words(errors: Any) -> list[str]:
+    """Azure ML's sentences out of its error objects, each with its code."""
+    found = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
+    pairs = [(str(error.get("code") or ""), str(error.get("message") or "")) for error in found]
+    return [without_secrets(f"{code}: {message}".strip(": "))[:_WORDS_LIMIT] for code, message in pairs]
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(text or ""))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _seconds(duration: str) -> float:

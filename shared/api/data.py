@@ -1,11 +1,10 @@
-"""What the HTTP API says of data: generations, files, differences, and the routes that take drops."""
+"""What the HTTP API says of data: generations, files, differences."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from shared.api.answers import _model, _plain_fields
@@ -61,28 +60,6 @@ class Diff(Struct):
     changed: Annotated[Part, Meta(description="As b has them.")]
     gone: Part
     same: int
-
-
-class Route(Struct):
-    """A route of the routes file: what a drop below it becomes."""
-
-    route: str
-    trainer: str
-    experiment: str
-    cluster: str
-    nodes: int
-    quiet_seconds: float
-    job_files: bool
-
-
-def routes(system: System) -> list[Json]:
-    """The routes by name."""
-    return [
-        msgspec.to_builtins(
-            Route(r.name, r.trainer, r.experiment, r.cluster, r.nodes, float(r.quiet_seconds), r.job_file.allowed)
-        )
-        for _, r in sorted(system.routes.items())
-    ]
 
 
 def generations(system: System, key: DropKey) -> list[Json]:

@@ -79,6 +79,16 @@ OPERATIONS = [
     Operation("get", "health", "Whether storage and workspace answer", {200: _A.Health, 503: _A.Health}),
     Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: _A.Status}),
     Operation("get", "openapi.json", "This document", {200: Json}),
+    Operation("get", "trainers", "The trainers, each with its parameters", {200: list[_A.Trainer]}),
+    Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[_A.Route]}),
+    Operation(
+        "post",
+        "routes/{route}/check",
+        "What a drop with this job file would become",
+        {200: _A.CheckedRoute},
+        body=_R.RouteCheck,
+        problems=(404, 422),
+    ),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
     Operation(
@@ -96,7 +106,6 @@ OPERATIONS = [
         headers=_KEY,
         problems=(404, 409),
     ),
-    Operation("get", "routes", "The routes that take drops", {200: list[data.Route]}),
     Operation(
         "get", "data/files", "The files of a generation or run", {200: data.Files}, data.FilesQuery, problems=(404, 422)
     ),

@@ -8,7 +8,12 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Cluster:
-    """An Azure ML AmlCompute as it is now. `busy_nodes` are those that prepare or run something."""
+    """An Azure ML AmlCompute as it is now. `nodes` are those that cost money, whatever they do; `busy_nodes` those that
+    prepare or run something.
+
+    `allocation` is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` are its own words for what
+    it can't allocate: quota, capacity.
+    """
 
     name: str
     min_nodes: int
@@ -18,6 +23,15 @@ class Cluster:
     busy_nodes: int = 0
     tier: str = ""
     vm_size: str = ""
+    target_nodes: int = 0
+    running_nodes: int = 0
+    idle_nodes: int = 0
+    preparing_nodes: int = 0
+    leaving_nodes: int = 0
+    unusable_nodes: int = 0
+    allocation: str = ""
+    allocation_since: datetime | None = None
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
-"""Azure ML's clusters, and what the sweeps decided."""
+"""Azure ML's clusters, what the sweeps decided, and how many nodes there were."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
 from shared.clusters.model import Cluster, Decision
+from shared.clusters.samples import Sample
 
 
 class Clusters(Protocol):
@@ -26,3 +29,16 @@ class SweepLog(Protocol):
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         """The cluster's decisions that changed something, newest first."""
+
+
+class Samples(Protocol):
+    """How many nodes the clusters had, at the moments when someone looked."""
+
+    def record(self, sample: Sample) -> None:
+        """Keep the sample. Another of the same cluster and moment replaces it."""
+
+    def clusters(self) -> list[str]:
+        """The clusters that have samples, those too that are gone by now."""
+
+    def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        """The cluster's samples with since <= at < until, oldest first. Costs a request a day."""

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
+from shared.clusters.samples import sample_of
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.decide import is_over
@@ -23,6 +24,8 @@ RECENT = 100  # runs looked at for the time of a cluster's last use
 def sweep(system: System) -> list[Decision]:
     """Look at every cluster once, bring idle ones to zero, and record each decision."""
     clusters = system.clusters.list()
+    for cluster in clusters:
+        system.samples.record(sample_of(cluster, system.clock()))
     needs = _needs(system, clusters)
     return [_decide(system, cluster, needs[cluster.name]) for cluster in clusters]
 

@@ -6,6 +6,7 @@ import hashlib
 
 from shared.drops.model import DropKey, DropState
 from shared.jobs.job import again, cluster, nodes
+from shared.jobs.parameters import resolved
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.ask import record
 from shared.runs.elastic import begin
@@ -45,5 +46,6 @@ def train_again(system: System, drop: DropKey, key: str | None = None, owner: st
         retry_of=found.run,
         owner=owner,
         generation=found.generation,
+        parameters=resolved(job),
     )
     return record(system, run)

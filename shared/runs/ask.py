@@ -14,9 +14,11 @@ from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.job import again, cluster, nodes, resolve
+from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
+from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
@@ -81,6 +83,7 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
     run = replace(
         Run(new, old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
         request=again(old.request, name, new),
+        parameters=resolved(old.request),
         elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
         retry_of=name,
@@ -137,7 +140,7 @@ class _Asking:
 
 
 def _asking(system: System, request: RunRequest, name: str) -> _Asking:
-    template, route = _template(system, request)
+    template, described, route = _template(system, request)
     data = read_data(request.data) if request.data else None
     if data:
         data = replace(data, single_file=_single_file(system, data))
@@ -151,6 +154,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         run=name,
         title=f"{what}: {request.data}"[:200] if request.data else what,
         template=template,
+        parameters=described,
         limits=route.limits if route else system.limits,
         defaults=defaults,
         written=request.job or {},
@@ -161,22 +165,25 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
     return _Asking(request, order, (fewest, int(resubmissions)))
 
 
-def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Route | None]:
+def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
     if request.job is not None:
-        return {}, None
+        return {}, {}, None
     if request.template is not None:
         route = system.routes[_choose("template", request.template, system.routes)]
-        return route.template, route
+        return route.template, route.parameters, route
     trainer = _choose("trainer", request.trainer or "", trainer_names(system.trainers))
     first = next((route for _, route in sorted(system.routes.items()) if route.trainer == trainer), None)
-    return (first.template if first else trainer_template(system.trainers, trainer)), first
+    if first:
+        return first.template, first.parameters, first
+    return *trainer_template(system.trainers, trainer), None
 
 
 def _choose(what: str, name: str, choices: Any) -> str:
     known = sorted(choices)
     if name not in known:
-        raise Impossible(f"There is no {what} {name!r}; there are: {', '.join(known) or 'none'}.", f"unknown_{what}")
+        near = did_you_mean(name, known)
+        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
     return name
 
 
@@ -231,6 +238,7 @@ def _received(system: System, asking: _Asking) -> Run:
         nodes=nodes(built.job),
         created_at=now,
         request=built.job,
+        parameters=resolved(built.job),
         history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
         elastic=begin(built.job, asking.bounds, now),
         tags=asking.request.tags,

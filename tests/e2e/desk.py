@@ -1,4 +1,4 @@
-"""A person at a terminal, with a local cloud and a folder of their own."""
+"""Someone at a terminal, with a cloud."""
 
 from __future__ import annotations
 

@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import nbformat
 import pytest
 from azure.storage.blob import ContainerClient
 from nbclient import NotebookClient
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from tests.e2e.desk import Desk
+from tests.e2e.desk import ROOT, Desk
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "examples" / "validate_model.ipynb"
 LINES = 300
 TALK = f"""import time
@@ -232,12 +233,18 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
 
 
 def test_a_rejected_drop_says_why(desk: Desk) -> None:
-    """A job file that makes no sense ends drop --follow with the API's reason, and show tells it again."""
-    (desk.folder / "odd").mkdir()
-    (desk.folder / "odd" / "job.yaml").write_text("inputs: [1]\n")
-    (desk.folder / "odd" / "data.bin").write_text("x")
-    assert "inputs" in desk.type("drop", "odd", "mnist/odd", "--follow", expect=1).stderr
-    assert desk.ask("show", "mnist/odd")["code"] == "bad_job_file"
+    """What was uploaded past the command line to a route that is not there is rejected, and show says why."""
+    with ContainerClient.from_connection_string(desk.cloud.connection_string, "drops") as drops:
+        drops.upload_blob("minst/d1/_SUCCESS", b"")
+    rejected = wait_for(lambda: _rejected(desk), 60, "the drop to be rejected")
+
+    assert "There is no route 'minst'" in rejected["why"]
+    assert rejected["code"] == "unknown_route"
+
+
+def _rejected(desk: Desk) -> Any:
+    found = [drop for drop in httpx.get(f"{desk.cloud.api}/drops", timeout=30).json() if drop["drop"] == "minst/d1"]
+    return desk.ask("show", "minst/d1") if found and found[0]["state"] == "rejected" else None
 
 
 def test_a_run_that_is_not_there(desk: Desk) -> None:
