@@ -3,8 +3,8 @@
 python -m benchmarks.idle_policy [CSV] [--png FILE] [--json]
 
 CSV has the columns start (a time, or seconds), duration (seconds), nodes, and may have cluster. Without one it is
-Microsoft's Philly trace (8 GPUs a node). Of a cluster's nodes the one that was freed last is used first. A node's gap is
-from the end of a job to its next one, a pool's gap from its last job's end to its next job.
+Microsoft's Philly trace (8 GPUs a node). Of a cluster's nodes the one that was freed last is used first. A node's gap
+is from the end of a job to its next one, a pool's gap from its last job's end to its next job.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from shared.adapters.circuit import Circuit
 from shared.adapters.translation import translated
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import BadSetting, NotFound
 from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 # The newest stable version whose OpenAPI document this code was checked against.
 _API_VERSION = "2024-04-01"
-_PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
+# The addresses of azure-ai-ml's own table of clouds, which would cost its import.
+_CLOUDS = {
+    "AzureCloud": ("https://management.azure.com", "https://ml.azure.com"),
+    "AzureUSGovernment": ("https://management.usgovcloudapi.net", "https://ml.azure.us"),
+    "AzureChinaCloud": ("https://management.chinacloudapi.cn", "https://ml.azure.cn"),
+}
 
 _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
 SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
@@ -30,13 +35,28 @@ _LONGEST = 60  # seconds for one call with all its tries
 Json = dict[str, Any]
 
 
+def endpoints(client_kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """Where Resource Manager and Azure ML's data plane are, for these arguments of MLClient.
+
+    `cloud` names one of Azure's clouds; `cloud_metadata` gives addresses that come before it. Raises BadSetting.
+    """
+    cloud, given = client_kwargs.get("cloud", "AzureCloud"), client_kwargs.get("cloud_metadata", {})
+    keys = ("resource_manager", "aml_resource_id")
+    if cloud not in _CLOUDS and not given.keys() >= {*keys}:
+        raise BadSetting(
+            f"AML_CLIENT_KWARGS has cloud {cloud!r}. Choose {', '.join(_CLOUDS)}, or give {' and '.join(keys)} of "
+            "your own in cloud_metadata."
+        )
+    manager, data = (given.get(key) or _CLOUDS[cloud][place] for place, key in enumerate(keys))
+    return str(manager).rstrip("/"), str(data).rstrip("/")
+
+
 class Arm:
     """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
         self._circuit = circuit
-        clouds = {**_PUBLIC, **workspace.client_kwargs.get("cloud_metadata", {})}
-        self._manager = str(clouds["resource_manager"]).rstrip("/")
+        self._manager, data = endpoints(workspace.client_kwargs)
         self.workspace_id = (
             f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
@@ -44,7 +64,6 @@ class Arm:
         from azure.core import PipelineClient
         from azure.mgmt.core import ARMPipelineClient
 
-        data = str(clouds["aml_resource_id"]).rstrip("/")
         policies = _policies(self._manager, credential)
         self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
         self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)

@@ -11,8 +11,8 @@ class Cluster:
     """An Azure ML AmlCompute as it is now. `nodes` are those that cost money, whatever they do; `busy_nodes` those that
     prepare or run something.
 
-    `allocation` is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` are its own words for what it
-    can't allocate: quota, capacity.
+    `allocation` is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` are its own words for what
+    it can't allocate: quota, capacity.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """How many nodes a cluster had at a moment, which is the truth for what it cost. Pure.
 
-The times of jobs miss the allocation before them and the idle tail after them. Between two samples a cluster is taken to
-have had the nodes of the earlier one.
+The times of jobs miss the allocation before them and the idle tail after them. Between two samples a cluster is taken
+to have had the nodes of the earlier one.
 """
 
 from __future__ import annotations

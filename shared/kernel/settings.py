@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
     "AzureWebJobsStorage__accountName": "Name of the storage account, reached with the app's identity",
+    "AzureWebJobsStorage__blobServiceUri": "Address of its blob service instead: right in every cloud",
+    "AzureWebJobsStorage__queueServiceUri": "Address of its queue service, beside the blob service's",
+    "AzureWebJobsStorage__tableServiceUri": "Address of its table service, beside the blob service's",
     "AML_SUBSCRIPTION_ID": "Subscription of the Azure ML workspace",
     "AML_RESOURCE_GROUP": "Resource group of the Azure ML workspace",
     "AML_WORKSPACE": "Name of the Azure ML workspace",
@@ -32,12 +35,27 @@ SETTINGS = {
 }
 
 
+STORAGE_SERVICES = ("blob", "queue", "table")
+STORAGE_WAYS = (
+    "AzureWebJobsStorage",
+    "AzureWebJobsStorage__accountName",
+    "the three AzureWebJobsStorage__...ServiceUri",
+)
+
+
 @dataclass(frozen=True)
 class Storage:
-    """How to reach the storage account: by connection string, or by account name with the app's identity."""
+    """How to reach the storage account: by connection string, or by its services' addresses with the app's identity."""
 
-    account: str = ""
+    blob: str = ""
+    queue: str = ""
+    table: str = ""
     connection_string: str = field(default="", repr=False)
+
+    @classmethod
+    def of_account(cls, name: str) -> Storage:
+        """The account of this name in the public cloud."""
+        return cls(*(f"https://{name}.{service}.core.windows.net" for service in STORAGE_SERVICES))
 
 
 @dataclass(frozen=True)
@@ -109,11 +127,20 @@ def routes_file(env: Mapping[str, str]) -> Path:
 
 
 def _storage(env: Mapping[str, str]) -> Storage:
+    uris = {key: env.get(key, "") for key in (f"AzureWebJobsStorage__{name}ServiceUri" for name in STORAGE_SERVICES)}
     connection, account = env.get("AzureWebJobsStorage", ""), env.get("AzureWebJobsStorage__accountName", "")
-    if bool(connection) == bool(account):
-        found = "both are set" if connection else "neither is set"
-        raise BadSetting(f"Set one of AzureWebJobsStorage and AzureWebJobsStorage__accountName; {found}.")
-    return Storage(account, connection)
+    ways = [way for way, there in zip(STORAGE_WAYS, (connection, account, any(uris.values())), strict=True) if there]
+    if len(ways) != 1:
+        found = f"{' and '.join(ways)} are set" if ways else "none is set"
+        raise BadSetting(f"Set one of {', '.join(STORAGE_WAYS[:-1])} and {STORAGE_WAYS[-1]}; {found}.")
+    if connection:
+        return Storage(connection_string=connection)
+    if account:
+        return Storage.of_account(account)
+    for key, uri in uris.items():
+        if not uri.startswith("https://"):
+            raise BadSetting(f"{key} has value {uri!r}. It must begin with https://, as the other two services' must.")
+    return Storage(*(uri.rstrip("/") for uri in uris.values()))
 
 
 def _required(env: Mapping[str, str], key: str) -> str:
