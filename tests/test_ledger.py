@@ -115,8 +115,7 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
 
 
 def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
-    run = Run("a", "", "", "", "e", "gpu", 2, history[0].at, state=history[-1].state, history=history, elastic=elastic)
-    return run
+    return Run("a", "", "", "", "e", "gpu", 2, history[0].at, state=history[-1].state, history=history, elastic=elastic)
 
 
 def moment(state: RunState, minutes: float) -> Moment:
