@@ -50,17 +50,24 @@ def job_file(source: Path, given: dict[str, Any]) -> tuple[str, dict[str, Any]] 
 
 
 @contextmanager
-def written(wanted: list[Item], drop: str, job: tuple[str, dict[str, Any]] | None) -> Iterator[list[Item]]:
-    """The files to upload with this job file among them, instead of the folder's own."""
+def written(job: tuple[str, dict[str, Any]] | None) -> Iterator[Path | None]:
+    """A file that holds this job file; none where there is none."""
     if job is None:
-        yield wanted
+        yield None
         return
     name, content = job
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, name)
         file.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
-        others = [item for item in wanted if item.blob != f"{drop}/{name}"]
-        yield [*others, Item(file, f"{drop}/{name}", file.stat().st_size)]
+        yield file
+
+
+def with_job_file(wanted: list[Item], drop: str, file: Path | None) -> list[Item]:
+    """The files to upload with this job file among them, instead of the folder's own."""
+    if file is None:
+        return wanted
+    blob = f"{drop}/{file.name}"
+    return [*(item for item in wanted if item.blob != blob), Item(file, blob, file.stat().st_size)]
 
 
 def check_route(api: Api, route: str, job: dict[str, Any] | None) -> None:

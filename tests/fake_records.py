@@ -12,7 +12,7 @@ from typing import Any
 from shared.clusters.leases import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import Run, RunState, hour_of
@@ -33,6 +33,7 @@ class FakeDrops:
     def __init__(self) -> None:
         self.rows: dict[DropKey, Stored[Drop]] = {}
         self.cursors: dict[str, str] = {}
+        self.kept: dict[tuple[DropKey, int], Generation] = {}
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -54,6 +55,13 @@ class FakeDrops:
         if row is not None and row.etag != before.etag:
             raise Changed(f"drop {before.value.key} changed in between")
         self.rows.pop(before.value.key, None)
+
+    def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
+        found = [generation for (of, _), generation in self.kept.items() if of == key]
+        return sorted(found, key=lambda generation: -generation.number)[:limit]
+
+    def generation(self, key: DropKey, number: int) -> Generation | None:
+        return self.kept.get((key, number))
 
     def open(self) -> Iterator[Drop]:
         yield from [row.value for row in self.rows.values() if row.value.state in (DropState.OPEN, DropState.SEALING)]
@@ -79,6 +87,8 @@ class FakeDrops:
 
     def _put(self, drop: Drop) -> Stored[Drop]:
         self.rows[drop.key] = Stored(drop, self._etags.next())
+        if drop.state is DropState.SEALING:
+            self.kept[(drop.key, drop.generation)] = generation_of(drop)
         return self.rows[drop.key]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, requests
+from shared.api import answers, data, requests
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 
@@ -91,6 +91,27 @@ OPERATIONS = [
     ),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
+    Operation(
+        "get",
+        "drops/{route}/{name}/generations",
+        "The drop's generations, newest first",
+        {200: list[data.Generation]},
+        problems=(404,),
+    ),
+    Operation(
+        "post",
+        "drops/{route}/{name}/again",
+        "Train the drop's newest generation once more",
+        {202: _A.Accepted},
+        headers=_KEY,
+        problems=(404, 409),
+    ),
+    Operation(
+        "get", "data/files", "The files of a generation or run", {200: data.Files}, data.FilesQuery, problems=(404, 422)
+    ),
+    Operation(
+        "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
+    ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(
         "post",

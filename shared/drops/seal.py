@@ -150,5 +150,6 @@ def _run(system: System, drop: Drop) -> Run:
         request=job,
         parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        generation=drop.generation,
     )
     return replace(run, history=first_moment(run))

@@ -46,7 +46,7 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
     if data and data.single_file is None and data.below_drops:
         raise Impossible(f"There is nothing at {data.below_drops!r} in the drops container.", "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
-    return _insert(system, run) or _made_before(system, name, asked) or run
+    return record(system, run)
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
     if not is_over(old):
         raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
     now, new = system.clock(), asked_run_name("retry", name)
-    fingerprint = _fingerprint(system, DropKey.of(old.drop)) if old.drop else ""
+    fingerprint, generation = _content(system, DropKey.of(old.drop)) if old.drop else ("", 0)
     run = replace(
         Run(new, old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
         request=again(old.request, name, new),
@@ -89,8 +89,9 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
         retry_of=name,
         owner=owner,
         tags=old.tags,
+        generation=generation,
     )
-    return _insert(system, run) or _made_before(system, new, run.asked) or run
+    return record(system, run)
 
 
 def _run_name(system: System, key: str | None) -> str:
@@ -110,6 +111,11 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
     if run.state is RunState.RECEIVED and system.clock() - run.created_at > SENT_BY_THEN:
         system.queues.send(SUBMISSIONS, {"run": name})
     return run
+
+
+def record(system: System, run: Run) -> Run:
+    """Record the run and send it off, or give the one that was recorded under its name for the same request."""
+    return _insert(system, run) or _made_before(system, run.name, run.asked) or run
 
 
 def _insert(system: System, run: Run) -> Run | None:
@@ -221,11 +227,12 @@ def _received(system: System, asking: _Asking) -> Run:
     if built.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
     drop = asking.order.data.drop if asking.order.data else None
+    fingerprint, generation = _content(system, drop) if drop else ("", 0)
     return Run(
         name=asking.order.run,
         drop=str(drop or ""),
         route=asking.request.template or "",
-        fingerprint=_fingerprint(system, drop) if drop else "",
+        fingerprint=fingerprint,
         experiment=built.job["experiment_name"],
         cluster=cluster(built.job),
         nodes=nodes(built.job),
@@ -235,13 +242,14 @@ def _received(system: System, asking: _Asking) -> Run:
         history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
         elastic=begin(built.job, asking.bounds, now),
         tags=asking.request.tags,
+        generation=generation,
     )
 
 
-def _fingerprint(system: System, drop: DropKey) -> str:
-    """Of the drop's content when it was last sealed, which may have changed since."""
+def _content(system: System, drop: DropKey) -> tuple[str, int]:
+    """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
     stored = system.drops.get(drop)
-    return stored.value.fingerprint if stored else ""
+    return (stored.value.fingerprint, stored.value.generation) if stored else ("", 0)
 
 
 # --- why it could not start now --------------------------------------------------------------------------------------
