@@ -14,7 +14,7 @@ from emulators.process import PartFailed
 ENVIRONMENT = {"environmentName": "local", "location": "local"}
 BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pays here; the template wants a month
 # Settings that say how Azure's own services are reached; the parts of the local cloud give theirs.
-OF_AZURE = ("AzureWebJobsStorage", "APPLICATIONINSIGHTS_", "AZURE_CLIENT_ID", "AML_", "TRAINYARD_TOPIC_")
+OF_AZURE = ("AzureWebJobsStorage", "APPLICATIONINSIGHTS_", "AZURE_CLIENT_ID", "AML_", "TRAINYARD_TOPIC_", "TRAINYARD_PRICES_URL")
 
 
 class Declaration:

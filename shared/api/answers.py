@@ -75,6 +75,8 @@ class Health(Struct):
 class Accepted(Struct):
     run: str
     state: RunState
+    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
+    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
 
 
 class Reason(Struct):
@@ -82,9 +84,22 @@ class Reason(Struct):
     message: str
 
 
+class Costs(Struct):
+    """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
+
+    project: str
+    estimated: Annotated[float | None, Meta(description="As the newest runs of its kind; null if there are none.")]
+    greatest: Annotated[
+        float | None, Meta(description="If it takes all of its time limit, with starts and idle nodes.")
+    ]
+    price: float | None
+    price_from: str
+
+
 class DryRun(Struct):
     job: dict[str, Any]
     reasons: list[Reason]
+    cost: Costs
 
 
 class Moment(Struct):
@@ -121,6 +136,17 @@ class Elastic(Struct):
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
 
 
+class Cost(Struct):
+    """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
+
+    training: float
+    allocation: float
+    idle: float
+    node_seconds: float
+    at: datetime
+    unpriced: bool
+
+
 _Types = dict[str, Any]
 
 
@@ -134,7 +160,11 @@ _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archi
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
-Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics}, _RUN_SKIPS)
+Run = _model(
+    runs.Run,
+    {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics, "cost": Cost | None},
+    _RUN_SKIPS,
+)
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
@@ -213,8 +243,9 @@ def drop(record: drops.Drop) -> Json:
 def run(record: runs.Run) -> Json:
     return {
         "run": record.name,
-        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history")),
+        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
+        "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
     }
