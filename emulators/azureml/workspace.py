@@ -50,6 +50,8 @@ class Workspace:
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = {a.key: a for a in (Asset(**body) for body in store.all("assets"))}
         self.created = self._created()
+        # Checks what a job needs beside the workspace's own records: see `places` and `recipes`.
+        self.check_needs: Callable[[spec.JobSpec], None] = lambda _: None
 
     def _created(self) -> str:
         for body in self._store.all("workspace"):
@@ -147,10 +149,7 @@ class Workspace:
         if not self.has_environment(*wanted.environment):
             names = among({f"{a.name}:{a.version}" for a in self.assets.values() if a.kind == "environments"})
             raise BadRequest(f"Environment {':'.join(wanted.environment)} was not found; there are: {names}.")
-        places = [i.location for i in wanted.inputs if i.location] + [o.location for o in wanted.outputs]
-        for place in places:
-            if place.datastore not in self.datastores:
-                raise BadRequest(f"{place}: there is no such datastore; there are: {among(self.datastores)}.")
+        self.check_needs(wanted)
 
     # Clusters
 
@@ -223,6 +222,10 @@ class Workspace:
         self._store.put("assets", asset.key, dataclasses.asdict(asset))
         return asset, old is None
 
+    def next_version(self, kind: str, name: str) -> str:
+        numbers = [int(asset.version) for asset in self.versions(kind, name) if asset.version.isdigit()]
+        return str(max(numbers, default=0) + 1)
+
     def versions(self, kind: str, name: str) -> list[Asset]:
         """Versions of a code or environment, newest first."""
         found = [a for a in self.assets.values() if a.kind == kind and a.name == name]
@@ -232,6 +235,10 @@ class Workspace:
         """Code versions of that content, under any name: the SDK asks under a random one."""
         codes = [a for a in self.assets.values() if a.kind == "codes"]
         return [a for a in codes if a.properties["properties"].get("hash_sha256") == digest]
+
+    def is_curated(self, name: str) -> bool:
+        """Whether an environment is Microsoft's own, and none of the workspace has its name."""
+        return name.startswith(CURATED) and not self.versions("environments", name)
 
     def has_environment(self, name: str, version: str) -> bool:
         return name.startswith(CURATED) or asset_key("environments", name, version) in self.assets
