@@ -20,6 +20,7 @@ from aiohttp import web
 from emulators import certs
 from emulators.azureml import identity
 from emulators.azureml.arm_routes import ArmRoutes
+from emulators.azureml.asset_routes import AssetRoutes
 from emulators.azureml.attempt import Site
 from emulators.azureml.blobfront import BlobFront, open_front
 from emulators.azureml.blobs import Blobs, Place, connect
@@ -156,6 +157,7 @@ def _application(parts: Parts, front: BlobFront) -> web.Application:
     routes = [
         web.get("/msi/token", identity.give_token),
         *ArmRoutes(parts, created).table(),
+        *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
         *ControlRoutes(parts).table(),
@@ -166,7 +168,7 @@ def _application(parts: Parts, front: BlobFront) -> web.Application:
 
 def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base: str) -> Site:
     def code_place(code: tuple[str, str]) -> Place:
-        return blobs.place_of(workspace.asset("codes", *code).properties["codeUri"])
+        return blobs.place_of(workspace.assets.get("codes", *code).properties["codeUri"])
 
     def check_needs(wanted: JobSpec) -> None:
         recipes.check(*wanted.environment)

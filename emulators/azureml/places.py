@@ -49,7 +49,7 @@ class Places:
         found = wanted
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):
-                uri = self._workspace.asset(found.kind, found.name, found.version).properties.get(URIS[found.kind])
+                uri = self._workspace.assets.get(found.kind, found.name, found.version).properties.get(URIS[found.kind])
                 found = source(uri, str(found))
             elif isinstance(found, JobOutput) and found.output not in (ARTIFACTS, "default"):
                 found = self._named_output(found)

@@ -44,7 +44,7 @@ class Recipes:
     def _properties(self, name: str, version: str) -> dict[str, Any] | None:
         if self._workspace.is_curated(name):
             return None
-        return self._workspace.asset("environments", name, version).properties
+        return self._workspace.assets.get("environments", name, version).properties
 
     async def _built(self, build: Mapping[str, Any]) -> Recipe:
         """The recipe of a build context: its Dockerfile, and the files that this one installs from."""

@@ -17,7 +17,7 @@ class Register:
         self._places = places
 
     def __call__(self, job: Job, output: Output) -> None:
-        """Make the version that the output names, or the next one, and write it into the job's body.
+        """Make the version that the output names, or the next one.
 
         Raises DataError if that version is there with other content.
         """
@@ -25,14 +25,11 @@ class Register:
             return
         name, wanted = output.asset
         kind = "models" if output.kind.endswith("_model") else "data"
-        version = wanted or self._workspace.next_version(kind, name)
+        version = wanted or self._workspace.assets.next_version(kind, name)
         try:
-            self._workspace.put_asset(kind, name, version, self._body(kind, job, output))
+            self._workspace.assets.put(kind, name, version, self._body(kind, job, output))
         except ArmError as error:
             raise DataError(f"Output {output.name!r}: {error.message}") from error
-        outputs = job.properties["outputs"]
-        told = {**(outputs[output.name] or {}), "assetName": name, "assetVersion": version}
-        self._workspace.edit(job.name, {"outputs": {**outputs, output.name: told}})
 
     def _body(self, kind: str, job: Job, output: Output) -> Json:
         uri = self._places.address(output.location)
