@@ -91,8 +91,8 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
         if verdict and not verdict.allowed:
             return _throttled(config, verdict)
         _check_scope(config, request)
-        if config.roles is not None and _is_arm(request):
-            permissions.check(config.roles, _principal(request), request.method, request.path)
+        if _is_arm(request):
+            permissions.check(config, _principal(request), request.method, request.path)
         response = await handler(request)
         response.headers.update(verdict.headers if verdict else {})
         return response
