@@ -76,6 +76,14 @@ class RunRequest(Struct, forbid_unknown_fields=True):
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
 
 
+class RouteCheck(Struct, forbid_unknown_fields=True):
+    """What a drop's job file would say, before anything is uploaded."""
+
+    job: Annotated[
+        dict[str, Any] | None, Meta(description="The content of the drop's job file; null or left out for none.")
+    ] = None
+
+
 class CreateQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
 

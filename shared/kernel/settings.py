@@ -7,8 +7,10 @@ docs/settings.md lists every setting; a test holds it against SETTINGS.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,10 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
+    "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
+    "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false, they are only told of",
+    "TRAINYARD_LEASE_MAX_HOURS": "The longest that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
@@ -74,12 +80,23 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What an administrator set for the sweeps. `stop_instances_after` None only tells of instances that run on."""
+
+    dry_run: bool = False
+    stop_instances_after: timedelta | None = None
+    cancel_idle_gpus: bool = False
+    longest_lease: timedelta = timedelta(hours=12)
+
+
+@dataclass(frozen=True)
 class Settings:
     storage: Storage
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
     rendezvous: str = ""
+    rules: Rules = Rules()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -98,9 +115,11 @@ class Settings:
             routes_file=routes_file(env),
             rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            rules=_rules(env),
         )
 
 
+MOST_HOURS = 24 * 31
 EVERY_5_MINUTES = "0 */5 * * * *"
 EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 
@@ -125,6 +144,29 @@ def app_service_signs_in(env: Mapping[str, str]) -> bool:
 
 def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
+
+
+def _rules(env: Mapping[str, str]) -> Rules:
+    stop = _hours(env, "TRAINYARD_STOP_INSTANCES_HOURS", 0.0)
+    return Rules(
+        dry_run=_flag(env, "TRAINYARD_SWEEP_DRY_RUN"),
+        stop_instances_after=stop or None,
+        cancel_idle_gpus=_flag(env, "TRAINYARD_CANCEL_IDLE_GPUS"),
+        longest_lease=_hours(env, "TRAINYARD_LEASE_MAX_HOURS", 12.0),
+    )
+
+
+def _flag(env: Mapping[str, str], key: str) -> bool:
+    if (value := env.get(key) or "false") not in ("true", "false"):
+        raise BadSetting(f"{key} has value {value!r}. Choose true or false.")
+    return value == "true"
+
+
+def _hours(env: Mapping[str, str], key: str, default: float) -> timedelta:
+    text = env.get(key) or str(default)
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or float(text) > MOST_HOURS:
+        raise BadSetting(f"{key} has value {text!r}. Give hours from 0 to {MOST_HOURS}.")
+    return timedelta(hours=float(text))
 
 
 def _storage(env: Mapping[str, str]) -> Storage:
