@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -304,3 +305,50 @@ def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
     world.clock.advance(1)
     sweep.sweep(world.system)
     assert world.leases.open() == []
+
+
+def running(world: World) -> str:
+    world.upload("mnist/a/1.bin")
+    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a", timeout_seconds=600))
+    world.run_until_idle()
+    world.job_goes(run.name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    return run.name
+
+
+def test_a_run_past_its_limit_is_canceled(world: World) -> None:
+    """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
+    name = running(world)
+    world.clock.advance(600 + 299)
+    assert sweep.sweep(world.system)[0].findings == ("Its minimum is 1; no lease and no pin explains it.",)
+    world.clock.advance(2)
+    words = "It has run for 0.3 h, past its time limit of 600 s."
+    assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"
+    world.run_until_idle()
+    world.job_goes(name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    assert world.runs.get(name).value.reason == words
+
+
+@pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
+    (False, 2.0, True, "Running"), (True, 2.0, True, "Canceled"), (True, 60.0, False, "Running"),
+])  # fmt: skip
+def test_idle_gpus_are_told_of_and_canceled_where_configured(
+    world: World, cancels: bool, utilization: float, told: bool, state: str
+) -> None:
+    """A run whose metrics say that its GPUs did nothing for 15 minutes is a finding; configured so, it is canceled."""
+    name = running(world)
+    began = world.clock().timestamp()
+    rows = [{"step": n, "gpu_utilization": utilization, "time": began + 60 * n} for n in range(17)]
+    text = "\n".join(json.dumps(row) for row in rows) + "\n"
+    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text.encode())
+    world.clock.advance(16 * 60 - 100)
+    world.clock.advance(100)
+    run = world.runs.get(name)
+    world.runs.update(run, timeout_seconds=7200)
+    (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
+    assert any("GPUs have been idle" in words for words in decision.findings) == told
+    world.run_until_idle()
+    assert world.jobs.jobs[name].raw == state
