@@ -83,5 +83,5 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=now,
         new_token=lambda: secrets.token_hex(8),
-        rendezvous=clients.table.url,
+        rendezvous=settings.rendezvous or clients.table.url,
     )

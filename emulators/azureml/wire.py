@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from emulators.azureml.config import PROVIDER, Config
-from emulators.azureml.identity import PRINCIPAL, TENANT
+from emulators.azureml.identity import PRINCIPAL
 from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Shelf, Status
 from emulators.azureml.spec import JobSpec
+from emulators.tokens import TENANT
 
 CREATED_BY = "trainyard-local"
 SUCCEEDED = {"provisioningState": "Succeeded"}

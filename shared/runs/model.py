@@ -207,6 +207,8 @@ class Run:
     estimated_cost: float | None = None  # dollars, as such runs usually cost
     greatest_cost: float | None = None  # dollars, if it takes all of its time limit
     cost: Cost | None = None  # what it has cost so far
+    keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
+    timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     cancel_why: str = ""  # why it was asked to end, if not by its owner
 
 

@@ -75,7 +75,9 @@ def give_up(system: System, run: Run, why: str) -> None:
 
 
 def cancel_run(system: System, name: str, why: str = "") -> Run:
-    """Write down that the run is to end, and why, and queue that. A final run is left as it is; so is a second call.
+    """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+
+    `why` becomes the run's reason where it is not its owner who asks.
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
