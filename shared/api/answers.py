@@ -186,6 +186,56 @@ class Series(Struct):
     ]
 
 
+class CostLine(Struct):
+    """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
+
+    key: str
+    spent: float
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+    idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
+    node_hours: float
+    unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    saved_always_on: Annotated[
+        float | None, Meta(description="Against the most nodes that there were, kept up all the time; of clusters.")
+    ]
+    saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
+
+
+class CostDay(Struct):
+    day: str
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+
+
+class BudgetState(Struct):
+    """A project's budget. `kept_back` is what its runs that go on may still cost."""
+
+    project: str
+    month: float | None
+    run: float | None
+    spent: float
+    kept_back: float
+    reached_at: datetime | None
+
+
+class CostReport(Struct):
+    since: datetime
+    until: datetime
+    by: str
+    total: CostLine
+    lines: list[CostLine]
+    days: list[CostDay]
+    standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
+    budgets: list[BudgetState]
+
+
 class Artifact(Struct):
     name: str
     size: int
