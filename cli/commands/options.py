@@ -61,6 +61,9 @@ Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times fast
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Project = Annotated[
+    str, Option(metavar="NAME", help="The project that pays. Default: the route's, else the cluster's.")
+]
 Key = Annotated[
     str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
 ]

@@ -13,6 +13,7 @@ import typer
 
 from .. import given, jobfile, show
 from ..client import patiently
+from ..costs import before
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
@@ -36,6 +37,7 @@ def submit(
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
     warm: options.KeepWarm = "",
+    project: options.Project = "",
     key: options.Key = "",
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -56,6 +58,7 @@ def submit(
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
@@ -140,13 +143,18 @@ def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
         session.tell_json(answer)
     else:
         session.out.print(name, soft_wrap=True)
+        if answer.get("greatest_cost") is not None:
+            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
 def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
+    cost = plan["cost"]
     reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
     session.tell(plan, json.dumps(plan["job"], indent=2) + "\n")
     if not session.as_json:
+        of = f" of project {cost['project']}" if cost["project"] else ""
+        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
 
