@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.api import requests
 from shared.api.requests import NodeRange, RunRequest
+from shared.clusters.waiting import refusal
 from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
@@ -283,8 +284,8 @@ def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
     if cluster is None:
         known = ", ".join(sorted(clusters)) or "none"
         return [_reason("unknown_cluster", f"The workspace has no cluster {name!r}; it has: {known}.")]
-    if nodes > cluster.max_nodes:
-        return [_reason("too_many_nodes", f"{nodes} nodes are asked for; {name} has at most {cluster.max_nodes}.")]
+    if found := refusal(cluster, nodes):
+        return [_reason(found.code, found.why)]
     if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
         return [_reason("cluster_busy", f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait.")]
     return []
