@@ -6,9 +6,9 @@ from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
-from shared.api.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
+from shared.api.requests import Changes, CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, logs, metrics, submit
+from shared.runs import artifacts, ask, logs, metrics, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -56,7 +56,16 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
+    given = _changes(req).parameters
+    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, access.caller(req)))
+
+
+@blueprint.route("runs/{run}/continue", methods=["POST"])
+@handled
+def continue_run(req: func.HttpRequest) -> func.HttpResponse:
+    """A new run that goes on from the checkpoint of this one, which must be final."""
+    given = _changes(req).parameters
+    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -98,6 +107,11 @@ def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to where this file can be read for some minutes."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
+
+
+def _changes(req: func.HttpRequest) -> Changes:
+    """What the body changes; older clients send none."""
+    return requests.read_body(req.get_body() or b"{}", Changes)
 
 
 def _accepted(run: Run) -> func.HttpResponse:
