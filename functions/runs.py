@@ -116,7 +116,8 @@ def _changes(req: func.HttpRequest) -> Changes:
 
 def _accepted(run: Run) -> func.HttpResponse:
     location = {"Location": f"/api/runs/{run.name}"}
-    return answer({"run": run.name, "state": run.state}, 202, location)
+    body = {"run": run.name, "state": run.state}
+    return answer(body | {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}, 202, location)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:

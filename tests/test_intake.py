@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
 from shared.runs import ask, submit, successors
 from shared.runs.model import Run, RunState
-from shared.system import SUBMISSIONS
+from shared.system import SUBMISSIONS, System
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder
 
@@ -131,7 +132,7 @@ def test_a_dry_run_makes_nothing(world: World) -> None:
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
     world.run_until_idle()
-    assert told == {"job": world.jobs.jobs[told["job"]["name"]].spec, "reasons": []}
+    assert (told["job"], told["reasons"]) == (world.jobs.jobs[told["job"]["name"]].spec, [])
 
 
 def test_a_dry_run_says_why_not_now(world: World) -> None:
@@ -187,7 +188,8 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
     """Cancel and retry of what is no run raise NotFound, whatever the text."""
-    for call, name in itertools.product((submit.cancel_run, successors.retry_run), ("run-0", "../x", "")):
+    calls: tuple[Callable[[System, str], Run], ...] = (submit.cancel_run, successors.retry_run)
+    for call, name in itertools.product(calls, ("run-0", "../x", "")):
         with pytest.raises(NotFound):
             call(world.system, name)
 

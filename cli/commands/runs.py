@@ -40,6 +40,7 @@ def submit(
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
+    warm: options.KeepWarm = "",
     key: options.Key = "",
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -61,6 +62,7 @@ def submit(
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
+        "keep_warm_seconds": seconds(warm) if warm else None,
     }
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
     if dry_run:
@@ -89,8 +91,8 @@ def runs(
 
     Example: trainyard runs --state failed --since 7d
     """
-    moment = _moment(since) if since else ""
-    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": moment}
+    began = moment(since) if since else ""
+    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": began}
     found: list[dict[str, Any]] = []
     token: str | None = ""
     while token is not None and len(found) < limit:
@@ -212,7 +214,7 @@ def seconds(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
-def _moment(text: str) -> str:
+def moment(text: str) -> str:
     """A time ago, or a moment, as ISO 8601 with its zone."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -65,6 +65,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     cluster: Name | None = None
     experiment: Name | None = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
+    keep_warm_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
+        Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
+    ] = None
     tags: Annotated[
         dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
         Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
@@ -87,6 +91,18 @@ class Changes(Struct, forbid_unknown_fields=True):
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
     ] = {}
+
+
+class LeaseRequest(Struct, forbid_unknown_fields=True):
+    """Nodes to keep warm."""
+
+    seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long.")]
+    why: Annotated[str, Meta(min_length=1, max_length=200, description="For whoever asks why the cluster is up.")]
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
+
+
+class LeaseExtension(Struct, forbid_unknown_fields=True):
+    seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long from now.")]
 
 
 class RouteCheck(Struct, forbid_unknown_fields=True):
@@ -128,6 +144,16 @@ class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
+
+
+class CostsQuery(Struct):
+    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
+        "project"
+    )
+    since: (
+        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ScaleQuery(Struct):

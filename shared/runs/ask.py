@@ -13,12 +13,13 @@ from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import cluster, mapping, nodes, resolve
+from shared.jobs.job import cluster, mapping, nodes, resolve, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
+from shared.money import admission
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.runs.workloads import workload
@@ -66,7 +67,21 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
         reasons += _cluster_reasons(system, cluster(job), how.fewest_nodes(run))
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
-    return {"job": job, "reasons": reasons}
+    run = admission.priced(system, run)
+    if why := admission.refusal(system, run):
+        reasons.append(_reason(why.code, why.why))
+    return {"job": job, "reasons": reasons, "cost": costs(run)}
+
+
+def costs(run: Run) -> dict[str, Any]:
+    """What is known of a run's cost before it starts."""
+    return {
+        "project": run.project,
+        "estimated": run.estimated_cost,
+        "greatest": run.greatest_cost,
+        "price": run.price or None,
+        "price_from": run.price_from,
+    }
 
 
 def _run_name(system: System, key: str | None) -> str:
@@ -89,7 +104,17 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
 
 
 def record(system: System, run: Run) -> Run:
-    """Record the run and send it off, or give the one that was recorded under its name for the same request."""
+    """Record the run and send it off, or give the one that was recorded under its name for the same request.
+
+    Raises Conflict if its project's budget does not allow it.
+    """
+    run = admission.priced(system, run)
+    try:
+        admission.admit(system, run)
+    except Conflict:
+        if made := _made_before(system, run.name, run.asked):
+            return made
+        raise
     return _insert(system, run) or _made_before(system, run.name, run.asked) or run
 
 
@@ -112,6 +137,7 @@ class _Asking:
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
+    route: str  # that has the defaults, '' without one
 
 
 def _asking(system: System, request: RunRequest, name: str) -> _Asking:
@@ -139,7 +165,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         from_model=start,
         tags=_tags(request, data),
     )
-    return _Asking(request, order, (fewest, int(resubmissions)))
+    return _Asking(request, order, (fewest, int(resubmissions)), route.name if route else "")
 
 
 def model_of(system: System, name: str) -> str:
@@ -192,6 +218,13 @@ def _values(request: RunRequest) -> Values:
     )
 
 
+def _keep_warm(system: System, request: RunRequest) -> float:
+    seconds, longest = request.keep_warm_seconds or 0.0, system.rules.longest_lease.total_seconds()
+    if seconds > longest:
+        raise Impossible(f"keep_warm_seconds is {seconds:g}; a lease may last {longest:g} s.", "too_long")
+    return seconds
+
+
 def _tags(request: RunRequest, data: Data | None) -> dict[str, str]:
     drop = data.drop if data else None
     tags = {"trainyard.route": request.template or "", "trainyard.drop": str(drop or "")}
@@ -229,8 +262,11 @@ def _received(system: System, asking: _Asking) -> Run:
         parameters=resolved(built.job),
         history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
         elastic=begin(built.job, asking.bounds, now),
+        timeout_seconds=timeout(built.job, otherwise=0),
+        keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,
         from_run=asking.request.from_run or "",
+        project=admission.project_of(system, built.job.get("tags"), asking.route),
         generation=generation,
     )
 

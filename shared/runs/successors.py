@@ -20,6 +20,7 @@ from shared.jobs.parameters import (
 )
 from shared.jobs.routes_file import trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.money import admission
 from shared.runs.ask import content_of, record
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
@@ -84,6 +85,9 @@ def _successor(system: System, old: Run, request: Job, why: str) -> Run:
         parameters=resolved(request),
         elastic=old.elastic and begin(request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, why),),
+        timeout_seconds=old.timeout_seconds,
+        keep_warm_seconds=old.keep_warm_seconds,
+        project=admission.project_of(system, old.request.get("tags"), old.route),
         tags=old.tags,
         from_run=old.from_run,
         generation=generation,
