@@ -1,11 +1,14 @@
-"""What people ask: health, status, drops, and what can be asked. All of it reads."""
+"""What people ask: health, status, drops, and what can be asked. All but uploads reads."""
 
 import azure.functions as func
 
+from functions import access
 from functions.http import answer, handled, handled_for_anyone
 from shared.api import queries, status
-from shared.api.requests import DropsQuery, read_query
+from shared.api.requests import DropsQuery, UploadRequest, read_body, read_query
 from shared.bootstrap import system as the_system
+from shared.drops import uploads
+from shared.drops.model import DropKey
 
 blueprint = func.Blueprint()
 
@@ -37,6 +40,21 @@ def list_drops(req: func.HttpRequest) -> func.HttpResponse:
 def get_drop(req: func.HttpRequest) -> func.HttpResponse:
     """One drop, with why it is not closed yet, or was rejected."""
     return answer(queries.drop(the_system(), req.route_params["route"], req.route_params["name"]))
+
+
+@blueprint.route("drops/{route}/{name}/uploads", methods=["POST"])
+@handled
+def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
+    """Where a browser puts the files of a drop."""
+    key = DropKey(req.route_params["route"], req.route_params["name"])
+    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
+
+
+@blueprint.route("me", methods=["GET"])
+@handled
+def get_me(req: func.HttpRequest) -> func.HttpResponse:
+    """Who calls, and whether they may change something."""
+    return answer(access.me(req))
 
 
 @blueprint.route("openapi.json", methods=["GET"])

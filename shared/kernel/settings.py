@@ -108,6 +108,15 @@ def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
 
 
+def blob_endpoint(env: Mapping[str, str]) -> str:
+    """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
+    storage = _storage(env)
+    parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
+    protocol, account = parts.get("DefaultEndpointsProtocol", "https"), parts.get("AccountName", storage.account)
+    suffix = parts.get("EndpointSuffix", "core.windows.net")
+    return parts.get("BlobEndpoint") or f"{protocol}://{account}.blob.{suffix}"
+
+
 def _storage(env: Mapping[str, str]) -> Storage:
     connection, account = env.get("AzureWebJobsStorage", ""), env.get("AzureWebJobsStorage__accountName", "")
     if bool(connection) == bool(account):
