@@ -1,5 +1,5 @@
-"""The web page: its files, as they lie in page/. They hold no data, so anyone may read them; what they ask the API for
-needs a key or a role like every other request.
+"""The web page: its files, as they lie in page/, who looks at it, and where it uploads to. The files hold no data, so
+anyone may read them; what they ask the API for needs a key or a role like every other request.
 
 The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
 good: loading the page again costs one request that is answered with 304.
@@ -16,7 +16,12 @@ from urllib.parse import urlsplit
 
 import azure.functions as func
 
-from functions.http import handled_for_anyone
+from functions import access
+from functions.http import answer, handled, handled_for_anyone
+from shared.api.requests import UploadRequest, read_body
+from shared.bootstrap import system as the_system
+from shared.drops import uploads
+from shared.drops.model import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import ROOT, blob_endpoint
 
@@ -52,6 +57,21 @@ def page(req: func.HttpRequest) -> func.HttpResponse:
     if "gzip" in req.headers.get("accept-encoding", ""):
         body, headers["Content-Encoding"] = _packed(name or INDEX), "gzip"
     return func.HttpResponse(body, headers={**headers, "Content-Type": kind})
+
+
+@blueprint.route("me", methods=["GET"])
+@handled
+def get_me(req: func.HttpRequest) -> func.HttpResponse:
+    """Who calls, and whether they may change something."""
+    return answer(access.me(req))
+
+
+@blueprint.route("drops/{route}/{name}/uploads", methods=["POST"])
+@handled
+def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
+    """Where a browser puts the files of a drop."""
+    key = DropKey(req.route_params["route"], req.route_params["name"])
+    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
 
 
 @cache

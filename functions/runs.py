@@ -8,6 +8,7 @@ from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
 from shared.api.requests import (
     ArtifactQuery,
+    ArtifactsQuery,
     CreateQuery,
     CurvesQuery,
     LiveQuery,
@@ -113,7 +114,9 @@ def get_curves(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
     """The files of the run's archive."""
-    return answer(artifacts.artifacts(the_system(), req.route_params["run"]))
+    return answer(
+        artifacts.artifacts(the_system(), req.route_params["run"], read_query(req.params, ArtifactsQuery).pictures)
+    )
 
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])

@@ -1,14 +1,11 @@
-"""What people ask: health, status, drops, and what can be asked. All but uploads reads."""
+"""What people ask: health, status, drops, and what can be asked. All of it reads."""
 
 import azure.functions as func
 
-from functions import access
 from functions.http import answer, handled, handled_for_anyone
-from shared.api import queries, status
-from shared.api.requests import DropsQuery, UploadRequest, read_body, read_query
+from shared.api import catalogue, queries, requests, status
+from shared.api.requests import DropsQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
-from shared.drops import uploads
-from shared.drops.model import DropKey
 
 blueprint = func.Blueprint()
 
@@ -42,21 +39,6 @@ def get_drop(req: func.HttpRequest) -> func.HttpResponse:
     return answer(queries.drop(the_system(), req.route_params["route"], req.route_params["name"]))
 
 
-@blueprint.route("drops/{route}/{name}/uploads", methods=["POST"])
-@handled
-def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
-    """Where a browser puts the files of a drop."""
-    key = DropKey(req.route_params["route"], req.route_params["name"])
-    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
-
-
-@blueprint.route("me", methods=["GET"])
-@handled
-def get_me(req: func.HttpRequest) -> func.HttpResponse:
-    """Who calls, and whether they may change something."""
-    return answer(access.me(req))
-
-
 @blueprint.route("openapi.json", methods=["GET"])
 @handled
 def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
@@ -64,3 +46,25 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
     from shared.api import openapi
 
     return answer(openapi.document())
+
+
+@blueprint.route("trainers", methods=["GET"])
+@handled
+def list_trainers(req: func.HttpRequest) -> func.HttpResponse:
+    """The trainers, each with its parameters."""
+    return answer(catalogue.trainers(the_system()))
+
+
+@blueprint.route("routes", methods=["GET"])
+@handled
+def list_routes(req: func.HttpRequest) -> func.HttpResponse:
+    """The routes, each with its limits and parameters."""
+    return answer(catalogue.routes(the_system()))
+
+
+@blueprint.route("routes/{route}/check", methods=["POST"])
+@handled
+def check_route(req: func.HttpRequest) -> func.HttpResponse:
+    """What a drop of this route with this job file would become. Makes nothing."""
+    body = requests.read_body(req.get_body(), RouteCheck)
+    return answer(catalogue.check(the_system(), req.route_params["route"], body))

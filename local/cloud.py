@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from azure.storage.queue import QueueServiceClient
 
 from emulators import process
 from emulators.arm.declared import Storage
+from emulators.eventgrid import access
 from emulators.private import write_private
 from emulators.storage import azurite
 from local import configs
@@ -202,7 +202,7 @@ class Cloud:
         self._start("storage", configs.storage(self.home, self._storage.key, options.storage_log), {})
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
-        key = secrets.token_urlsafe(24)
+        key = access.new_key()
         storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
         config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
         self._start("eventgrid", config, {})

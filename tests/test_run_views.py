@@ -244,7 +244,9 @@ def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
     """There are none until the archive is complete; then an address leads to this run's very file, and to no other."""
-    assert artifacts.artifacts(world.system, run.name) == {"complete": False, "files": [], "outputs": []}
+    assert artifacts.artifacts(world.system, run.name) == {
+        "complete": False, "files": [], "outputs": [], "pictures": {},
+    }  # fmt: skip
     with pytest.raises(NotFound, match="not archived"):
         artifacts.address(world.system, run.name, "models/model.pt")
     write(world, run, b"log")

@@ -20,6 +20,7 @@ from aiohttp import web
 from emulators import certs
 from emulators.azureml import identity, interpreter
 from emulators.azureml.arm_routes import ArmRoutes
+from emulators.azureml.asset_routes import AssetRoutes
 from emulators.azureml.attempt import Site
 from emulators.azureml.blobfront import BlobFront, open_front
 from emulators.azureml.blobs import Blobs, Place, connect
@@ -152,6 +153,7 @@ def _application(parts: Parts, front: BlobFront) -> web.Application:
     routes = [
         web.get("/msi/token", identity.give_token),
         *ArmRoutes(parts, created).table(),
+        *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
         *ControlRoutes(parts).table(),
@@ -165,7 +167,7 @@ def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base
         return Place(workspace.datastore(location.datastore).container, location.path)
 
     def code_place(code: tuple[str, str]) -> Place:
-        return blobs.place_of(workspace.asset("codes", *code).properties["codeUri"])
+        return blobs.place_of(workspace.assets.get("codes", *code).properties["codeUri"])
 
     work = _work_folder(config.state, workspace)
     return Site(

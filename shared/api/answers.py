@@ -33,6 +33,35 @@ class Problem(Struct):
     code: str
 
 
+class Trainer(Struct):
+    trainer: str
+    description: str
+    elastic: bool
+    routes: list[str]
+    parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema; parameters that are not named in it fail.")]
+
+
+class Route(Struct):
+    route: str
+    trainer: str
+    description: str
+    elastic: bool
+    cluster: str
+    clusters: list[str]
+    nodes: int
+    min_nodes: Annotated[int, Meta(description="The fewest nodes of an elastic route, 0 for another.")]
+    max_nodes: int
+    timeout_seconds: float
+    experiment: str
+    job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
+    parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
+
+
+class CheckedRoute(Struct):
+    route: str
+    job: Annotated[dict[str, Any], Meta(description="The job of such a drop, but for its name and data.")]
+
+
 class Check(Struct):
     ok: bool
     detail: str
@@ -150,6 +179,7 @@ class Curves(Struct):
         dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
         Meta(description="Points of each metric of each run: step, value, Unix time or null."),
     ]
+    records: list[Run]  # type: ignore[valid-type]
 
 
 class Link(Struct):
@@ -196,6 +226,7 @@ class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
     outputs: list[Output]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
 
 
 class Evicted(Struct):

@@ -76,6 +76,14 @@ class RunRequest(Struct, forbid_unknown_fields=True):
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
 
 
+class RouteCheck(Struct, forbid_unknown_fields=True):
+    """What a drop's job file would say, before anything is uploaded."""
+
+    job: Annotated[
+        dict[str, Any] | None, Meta(description="The content of the drop's job file; null or left out for none.")
+    ] = None
+
+
 class CreateQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
 
@@ -118,6 +126,11 @@ class CurvesQuery(Struct):
     runs: Annotated[str, Meta(min_length=1, max_length=5000, description="Names of runs, separated by commas.")]
     name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
     points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
+
+
+class ArtifactsQuery(Struct):
+    pictures: Annotated[bool, Meta(description="Give addresses of the pictures among the files too.")] = False
 
 
 class ArtifactQuery(Struct):

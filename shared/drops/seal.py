@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from shared.drops.decide import DropVerdict, Survey
+from shared.drops.decide import DropVerdict, Survey, survey
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
@@ -12,6 +13,7 @@ from shared.jobs.data import data_of
 from shared.jobs.job import cluster, nodes
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
+from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
@@ -81,6 +83,15 @@ def reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
     system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
+def route_problems(
+    system: System, key: DropKey, route: Route, content: dict[str, Any] | None
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
+    job_file = None if content is None else JobFile("job.yaml", content, {})
+    built = build(_order("checked", key, survey(key, ()), route, job_file))
+    return built.job, _problems(system, built, job_file, route)
+
+
 def _order(name: str, key: DropKey, seen: Survey, route: Route, job_file: JobFile | None) -> JobOrder:
     data = data_of(key, seen.single_file)
     tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
@@ -88,6 +99,7 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, job_file: JobFil
         run=name,
         title=str(key),
         template={"description": f"Trained from drop {key}.", **route.template},
+        parameters=route.parameters,
         limits=route.limits,
         defaults=route.defaults,
         written=job_file.content if job_file else {},
@@ -136,6 +148,8 @@ def _run(system: System, drop: Drop) -> Run:
         nodes=nodes(job),
         created_at=now,
         request=job,
+        parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        generation=drop.generation,
     )
     return replace(run, history=first_moment(run))

@@ -41,14 +41,12 @@ def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
 
 
 def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
-    """The curves of several runs, with at most `query.points` points each. A run that is not there has none."""
+    """The curves of several runs, with at most `query.points` points each. Raises NotFound, naming the run."""
     names = list(dict.fromkeys(name for name in query.runs.split(",") if name))
     if len(names) > MOST_RUNS:
         raise Impossible(
             f"{len(names)} runs are too many for one answer; ask for at most {MOST_RUNS}.", "bad_parameter"
         )
-    found = {}
-    for name in names:
-        run = system.runs.get(name).value
-        found[name] = metrics.since(system, run, Cursor(), query.name or None, query.points)
-    return {"runs": found}
+    runs = [system.runs.get(name).value for name in names]
+    found = {run.name: metrics.since(system, run, Cursor(), query.name or None, query.points) for run in runs}
+    return {"runs": found, "records": [answers.run(run) for run in runs] if query.records else []}

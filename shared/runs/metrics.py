@@ -19,7 +19,8 @@ from shared.system import OUTPUT_CONTAINER, System
 
 MOST_POINTS = 2000  # of one series in an answer
 MOST_SERIES = 200  # those that come first; a trainer that makes more has a fault
-NO_SERIES = frozenset({"time", "step", "epoch"})
+NO_SERIES = frozenset({"time", "step"})
+EPOCH = "epoch"  # says where a point stands, as the step does; a page draws across it
 PIECE = 4 << 20  # bytes read at once
 MOST_BYTES = 64 << 20  # of one file in one look; the next look goes on there
 MOST_FILES = 100  # that a cursor remembers
@@ -57,11 +58,12 @@ def series(system: System, name: str, wanted: str | None = None) -> Series:
     `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    return since(system, system.runs.get(name).value, Cursor(), wanted)
+    found = since(system, system.runs.get(name).value, Cursor(), wanted)
+    return {metric: points for metric, points in found.items() if metric != EPOCH}
 
 
 def since(system: System, run: Run, cursor: Cursor, wanted: str | None = None, points: int = MOST_POINTS) -> Series:
-    """The points that came after the cursor, which goes on to where this look ended."""
+    """The points that came after the cursor, which goes on to where this look ended; those of the epoch too."""
     chosen = set(wanted.split(",")) if wanted else None
     found: dict[str, Thinned] = {}
     for step, row in _rows(system, run, cursor):

@@ -90,7 +90,7 @@ STALE = "W/\"datetime'1601-01-01T00%3A00%3A00.0000000Z'\""
 # Of this process; a child of a fork gives each connections of its own.
 _TABLES: weakref.WeakSet[Table] = weakref.WeakSet()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: [table._after_fork() for table in list(_TABLES)])
+    os.register_at_fork(after_in_child=lambda: _after_fork())
 
 T = TypeVar("T")
 K = TypeVar("K", str, bytes)
@@ -162,6 +162,11 @@ def _identity(host: str, environ: Mapping[str, str]) -> Any:
     if client_id := environ.get("AZURE_CLIENT_ID") or environ.get("DEFAULT_IDENTITY_CLIENT_ID"):
         options["managed_identity_client_id"] = client_id
     return DefaultAzureCredential(**options)
+
+
+def _after_fork() -> None:
+    for table in list(_TABLES):
+        table._after_fork()
 
 
 class Table:
@@ -343,7 +348,7 @@ class Rows:
             )
         except Missing:
             return None
-        return Row(unpack(found), Version(found.metadata["etag"], found.get("writers", b"")))
+        return Row(unpack(found), Version(found.metadata["etag"] or "", found.get("writers", b"")))
 
     def many(self, keys: Collection[K], deadline: float, values: bool = True) -> dict[K, bytes]:
         """Read those of the keys that are there, in one request for each 1,000 rows from the first to the last of them.
