@@ -63,7 +63,7 @@ export function Log({ reader, ranks, rank, query }) {
     if (query.line) reader.want();
     return () => { reader.listeners.delete(listener); cancelAnimationFrame(asked); };
   }, [reader]);
-  const look = () => { const { scrollTop, clientHeight, clientWidth } = box.current; setPlace((before) => (before.top === scrollTop && before.height === clientHeight && before.width === clientWidth ? before : { top: scrollTop, height: clientHeight, width: clientWidth })); };
+  const look = () => { if (!box.current) return; const { scrollTop, clientHeight, clientWidth } = box.current; setPlace((before) => (before.top === scrollTop && before.height === clientHeight && before.width === clientWidth ? before : { top: scrollTop, height: clientHeight, width: clientWidth })); };
   useLayoutEffect(() => {
     look();
     const watch = new ResizeObserver(look);

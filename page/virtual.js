@@ -7,6 +7,7 @@ const SPARE = 10; // rows above and below what is seen
 export function useRows(count, height) {
   const box = useRef(), [seen, set] = useState([0, 40]);
   const look = () => {
+    if (!box.current) return; // the view has just gone
     const { scrollTop, clientHeight } = box.current;
     const from = Math.max(0, Math.floor(scrollTop / height) - SPARE), to = Math.ceil((scrollTop + clientHeight) / height) + SPARE;
     set((before) => (before[0] === from && before[1] === to ? before : [from, to]));

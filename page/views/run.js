@@ -11,7 +11,8 @@ import { refine, to } from "../route.js";
 import { W } from "../words.js";
 import { ended, took } from "./runs.js";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "job", "code", "environment", "output", "fingerprint", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
+const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
 
@@ -30,17 +31,18 @@ export function Run({ route, me }) {
     <div class="head"><h1 tabindex="-1">${visible(run.run)}</h1><${State} state=${run.state} /><${Actions} run=${run} me=${me} again=${again} /></div>
     ${error && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
     <${Why} run=${run} />
-    <div class="cards">
+    <div class="beside"><div>
       <section class="card"><h2>${W.run.phases}</h2><${Phases} run=${run} /></section>
+      ${run.elastic && html`<section class="card"><h2>${W.run.members}</h2><${Members} run=${run} /></section>`}
+      <section class="part"><h2>${W.run.curves}</h2><${Curves} series=${value.series} query=${route.query} /></section>
+      <section class="part"><h2>${W.run.log}</h2><${Log} key=${rank} reader=${reader} ranks=${value.ranks} rank=${rank} query=${route.query} /></section>
+      ${Object.keys(left?.pictures || {}).length > 0 && html`<section class="part"><h2>${W.run.pictures}</h2><${Pictures} pictures=${left.pictures} /></section>`}
+      <section class="part"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
+    </div><aside aria-label=${W.run.facts}>
       <section class="card"><h2>${W.run.facts}</h2><${What} run=${run} /></section>
       <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
       <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
-    </div>
-    ${run.elastic && html`<section class="card spaced"><h2>${W.run.members}</h2><${Members} run=${run} /></section>`}
-    <section class="spaced"><h2>${W.run.curves}</h2><${Curves} series=${value.series} query=${route.query} /></section>
-    <section class="spaced"><h2>${W.run.log}</h2><${Log} key=${rank} reader=${reader} ranks=${value.ranks} rank=${rank} query=${route.query} /></section>
-    ${Object.keys(left?.pictures || {}).length > 0 && html`<section class="spaced"><h2>${W.run.pictures}</h2><${Pictures} pictures=${left.pictures} /></section>`}
-    <section class="card spaced"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
+    </aside></div>
   </article>`;
 }
 
@@ -111,19 +113,19 @@ function Phases({ run }) {
 }
 
 function What({ run }) {
-  const f = W.run.fields, rows = FIELDS.map((name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])]);
+  const f = W.run.fields, known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
   const best = Object.entries(run.metrics.best).slice(0, 6).map(([name, value]) => `${name} ${number(value)}`).join(", ");
   return html`<${Facts} rows=${[
     [W.runs.best, best],
-    [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(" ")],
+    [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
     [W.run.cost, run.cost ? `${number(run.cost.amount)} ${run.cost.currency || ""}` : ""],
-    [f.drop, run.drop && html`<a href=${to("drops", run.drop.split("/"))}>${visible(run.drop)}</a>`],
+    [f.drop, run.drop && html`<a href=${to("drops", run.drop.split("/"))}>${visible(run.drop)}</a>${run.generation ? ` ${W.run.generation(run.generation)}` : ""}`],
     [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
-    ...rows,
+    ...FIELDS.map(known),
     ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),
     [W.runs.took, took(run) === null ? "" : duration(took(run))],
-  ]} />`;
+  ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
 }
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${shortClock(moment.at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;

@@ -150,10 +150,10 @@ function Table({ runs, query, token, more, seen }) {
       <table class="list" aria-rowcount=${runs.length + 1}>
         <thead><tr><th scope="col" class="pick"><span class="sr">${W.runs.chosen}</span></th>
           <${Head} name="run" label=${W.runs.run} query=${query} /><${Head} name="state" label=${W.runs.state} query=${query} />
-          <${Head} name="best" label=${W.runs.best} query=${query} /><th scope="col" class="wide">${W.runs.curve}</th>
-          <th scope="col" class="wide">${W.runs.experiment}</th><${Head} name="nodes" label=${W.runs.nodes} query=${query} wide />
-          ${priced && html`<${Head} name="cost" label=${W.runs.cost} query=${query} wide />`}
-          <${Head} name="took" label=${W.runs.took} query=${query} wide /><${Head} name="made" label=${W.runs.made} query=${query} /></tr></thead>
+          <${Head} figure name="best" label=${W.runs.best} query=${query} /><th scope="col" class="wide">${W.runs.curve}</th>
+          <th scope="col" class="wide">${W.runs.experiment}</th><${Head} figure name="nodes" label=${W.runs.nodes} query=${query} wide />
+          ${priced && html`<${Head} figure name="cost" label=${W.runs.cost} query=${query} wide />`}
+          <${Head} figure name="took" label=${W.runs.took} query=${query} wide /><${Head} figure name="made" label=${W.runs.made} query=${query} /></tr></thead>
         <tbody>
           <tr aria-hidden="true" class="space" style=${{ height: `${above}px` }}></tr>
           ${slice.map((run, i) => html`<${Row} key=${run.run} run=${run} at=${from + i + 2} chosen=${chosen.has(run.run)} choose=${choose} priced=${priced} />`)}
@@ -163,13 +163,13 @@ function Table({ runs, query, token, more, seen }) {
     </div>`;
 }
 
-function Head({ name, label, query, wide }) {
+function Head({ name, label, query, wide, figure }) {
   const sort = query.sort || "-made", mine = sort.replace("-", "") === name, down = sort.startsWith("-");
   const turn = () => {
     refine({ sort: mine ? `${down ? "" : "-"}${name}` : `-${name}` });
     announce(W.runs.sorted(label, mine ? !down : true));
   };
-  return html`<th scope="col" class=${wide ? "wide" : ""} aria-sort=${mine ? (down ? "descending" : "ascending") : undefined}><button type="button" onClick=${turn}>${label}<span aria-hidden="true">${mine ? (down ? " ↓" : " ↑") : ""}</span></button></th>`;
+  return html`<th scope="col" class=${`${wide ? "wide" : ""} ${figure ? "number" : ""}`} aria-sort=${mine ? (down ? "descending" : "ascending") : undefined}><button type="button" onClick=${turn}>${label}<span aria-hidden="true">${mine ? (down ? " ↓" : " ↑") : ""}</span></button></th>`;
 }
 
 function Row({ run, at, chosen, choose, priced }) {

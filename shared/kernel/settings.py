@@ -149,9 +149,8 @@ def blob_endpoint(env: Mapping[str, str]) -> str:
     """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
     storage = _storage(env)
     parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
-    protocol, account = parts.get("DefaultEndpointsProtocol", "https"), parts.get("AccountName", storage.account)
-    suffix = parts.get("EndpointSuffix", "core.windows.net")
-    return parts.get("BlobEndpoint") or f"{protocol}://{account}.blob.{suffix}"
+    protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
+    return storage.blob or parts.get("BlobEndpoint") or f"{protocol}://{parts.get('AccountName', '')}.blob.{suffix}"
 
 
 def _rules(env: Mapping[str, str]) -> Rules:
