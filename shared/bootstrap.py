@@ -69,5 +69,5 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=lambda: datetime.now(UTC),
         new_token=lambda: secrets.token_hex(8),
-        rendezvous=clients.table.url,
+        rendezvous=settings.rendezvous or clients.table.url,
     )

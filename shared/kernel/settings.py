@@ -29,6 +29,7 @@ SETTINGS = {
     "AML_WORKSPACE": "Name of the Azure ML workspace",
     "AML_CLIENT_KWARGS": "JSON object of further arguments for MLClient, such as another cloud's endpoints",
     "TRAINYARD_ROUTES": "Path of the routes file; default routes.yaml beside function_app.py",
+    "TRAINYARD_RENDEZVOUS": "Address of the table service for the nodes of elastic runs; default: the account's",
     "TRAINYARD_TOPIC_ENDPOINT": "Endpoint of the Event Grid topic for the lifecycle events; without it none are sent",
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
@@ -94,14 +95,13 @@ class Settings:
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
+    rendezvous: str = ""
     rules: Rules = Rules()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
         """Read all settings. Raises BadSetting naming the first one that is missing or makes no sense."""
-        endpoint = env.get("TRAINYARD_TOPIC_ENDPOINT", "")
-        if endpoint and not endpoint.startswith("https://"):
-            raise BadSetting(f"TRAINYARD_TOPIC_ENDPOINT has value {endpoint!r}. It must begin with https://.")
+        endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
         return cls(
@@ -113,6 +113,7 @@ class Settings:
                 _json_object(env, "AML_CLIENT_KWARGS"),
             ),
             routes_file=routes_file(env),
+            rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             rules=_rules(env),
         )
@@ -196,6 +197,13 @@ def _storage(env: Mapping[str, str]) -> Storage:
 def _required(env: Mapping[str, str], key: str) -> str:
     if not (value := env.get(key, "")):
         raise BadSetting(f"{key} is not set. It is: {SETTINGS[key]}.")
+    return value
+
+
+def _https(env: Mapping[str, str], key: str) -> str:
+    value = env.get(key, "")
+    if value and not value.startswith("https://"):
+        raise BadSetting(f"{key} has value {value!r}. It must begin with https://.")
     return value
 
 

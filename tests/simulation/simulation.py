@@ -419,7 +419,7 @@ def short(value: Any) -> str:
     if hasattr(name, "key"):
         name = f"{name.key} {name.state}"
     elif hasattr(name, "state"):
-        name = f"{name.name} {name.state}"
+        name = f"{getattr(name, 'name', '')} {name.state}".strip()
     if " at 0x" in repr(name):
         return type(name).__name__
     return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
