@@ -131,7 +131,8 @@ def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
 
 def _accepted(run: Run) -> func.HttpResponse:
     location = {"Location": f"/api/runs/{run.name}"}
-    return answer({"run": run.name, "state": run.state}, 202, location)
+    body = {"run": run.name, "state": run.state}
+    return answer(body | {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}, 202, location)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:

@@ -254,6 +254,7 @@ class Cloud:
             "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
+            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
             # Nobody pays for polling here, and nobody wants to wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",

@@ -21,6 +21,7 @@ OF_AZURE = (
     "AZURE_AUTHORITY_HOST",
     "AML_",
     "TRAINYARD_TOPIC_",
+    "TRAINYARD_PRICES_URL",
 )
 
 

@@ -131,7 +131,7 @@ def test_a_dry_run_makes_nothing(world: World) -> None:
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
     world.run_until_idle()
-    assert told == {"job": world.jobs.jobs[told["job"]["name"]].spec, "reasons": []}
+    assert (told["job"], told["reasons"]) == (world.jobs.jobs[told["job"]["name"]].spec, [])
 
 
 def test_a_dry_run_says_why_not_now(world: World) -> None:

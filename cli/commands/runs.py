@@ -85,8 +85,8 @@ def runs(
 
     Example: trainyard runs --state failed --since 7d
     """
-    moment = _moment(since) if since else ""
-    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": moment}
+    began = moment(since) if since else ""
+    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": began}
     found: list[dict[str, Any]] = []
     token: str | None = ""
     while token is not None and len(found) < limit:
@@ -177,7 +177,7 @@ def seconds(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
-def _moment(text: str) -> str:
+def moment(text: str) -> str:
     """A time ago, or a moment, as ISO 8601 with its zone."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")

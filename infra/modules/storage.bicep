@@ -27,6 +27,7 @@ var tables = [
   'runs'
   'sweeps'
   'leases' // promises of warm nodes
+  'money' // accounts of projects, closed days, refreshed prices
   'samples' // how many nodes clusters had, for what they cost
   'assets'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write

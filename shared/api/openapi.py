@@ -197,6 +197,14 @@ OPERATIONS = [
         _R.ScaleQuery,
         problems=(404, 409),
     ),
+    Operation(
+        "get",
+        "costs",
+        "What the nodes cost, and how the budgets stand",
+        {200: _A.CostReport},
+        _R.CostsQuery,
+        problems=(422,),
+    ),
     Operation("get", "leases", "The leases that hold nodes now", {200: list[_A.Lease]}),
     Operation(
         "post",

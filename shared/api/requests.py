@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -169,6 +169,16 @@ class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
+
+
+class CostsQuery(Struct):
+    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
+        "project"
+    )
+    since: (
+        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ScaleQuery(Struct):

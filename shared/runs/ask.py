@@ -19,6 +19,7 @@ from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_templ
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
+from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
@@ -67,7 +68,21 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
         reasons += _cluster_reasons(system, cluster(job), how.fewest_nodes(run))
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
-    return {"job": job, "reasons": reasons}
+    run = admission.priced(system, run)
+    if why := admission.refusal(system, run):
+        reasons.append(_reason(why.code, why.why))
+    return {"job": job, "reasons": reasons, "cost": costs(run)}
+
+
+def costs(run: Run) -> dict[str, Any]:
+    """What is known of a run's cost before it starts."""
+    return {
+        "project": run.project,
+        "estimated": run.estimated_cost,
+        "greatest": run.greatest_cost,
+        "price": run.price or None,
+        "price_from": run.price_from,
+    }
 
 
 def retry_run(system: System, name: str, owner: str = "") -> Run:
@@ -91,6 +106,7 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
         keep_warm_seconds=old.keep_warm_seconds,
         owner=owner,
         tags=old.tags,
+        project=admission.project_of(system, old.request.get("tags"), old.route),
         generation=generation,
     )
     return record(system, run)
@@ -116,7 +132,17 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
 
 
 def record(system: System, run: Run) -> Run:
-    """Record the run and send it off, or give the one that was recorded under its name for the same request."""
+    """Record the run and send it off, or give the one that was recorded under its name for the same request.
+
+    Raises Conflict if its project's budget does not allow it.
+    """
+    run = admission.priced(system, run)
+    try:
+        admission.admit(system, run)
+    except Conflict:
+        if made := _made_before(system, run.name, run.asked):
+            return made
+        raise
     return _insert(system, run) or _made_before(system, run.name, run.asked) or run
 
 
@@ -139,6 +165,7 @@ class _Asking:
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
+    route: str  # that has the defaults, '' without one
 
 
 def _asking(system: System, request: RunRequest, name: str) -> _Asking:
@@ -164,7 +191,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         data=data,
         tags=_tags(request, data),
     )
-    return _Asking(request, order, (fewest, int(resubmissions)))
+    return _Asking(request, order, (fewest, int(resubmissions)), route.name if route else "")
 
 
 def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
@@ -253,6 +280,7 @@ def _received(system: System, asking: _Asking) -> Run:
         timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,
+        project=admission.project_of(system, built.job.get("tags"), asking.route),
         generation=generation,
     )
 
