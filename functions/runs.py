@@ -6,9 +6,21 @@ from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
-from shared.api.requests import Changes, CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
+from shared.api.requests import (
+    ArtifactQuery,
+    ArtifactsQuery,
+    Changes,
+    CreateQuery,
+    CurvesQuery,
+    LiveQuery,
+    LogQuery,
+    MetricsQuery,
+    RunRequest,
+    RunsQuery,
+    read_query,
+)
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, logs, metrics, submit, successors
+from shared.runs import artifacts, ask, live, logs, metrics, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -94,18 +106,36 @@ def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
     return answer({"series": metrics.series(the_system(), req.route_params["run"], query.name or None)})
 
 
+@blueprint.route("runs/{run}/live", methods=["GET"])
+@handled
+def get_live(req: func.HttpRequest) -> func.HttpResponse:
+    """The run, and what came of its metrics and its log since the last look."""
+    return answer(live.live(the_system(), req.route_params["run"], read_query(req.params, LiveQuery)))
+
+
+@blueprint.route("curves", methods=["GET"])
+@handled
+def get_curves(req: func.HttpRequest) -> func.HttpResponse:
+    """The curves of several runs."""
+    return answer(live.curves(the_system(), read_query(req.params, CurvesQuery)))
+
+
 @blueprint.route("runs/{run}/artifacts", methods=["GET"])
 @handled
 def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
     """The files of the run's archive."""
-    return answer(artifacts.artifacts(the_system(), req.route_params["run"]))
+    return answer(
+        artifacts.artifacts(the_system(), req.route_params["run"], read_query(req.params, ArtifactsQuery).pictures)
+    )
 
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
 @handled
 def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
-    """A redirect to where this file can be read for some minutes."""
+    """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
+    if read_query(req.params, ArtifactQuery).link:
+        return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
 
 

@@ -186,6 +186,56 @@ class Series(Struct):
     ]
 
 
+class NewPoints(Struct):
+    series: dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]
+    next: Annotated[str, Meta(description="Ask with it as `after` for what comes next.")]
+
+
+class NewLog(Struct):
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+    complete: bool
+    ranks: list[int]
+
+
+class Live(Struct):
+    run: Run  # type: ignore[valid-type]
+    metrics: NewPoints
+    log: NewLog | None
+
+
+class Curves(Struct):
+    runs: Annotated[
+        dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
+        Meta(description="Points of each metric of each run: step, value, Unix time or null."),
+    ]
+    records: list[Run]  # type: ignore[valid-type]
+
+
+class Link(Struct):
+    url: str
+    seconds: int
+
+
+class UploadTarget(Struct):
+    name: str
+    url: Annotated[str | None, Meta(description="Where to PUT the file; null if it is there already.")]
+
+
+class Uploads(Struct):
+    drop: str
+    files: list[UploadTarget]
+    seconds: Annotated[int, Meta(description="How long the addresses work.")]
+
+
+class Me(Struct):
+    auth: Annotated[str, Meta(description="keys or entra")]
+    name: Annotated[str, Meta(description="Who calls, as Entra ID names them; empty with keys.")]
+    may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
+
+
 class CostLine(Struct):
     """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
 
@@ -258,6 +308,7 @@ class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
     outputs: list[Output]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
 
 
 class Evicted(Struct):

@@ -170,9 +170,39 @@ OPERATIONS = [
     Operation(
         "get", "runs/{run}/metrics", "The run's metrics as series", {200: _A.Series}, _R.MetricsQuery, problems=(404,)
     ),
-    Operation("get", "runs/{run}/artifacts", "The files of the run's archive", {200: _A.Artifacts}, problems=(404,)),
     Operation(
-        "get", "runs/{run}/artifacts/{path}", "A redirect to a short-lived address", {302: None}, problems=(404,)
+        "get",
+        "runs/{run}/artifacts",
+        "The files of the run's archive",
+        {200: _A.Artifacts},
+        _R.ArtifactsQuery,
+        problems=(404,),
+    ),
+    Operation(
+        "get",
+        "runs/{run}/artifacts/{path}",
+        "A redirect to a short-lived address; `link`: the address",
+        {200: _A.Link, 302: None},
+        _R.ArtifactQuery,
+        problems=(404,),
+    ),
+    Operation(
+        "get",
+        "runs/{run}/live",
+        "The run and what is new since the last look",
+        {200: _A.Live},
+        _R.LiveQuery,
+        problems=(404, 422),
+    ),
+    Operation("get", "curves", "Curves of several runs", {200: _A.Curves}, _R.CurvesQuery, problems=(404, 422)),
+    Operation("get", "me", "Who calls, and what they may do", {200: _A.Me}),
+    Operation(
+        "post",
+        "drops/{route}/{name}/uploads",
+        "Addresses to upload a drop's files to",
+        {200: _A.Uploads},
+        body=_R.UploadRequest,
+        problems=(422,),
     ),
     Operation("get", "clusters", "The clusters with the latest decision about each", {200: list[_A.Cluster]}),
     Operation(

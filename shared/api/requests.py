@@ -140,6 +140,44 @@ class MetricsQuery(Struct):
     name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
 
 
+class LiveQuery(Struct):
+    after: Annotated[
+        str, Meta(max_length=20_000, description="`metrics.next` of the last answer: give only what came since.")
+    ] = ""
+    rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    offset: (
+        Annotated[int, Meta(ge=0, le=1 << 50, description="Where to go on in the log; without it, none is given.")]
+        | UnsetType
+    ) = UNSET
+
+
+class CurvesQuery(Struct):
+    runs: Annotated[str, Meta(min_length=1, max_length=5000, description="Names of runs, separated by commas.")]
+    name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
+    points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
+
+
+class ArtifactsQuery(Struct):
+    pictures: Annotated[bool, Meta(description="Give addresses of the pictures among the files too.")] = False
+
+
+class ArtifactQuery(Struct):
+    link: Annotated[bool, Meta(description="Answer with the address as JSON, not with a redirect.")] = False
+
+
+class UploadFile(Struct, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="The path below the drop's folder.")]
+    size: Annotated[float, Meta(ge=0, le=1 << 50, multiple_of=1)]
+    modified: Annotated[float, Meta(ge=0, le=1e11, description="When the file changed last, Unix time.")]
+
+
+class UploadRequest(Struct, forbid_unknown_fields=True):
+    """Files of a drop that are to be uploaded. `_SUCCESS` among them is the marker that closes it: put it last."""
+
+    files: Annotated[list[UploadFile], Meta(min_length=1, max_length=1000)]
+
+
 class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
