@@ -23,7 +23,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars an hour for one node. `source` says who said so, `at` since when; None where that is not known."""
+    """Dollars an hour for one node. `source` says who said so, `at` since when it holds; None where that is not known.
+
+    `asked_at` is when it was refreshed.
+    """
 
     vm_size: str
     tier: str
@@ -31,6 +34,7 @@ class Price:
     dollars: float
     source: str
     at: datetime | None = None
+    asked_at: datetime | None = None
 
 
 class Prices:
