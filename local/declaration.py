@@ -43,6 +43,10 @@ class Declaration:
         return declared.storage(self.deployment)
 
     @property
+    def cors(self) -> list[dict[str, Any]]:
+        return declared.cors(self.deployment)
+
+    @property
     def workspace(self) -> dict[str, str]:
         """Where the workspace is, as the Azure ML emulator's configuration has it."""
         found = self.deployment.one(declared.WORKSPACES)

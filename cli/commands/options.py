@@ -46,6 +46,13 @@ Parameters = Annotated[
         help="A parameter of the trainer, such as epochs=5. Repeat it for more; `submit TRAINER --help` shows them.",
     ),
 ]
+FromRun = Annotated[
+    str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
+]
+Changes = Annotated[
+    list[str] | None,
+    Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),
+]
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
 ]

@@ -113,7 +113,8 @@ resource auth 'Microsoft.Web/sites/config@2024-11-01' = {
     globalValidation: {
       requireAuthentication: authMode == 'entra'
       unauthenticatedClientAction: 'Return401'
-      excludedPaths: [ '/api/health' ]
+      // The page says there how to sign in; its scripts, and all data, are for those who did.
+      excludedPaths: [ '/api/health', '/api/page', '/api/page/style.css' ]
     }
     httpSettings: { requireHttps: true }
     identityProviders: authMode != 'entra' ? {} : {

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from shared.clusters import leases
 from shared.clusters import model as clusters
+from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
 from shared.runs.model import RunState, member_job
@@ -161,9 +162,18 @@ _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archi
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
+Waiting = _model(waits.Waiting, {})
+_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
 Run = _model(
     runs.Run,
-    {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics, "cost": Cost | None},
+    {
+        "run": str,
+        "waiting": _Waiting,
+        "elastic": _Elastic,
+        "history": list[Moment],
+        "metrics": Metrics,
+        "cost": Cost | None,
+    },
     _RUN_SKIPS,
 )
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
@@ -184,6 +194,56 @@ class Series(Struct):
         dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]],
         Meta(description="Points of each metric: step, value, Unix time or null. At most 2,000 of each."),
     ]
+
+
+class NewPoints(Struct):
+    series: dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]
+    next: Annotated[str, Meta(description="Ask with it as `after` for what comes next.")]
+
+
+class NewLog(Struct):
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+    complete: bool
+    ranks: list[int]
+
+
+class Live(Struct):
+    run: Run  # type: ignore[valid-type]
+    metrics: NewPoints
+    log: NewLog | None
+
+
+class Curves(Struct):
+    runs: Annotated[
+        dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
+        Meta(description="Points of each metric of each run: step, value, Unix time or null."),
+    ]
+    records: list[Run]  # type: ignore[valid-type]
+
+
+class Link(Struct):
+    url: str
+    seconds: int
+
+
+class UploadTarget(Struct):
+    name: str
+    url: Annotated[str | None, Meta(description="Where to PUT the file; null if it is there already.")]
+
+
+class Uploads(Struct):
+    drop: str
+    files: list[UploadTarget]
+    seconds: Annotated[int, Meta(description="How long the addresses work.")]
+
+
+class Me(Struct):
+    auth: Annotated[str, Meta(description="keys or entra")]
+    name: Annotated[str, Meta(description="Who calls, as Entra ID names them; empty with keys.")]
+    may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
 
 
 class CostLine(Struct):
@@ -258,6 +318,7 @@ class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
     outputs: list[Output]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
 
 
 class Evicted(Struct):
@@ -292,9 +353,10 @@ def drop(record: drops.Drop) -> Json:
     return {"drop": str(record.key), **_plain_fields(record, _DROP_SKIPS)}
 
 
-def run(record: runs.Run) -> Json:
+def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
+        "waiting": waiting and _plain_fields(waiting),
         **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},

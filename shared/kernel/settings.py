@@ -158,6 +158,14 @@ def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
 
 
+def blob_endpoint(env: Mapping[str, str]) -> str:
+    """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
+    storage = _storage(env)
+    parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
+    protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
+    return storage.blob or parts.get("BlobEndpoint") or f"{protocol}://{parts.get('AccountName', '')}.blob.{suffix}"
+
+
 def money_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_MONEY") or ROOT / "money.yaml")
 
