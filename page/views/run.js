@@ -2,14 +2,14 @@
 import { get, post } from "../api.js";
 import { Chart } from "../chart.js";
 import { columns } from "../decimate.js";
-import { between, bytes, clock, duration, number, shell, shortClock, visible } from "../format.js";
+import { between, bytes, clock, duration, money, number, shell, shortClock, visible } from "../format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
 import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
-import { ended, took } from "./runs.js";
+import { cost, ended, took } from "./runs.js";
 
 const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
@@ -118,7 +118,7 @@ function What({ run }) {
   return html`<${Facts} rows=${[
     [W.runs.best, best],
     [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
-    [W.run.cost, run.cost ? `${number(run.cost.amount)} ${run.cost.currency || ""}` : ""],
+    [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
     [f.drop, run.drop && html`<a href=${to("drops", run.drop.split("/"))}>${visible(run.drop)}</a>${run.generation ? ` ${W.run.generation(run.generation)}` : ""}`],
     [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
