@@ -9,6 +9,7 @@ from shared.api import queries, requests
 from shared.api.requests import (
     ArtifactQuery,
     ArtifactsQuery,
+    Changes,
     CreateQuery,
     CurvesQuery,
     LiveQuery,
@@ -19,7 +20,7 @@ from shared.api.requests import (
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, live, logs, metrics, submit
+from shared.runs import artifacts, ask, live, logs, metrics, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -67,7 +68,16 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
+    given = _changes(req).parameters
+    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, access.caller(req)))
+
+
+@blueprint.route("runs/{run}/continue", methods=["POST"])
+@handled
+def continue_run(req: func.HttpRequest) -> func.HttpResponse:
+    """A new run that goes on from the checkpoint of this one, which must be final."""
+    given = _changes(req).parameters
+    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -127,6 +137,11 @@ def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
     if read_query(req.params, ArtifactQuery).link:
         return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
+
+
+def _changes(req: func.HttpRequest) -> Changes:
+    """What the body changes; older clients send none."""
+    return requests.read_body(req.get_body() or b"{}", Changes)
 
 
 def _accepted(run: Run) -> func.HttpResponse:

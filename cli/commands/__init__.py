@@ -7,7 +7,7 @@ __all__ = ["GROUPS", "ORDER", "admin", "clusters", "cost", "data", "drop", "evic
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
-    *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry"),
+    *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue"),
     *(
         "clusters",
         "cost",

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from shared.clusters import leases
 from shared.clusters import model as clusters
+from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
 from shared.runs.model import RunState, member_job
@@ -161,9 +162,18 @@ _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archi
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
+Waiting = _model(waits.Waiting, {})
+_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
 Run = _model(
     runs.Run,
-    {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics, "cost": Cost | None},
+    {
+        "run": str,
+        "waiting": _Waiting,
+        "elastic": _Elastic,
+        "history": list[Moment],
+        "metrics": Metrics,
+        "cost": Cost | None,
+    },
     _RUN_SKIPS,
 )
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
@@ -348,9 +358,10 @@ def drop(record: drops.Drop) -> Json:
     return {"drop": str(record.key), **_plain_fields(record, _DROP_SKIPS)}
 
 
-def run(record: runs.Run) -> Json:
+def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
+        "waiting": waiting and _plain_fields(waiting),
         **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},

@@ -54,6 +54,7 @@ LINKS = {  # from an answer that names a run to what can be asked of it
         ("artifacts", "get_runs_run_artifacts"),
         ("cancel", "post_runs_run_cancel"),
         ("retry", "post_runs_run_retry"),
+        ("continue", "post_runs_run_continue"),
     )
 }
 
@@ -136,7 +137,22 @@ OPERATIONS = [
         {200: _A.Accepted, 202: _A.Accepted},
         problems=(404,),
     ),
-    Operation("post", "runs/{run}/retry", "A new run with this one's job", {202: _A.Accepted}, problems=(404, 409)),
+    Operation(
+        "post",
+        "runs/{run}/retry",
+        "A new run with this one's job",
+        {202: _A.Accepted},
+        body=_R.Changes,
+        problems=(404, 409, 422),
+    ),
+    Operation(
+        "post",
+        "runs/{run}/continue",
+        "A new run that goes on from this one's checkpoint",
+        {202: _A.Accepted},
+        body=_R.Changes,
+        problems=(404, 409, 422),
+    ),
     Operation(
         "post",
         "runs/{run}/members/{member}/evict",
@@ -291,7 +307,7 @@ def _operation(operation: Operation, known: dict[str, Json], components: Json) -
         found["security"] = []
     if operation.body:
         content = {"application/json": {"schema": known[repr(operation.body)]}}
-        found["requestBody"] = {"required": True, "content": content}
+        found["requestBody"] = {"required": operation.body is not requests.Changes, "content": content}
     return found
 
 

@@ -18,7 +18,7 @@ from shared.jobs.limits import DAY
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
 from shared.kernel.outside import read_json
-from shared.runs.model import RunState
+from shared.runs.model import RUN_NAME, RunState
 
 M = TypeVar("M")
 
@@ -74,10 +74,23 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
     ] = {}
 
+    from_run: Annotated[
+        Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
+        Meta(description="A completed run whose model this one begins with."),
+    ] = None
+
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
+
+
+class Changes(Struct, forbid_unknown_fields=True):
+    """What is to be different in a run that is made from another one. An empty body changes nothing."""
+
+    parameters: Annotated[
+        dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
+    ] = {}
 
 
 class LeaseRequest(Struct, forbid_unknown_fields=True):

@@ -191,6 +191,8 @@ class Run:
     archived_at: datetime | None = None
     asked: str = ""
     retry_of: str = ""  # the run whose job this one repeats
+    continues: str = ""  # the run whose training this one goes on with
+    from_run: str = ""  # the run whose model this one began with
     cancel_asked_at: datetime | None = None
     elastic: Elastic | None = None  # None for a run that is one job
     owner: str = ""  # who asked for it, as the API knows them
