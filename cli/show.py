@@ -54,7 +54,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
         "parameters": parameters(told),
         "attempts": Text(str(told.get("attempts", ""))),
-        "code": Text(told.get("code") or "its own"),
+        "code": Text(_code(told)),
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
@@ -70,6 +70,16 @@ def _data_of(told: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = told.get("generation") or 0
     return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _code(told: dict[str, Any]) -> str:
+    """The code's digest, and the commit that it came from."""
+    git = told.get("git")
+    words = [told.get("code") or "its own"]
+    if git:
+        where = f" on {one_line(git['branch'])}" if git["branch"] else ""
+        words.append(f"commit {one_line(git['commit'])[:12]}{where}{', with changes since' if git['dirty'] else ''}")
+    return ", ".join(words)
 
 
 def nodes(told: dict[str, Any]) -> str:

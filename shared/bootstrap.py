@@ -50,7 +50,9 @@ def build(settings: Settings) -> System:
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), clients.account)
+    jobs = azureml.AzureMLJobs(
+        settings.workspace, asset_table.TableAssets(clients.table), clients.account, clients.blob.url
+    )
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),

@@ -31,7 +31,21 @@ Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: al
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 # submit
-Trainer = Annotated[str, Argument(metavar="[TRAINER]", help="A trainer, such as mnist. Or --template, or --job.")]
+Trainer = Annotated[
+    str,
+    Argument(metavar="[WHAT]", help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command."),
+]
+CodeCommand = Annotated[
+    str, Option("--command", metavar="TEXT", help='What to run in the folder: "python train.py --data {data}".')
+]
+Env = Annotated[
+    str,
+    Option(
+        metavar="PACKAGES",
+        help="What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; azureml:NAME:VERSION.",
+    ),
+]
+Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
 Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")

@@ -1,4 +1,4 @@
-"""Addresses that read one blob for a while, signed with what the app has: the account's key, or its own identity.
+"""Addresses that read or make one blob for a while, signed with what the app has: the account's key, or its identity.
 
 With an identity the service gives a user delegation key, which signs as many addresses as one likes until it ends. It
 is asked for once in some hours, so an address usually costs no request.
@@ -31,6 +31,17 @@ class Signer:
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """The blob's address with a signature that allows reading it, as a file to save, for so many seconds."""
+        # A browser must not run what a training wrote, so it is never shown, always saved.
+        disposition = f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}"
+        return self._signed(container, name, seconds, {"read": True}, disposition)
+
+    def write_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        """The blob's address with a signature that allows making it, or with `replace` writing over it."""
+        return self._signed(container, name, seconds, {"create": True, "write": replace})
+
+    def _signed(
+        self, container: str, name: str, seconds: float, rights: dict[str, bool], disposition: str | None = None
+    ) -> str:
         from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
         address = self._service.get_blob_client(container, name).url.partition("?")[0]
@@ -39,11 +50,10 @@ class Signer:
             str(self._service.account_name),
             container,
             name,
-            permission=BlobSasPermissions(read=True),
+            permission=BlobSasPermissions(**rights),
             expiry=ends,
             protocol="https" if address.startswith("https:") else "https,http",
-            # A browser must not run what a training wrote, so it is never shown, always saved.
-            content_disposition=f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
+            content_disposition=disposition,
             **self._secret(ends),
         )
         return f"{address}?{signature}"

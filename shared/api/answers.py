@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from shared.api.source import git
 from shared.clusters import model as clusters
 from shared.drops import model as drops
 from shared.runs import model as runs
@@ -121,6 +122,15 @@ class Elastic(Struct):
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
 
 
+class Git(Struct):
+    """Where the job's code came from, as whoever submitted it says."""
+
+    commit: str
+    dirty: Annotated[bool, Meta(description="Whether files were changed since that commit.")]
+    branch: str
+    repository: str
+
+
 _Types = dict[str, Any]
 
 
@@ -132,12 +142,29 @@ def _model(record: type[Any], also: _Types, skip: tuple[str, ...] = ()) -> Any:
 
 _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
-Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics}, _RUN_SKIPS)
+Run = _model(
+    runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics, "git": _Git}, _RUN_SKIPS
+)
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
+
+
+class ToSend(Struct):
+    name: str
+    url: Annotated[str, Meta(description="PUT the file here, with x-ms-blob-type: BlockBlob and its Content-MD5.")]
+
+
+class Upload(Struct):
+    """Which files of a folder are still to be sent. None: all of them are there."""
+
+    path: Annotated[str, Meta(description="What a job writes as its code, or as the path of an input.")]
+    digest: str
+    seconds: Annotated[float, Meta(description="How long the addresses work.")]
+    files: list[ToSend]
 
 
 class RunPage(Struct):
@@ -170,6 +197,7 @@ class Output(Struct, omit_defaults=True):
     why: str = ""
     folder: str = ""
     files: int = 0
+    asset: Annotated[str, Meta(description="The name, or name:version, under which it is registered.")] = ""
 
 
 class Artifacts(Struct):
@@ -216,6 +244,7 @@ def run(record: runs.Run) -> Json:
         **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        "git": git(record.request),
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
     }
 

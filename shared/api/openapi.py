@@ -112,6 +112,14 @@ OPERATIONS = [
     Operation(
         "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
     ),
+    Operation(
+        "post",
+        "uploads",
+        "Which files of a folder for a job are to be sent, and where to",
+        {200: _A.Upload},
+        body=_R.UploadRequest,
+        problems=(422,),
+    ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(
         "post",

@@ -43,11 +43,12 @@ def cluster(job: Mapping[str, Any]) -> str:
 
 
 def is_registered(code: Any) -> bool:
-    return str(code).startswith("azureml:")
+    """Whether Azure ML knows this code already."""
+    return str(code).startswith("azureml:") and not str(code).startswith("azureml://datastores/")
 
 
 def uses_own_code(job: Mapping[str, Any]) -> bool:
-    """Whether the job runs the trainers/ snapshot: its code is a folder, not a registered asset."""
+    """Whether the job's code is still to be registered: the trainers/ snapshot, or a folder that was sent."""
     return bool(job.get("code")) and not is_registered(job["code"])
 
 
@@ -55,9 +56,9 @@ def uses_own_environment(job: Mapping[str, Any]) -> bool:
     return job.get("environment") == TRAINERS_ENVIRONMENT
 
 
-def output_path(run: str, name: str) -> str:
-    """The folder of a run's output that has no path of its own."""
-    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}/"
+def output_path(run: str, name: str, is_file: bool = False) -> str:
+    """The folder, or the file, of a run's output that has no path of its own."""
+    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}" + ("" if is_file else "/")
 
 
 def is_relative(path: Any) -> bool:
@@ -72,8 +73,10 @@ def again(job: Job, old: str, new: str) -> Job:
 
 
 def _moved(output: Any, name: str, old: str, new: str) -> Any:
-    own = isinstance(output, dict) and output.get("path") == output_path(old, name)
-    return {**output, "path": output_path(new, name)} if own else output
+    for is_file in (False, True):
+        if isinstance(output, dict) and output.get("path") == output_path(old, name, is_file):
+            return {**output, "path": output_path(new, name, is_file)}
+    return output
 
 
 def resolve(job: Job, code: str | None, environment: str | None, code_digest: str) -> Job:

@@ -107,5 +107,11 @@ class Blobs(Protocol):
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
 
+    def write_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        """A URL that makes this very blob and nothing else, without a credential, for so long.
+
+        It can't write over a blob that is there, unless `replace` says so.
+        """
+
     def check(self) -> None:
         """Raise Unavailable unless the account answers."""
