@@ -148,7 +148,11 @@ class FakeBlobs:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=r&se={quote(until)}"
 
-    def write_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        until = (self.clock() + timedelta(seconds=seconds)).isoformat()
+        return f"https://fake.blob/{container}/{quote(name)}?sp=rcw&se={quote(until)}"
+
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
         return self.read_url(container, name, seconds).replace("sp=r", "sp=cw" if replace else "sp=c")
 
     def check(self) -> None:

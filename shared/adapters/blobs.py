@@ -125,8 +125,11 @@ class StorageBlobs:
     def read_url(self, container: str, name: str, seconds: float) -> str:
         return self._signer.read_url(container, name, seconds)
 
-    def write_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
-        return self._signer.write_url(container, name, seconds, replace)
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        return self._signer.write_url(container, name, seconds)
+
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        return self._signer.create_url(container, name, seconds, replace)
 
     def check(self) -> None:
         with translated("the storage account doesn't answer"):

@@ -35,7 +35,7 @@ def begin(system: System, files: Iterable[File]) -> Wanted:
     name = upload.digest(listed)
     place, there = system.jobs.place(upload.path(name)), _there(system, name)
     urls = [
-        (file.name, system.blobs.write_url(place.container, place.prefix + file.name, ADDRESS_SECONDS, other))
+        (file.name, system.blobs.create_url(place.container, place.prefix + file.name, ADDRESS_SECONDS, other))
         for file, other in upload.missing(listed, there)
     ]
     return Wanted(upload.path(name), name, tuple(urls))
