@@ -19,10 +19,8 @@ import aiohttp
 
 from emulators.azureml import artifacts
 from emulators.azureml.errors import ArmError, BadRequest, Conflict
-from emulators.azureml.identity import token
 from emulators.azureml.jobs import Listing
 from emulators.azureml.models import TERMINAL, Asset, Job, Json, Status
-from emulators.azureml.wire import tracking_path
 from emulators.azureml.workspace import ARTIFACT_DATASTORE, Workspace
 from emulators.private import write_private
 from emulators.process import Part, PartFailed, start
@@ -39,28 +37,13 @@ STATUS = {
 }  # all others are RUNNING
 
 
-def variables(job: Job, service_url: str, workspace_id: str, bundle: Path) -> dict[str, str]:
-    """What makes MLflow's client in a job log to the job's own run.
-
-    Azure ML's address has the scheme azureml, for which azureml-mlflow must be installed. This one serves whoever has
-    MLflow, with that package or without it.
-    """
-    return {
-        "MLFLOW_TRACKING_URI": f"{service_url}{tracking_path(workspace_id)}",
-        "MLFLOW_TRACKING_TOKEN": token(service_url),
-        "MLFLOW_TRACKING_SERVER_CERT_PATH": str(bundle.resolve()),
-        "MLFLOW_RUN_ID": job.name,
-        "MLFLOW_EXPERIMENT_NAME": job.experiment,
-        "MLFLOW_DISABLE_TELEMETRY": "true",  # it would look for a network
-    }
-
-
 class Tracking:
     """The server's owner. One that has ended is started again by the next request."""
 
     def __init__(self, workspace: Workspace, state: Path) -> None:
         self._workspace = workspace
         self._state = state
+        self._database = state / "mlflow.sqlite"
         self._secret = secrets.token_urlsafe(24)
         self._starting = asyncio.Lock()
         self._telling = asyncio.Lock()
@@ -69,6 +52,11 @@ class Tracking:
         self._newest = 0  # number of the newest job that MLflow was told of
         self._told: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
         self._models: set[str] = set()
+
+    @property
+    def used(self) -> bool:
+        """Whether anybody has ever asked for it. What was never used holds nothing, and is not worth a start."""
+        return self._database.exists()
 
     async def close(self) -> None:
         if self._session:
@@ -183,7 +171,7 @@ class Tracking:
             )
         file = self._state / "tracking.json"
         values = {
-            "database": str(self._state / "mlflow.sqlite"),
+            "database": str(self._database),
             "artifact_root": artifacts.ROOT,
             "run_files": artifacts.RUN_FILES,
             "secret": self._secret,

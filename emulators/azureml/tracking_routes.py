@@ -9,13 +9,14 @@ from aiohttp.typedefs import Handler
 
 from emulators.azureml import arm
 from emulators.azureml.artifacts import Artifacts
-from emulators.azureml.errors import ArmError, DataError
+from emulators.azureml.errors import ArmError, DataError, NotFound
 from emulators.azureml.server import WORKSPACE, Parts
 from emulators.azureml.tracking import Tracking
 from emulators.serving import read_body
 
 MLFLOW = "/mlflow/{version}" + WORKSPACE
 FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
+CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 
@@ -38,6 +39,8 @@ class TrackingRoutes:
     async def forward(self, request: web.Request) -> web.Response:
         """Tell MLflow what the request may ask for, pass it on, and learn from its answer."""
         rest, body = request.match_info["rest"], await read_body(request)
+        if request.method == "GET" and not self._tracking.used and CLIENT not in request.headers.get("User-Agent", ""):
+            raise NotFound("Nothing was ever logged to MLflow in this workspace.", "RESOURCE_DOES_NOT_EXIST")
         given = arm.readable(body) if body else None
         await self._tell(rest, {**request.query, **(given if isinstance(given, dict) else {})})
         status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)

@@ -19,6 +19,7 @@ from typing import Any
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
+import mlflow
 from flask import Flask, Response, request
 from mlflow.server import app, handlers
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -64,6 +65,7 @@ def build(config: Config) -> Flask:
     os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients ask for files where they ask for runs
     runs = Runs(uri, config.artifact_root, config.run_files)
     # MLflow finds its stores by these; both are made once, before the first request.
+    mlflow.set_tracking_uri(uri)  # the registry asks MLflow's own client for what a model was logged as
     known: Any = handlers
     known._tracking_store = runs
     known._model_registry_store = handlers._model_registry_store_registry.get_store(uri)

@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 OWNER = "workspace"
 
 
-class Runs(SqlAlchemyStore):  # type: ignore[misc]
+class Runs(SqlAlchemyStore):
     """MLflow's store, whose runs keep their files where the workspace's jobs do."""
 
     def __init__(self, uri: str, artifact_root: str, run_files: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shared.kernel.storage import Place
+from shared.runs import logged
 from shared.runs.archive import archive_folder, json_row
 from shared.runs.decide import finite
 from shared.runs.model import Run
@@ -45,6 +46,8 @@ class Thinned:
 def series(system: System, name: str, wanted: str | None = None) -> dict[str, list[Point]]:
     """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of the wanted ones.
 
+    A run that has written none has what it logged to MLflow.
+
     `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
@@ -62,15 +65,24 @@ def series(system: System, name: str, wanted: str | None = None) -> dict[str, li
 
 
 def _rows(system: System, run: Run) -> Iterator[tuple[float, dict[str, Any]]]:
+    step, written = 0.0, False
+    for row in _written(system, run):
+        written = True
+        given = finite(row.get("step"))
+        step = step + 1 if given is None else given
+        yield step, row
+    if not written and run.archived_at is None:
+        for row in logged.rows(system, run):
+            yield row["step"], row
+
+
+def _written(system: System, run: Run) -> Iterator[dict[str, Any]]:
     place = _place(system, run)
-    step = 0.0
     for blob in system.blobs.list(place) if place else ():
         if blob.name.endswith(".jsonl"):
             for line in system.blobs.lines(place.container, blob.name) if place else ():
                 if row := json_row(line):
-                    given = finite(row.get("step"))
-                    step = step + 1 if given is None else given
-                    yield step, row
+                    yield row
 
 
 def _place(system: System, run: Run) -> Place | None:
