@@ -119,9 +119,18 @@ class Arm:
         return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
 
     def tracking(self, path: str, query: str) -> Json:
-        """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API."""
+        """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API.
+
+        It is not counted by the circuit: jobs go on where MLflow does not answer.
+        """
+        from azure.core.rest import HttpRequest
+
         url = f"{self._services('api')}/mlflow/v2.0{self.workspace_id}/api/2.0/mlflow/{path}?{query}"
-        return self._send("GET", url, client=self._data_client)
+        with translated(f"MLflow did not answer {path}"):
+            response = self._data_client.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            answer: Json = response.json()
+        return answer
 
     def _history(self) -> str:
         return f"{self._services('history')}/history/v1.0{self.workspace_id}"

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.kernel.errors import Unavailable
 from shared.kernel.storage import Blob
 from shared.runs.decide import finite
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState
 from shared.system import OUTPUT_CONTAINER, System
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
 TRIES = 3  # of an archive that wait for MLflow; then it goes without
+NOT_YET = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
+log = logging.getLogger(__name__)
 Points = Iterable[tuple[float, float, float]]
 
 
 def rows(system: System, run: Run) -> list[dict[str, Any]]:
-    """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run without a job."""
-    if run.elastic is not None or not run.job:
+    """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
+    if run.elastic is not None or run.state in NOT_YET:
         return []
     return merged(system.jobs.logged(run.name))
+
+
+def now(system: System, run: Run) -> list[dict[str, Any]]:
+    """The same for who looks: empty too while MLflow does not answer, as a page shows more than its curves."""
+    try:
+        return rows(system, run)
+    except Unavailable as exc:
+        log.warning("run %s: %s", run.name, exc)
+        return []
 
 
 def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
