@@ -12,6 +12,7 @@ from shared.jobs.routes_file import load
 from shared.kernel.settings import ROOT, Settings, routes_file
 
 if TYPE_CHECKING:
+    from shared.notices.tell import Post
     from shared.system import System
 
 TRAINERS = ROOT / "trainers"
@@ -29,6 +30,18 @@ def check_routes() -> None:
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
     return build(Settings.from_env(os.environ))
+
+
+@cache
+def post() -> Post:
+    """How notices are kept and sent, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters import notice_table, sending, storage
+    from shared.notices.tell import Post
+
+    settings = Settings.from_env(os.environ)
+    clients = storage.clients(settings.storage)
+    sender = sending.NoticeSender(settings.mail, settings.notices_inside)
+    return Post(notice_table.TableNotices(clients.table), sender)
 
 
 def build(settings: Settings) -> System:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.crashing import Crash, Crashing
 from tests.fake_azureml import FakeClusters, FakeJobs
+from tests.fake_notices import FakeNotices, FakeSender
 from tests.fake_records import FakeAssets, FakeDrops, FakeRuns, FakeSamples, FakeSweepLog
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
@@ -27,9 +28,11 @@ __all__ = [
     "FakeDrops",
     "FakeEvents",
     "FakeJobs",
+    "FakeNotices",
     "FakeQueues",
     "FakeRuns",
     "FakeSamples",
+    "FakeSender",
     "FakeSweepLog",
     "Message",
     "Published",

@@ -11,6 +11,7 @@ from shared.clusters.model import Cluster, Decision
 from shared.clusters.samples import sample_of
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound
+from shared.notices.watch import look_at_idleness
 from shared.runs.decide import is_over
 from shared.runs.model import RunState
 from shared.system import System
@@ -60,6 +61,7 @@ def _decide(system: System, cluster: Cluster, need: Need) -> Decision:
         _to_zero(system, decision)
     if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
         announce(system, "ClusterAtZero", f"{cluster.name}/{decision.at.isoformat()}", {"cluster": cluster.name})
+    look_at_idleness(system, cluster, decision.idle_since)
     system.sweeps.record(decision)
     return decision
 

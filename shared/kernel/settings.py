@@ -7,10 +7,12 @@ docs/settings.md lists every setting; a test holds it against SETTINGS.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from shared.kernel.errors import BadSetting
 
@@ -31,6 +33,9 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
+    "TRAINYARD_MAIL_FROM": "Sender of those mails",
+    "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
@@ -73,11 +78,21 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Mail:
+    """The mail server, as smtps://user:password@host:port or smtp://host:port, and who the mails are from."""
+
+    url: str = field(repr=False)
+    sender: str
+
+
+@dataclass(frozen=True)
 class Settings:
     storage: Storage
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
+    mail: Mail | None = None
+    notices_inside: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -97,6 +112,8 @@ class Settings:
             ),
             routes_file=routes_file(env),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            mail=_mail(env),
+            notices_inside=_notices_inside(env),
         )
 
 
@@ -141,6 +158,30 @@ def _storage(env: Mapping[str, str]) -> Storage:
         if not uri.startswith("https://"):
             raise BadSetting(f"{key} has value {uri!r}. It must begin with https://, as the other two services' must.")
     return Storage(*(uri.rstrip("/") for uri in uris.values()))
+
+
+def _mail(env: Mapping[str, str]) -> Mail | None:
+    url, sender = env.get("TRAINYARD_SMTP_URL", ""), env.get("TRAINYARD_MAIL_FROM", "")
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise BadSetting("TRAINYARD_SMTP_URL must be smtps://user:password@host:port or smtp://host:port.")
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+", sender):
+        raise BadSetting(
+            f"TRAINYARD_MAIL_FROM has value {sender!r}. Mails need a sender such as trainyard@example.org."
+        )
+    return Mail(url, sender)
+
+
+def _notices_inside(env: Mapping[str, str]) -> bool:
+    if (to := env.get("TRAINYARD_NOTICES_TO") or "public") not in ("public", "anywhere"):
+        raise BadSetting(f"TRAINYARD_NOTICES_TO has value {to!r}. Choose public or anywhere.")
+    return to == "anywhere"
 
 
 def _required(env: Mapping[str, str], key: str) -> str:
