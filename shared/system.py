@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from shared.clusters.ports import Clusters, Samples, SweepLog
+from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
 from shared.drops.ports import Drops
 from shared.events.ports import Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
+from shared.kernel.parallel import Each, in_turn
+from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
+from shared.money.model import Policy
+from shared.money.ports import Books, RetailPrices
 from shared.runs.ports import Runs
 
 DROPS_CONTAINER = "drops"
@@ -28,8 +32,9 @@ ANNOUNCEMENTS = "announcements"
 RUN_LOOKS = "run-looks"
 NOTICES = "notices"
 DELIVERIES = "deliveries"
+CLUSTER_LOOKS = "cluster-looks"
 QUEUES = (
-    *(DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, ARCHIVES),
+    *(DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES),
     *(ANNOUNCEMENTS, NOTICES, DELIVERIES),
 )
 
@@ -46,10 +51,17 @@ class System:
     clusters: Clusters
     sweeps: SweepLog
     samples: Samples
+    leases: Leases
     events: Events | None
     routes: Routes
     trainers: Path
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
+    rules: Rules = field(default_factory=Rules)  # of the sweeps
+    books: Books = field(kw_only=True)
+    money: Policy = field(default_factory=Policy)
+    retail: RetailPrices | None = None  # None where prices are not refreshed
+    budgets: Budgets = field(default_factory=NoBudgets)
+    each: Each = in_turn  # how what is slow is done to many
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

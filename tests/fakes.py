@@ -14,8 +14,9 @@ from typing import Any
 
 from tests.crashing import Crash, Crashing
 from tests.fake_azureml import FakeClusters, FakeJobs
+from tests.fake_money import FakeBooks
 from tests.fake_notices import FakeNotices, FakeSender
-from tests.fake_records import FakeAssets, FakeDrops, FakeRuns, FakeSamples, FakeSweepLog
+from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
 __all__ = [
@@ -24,10 +25,12 @@ __all__ = [
     "Crashing",
     "FakeAssets",
     "FakeBlobs",
+    "FakeBooks",
     "FakeClusters",
     "FakeDrops",
     "FakeEvents",
     "FakeJobs",
+    "FakeLeases",
     "FakeNotices",
     "FakeQueues",
     "FakeRuns",

@@ -41,6 +41,8 @@ def test_settings_hide_their_secrets() -> None:
         ({"AML_CLIENT_KWARGS": "{"}, "AML_CLIENT_KWARGS is not JSON"),
         ({"AML_CLIENT_KWARGS": "[]"}, "AML_CLIENT_KWARGS must be a JSON object"),
         ({"TRAINYARD_TOPIC_ENDPOINT": "http://t"}, "must begin with https://"),
+        ({"TRAINYARD_SWEEP_DRY_RUN": "yes"}, "Choose true or false"),
+        ({"TRAINYARD_LEASE_MAX_HOURS": "900"}, "Give hours from 0 to 744"),
     ],
 )
 def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:

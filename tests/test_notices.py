@@ -18,12 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared import system
+from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.notices import decide, render, tell
 from shared.notices.model import Channel, DeliveryState, Kind, Notice, Subscription, masked
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
+from shared.notices.watch import look_at_idleness
 from shared.runs.model import RunState
 from tests.world import World, trainers_folder
 
@@ -336,3 +338,28 @@ def test_unknown_kinds_are_named() -> None:
     with pytest.raises(Impossible):
         decide.read_kinds(["test"])
     assert decide.read_kinds(["idle", "failed", "idle"]) == (Kind.FAILED, Kind.IDLE)
+
+
+def test_a_budgets_warning_is_told(world: World) -> None:
+    """What the ledger announces of a project's budget reaches those who asked, with its words."""
+    subscribe(world.system, world.post, Wish(["budget"], HOOK))
+    for kind in ("BudgetWarned", "BudgetReached"):
+        announce(world.system, kind, "research/2026-01", {"project": "research", "why": f"{kind}: spent $80 of $100."})
+    deliver_all(world)
+    assert [json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts] == [
+        "BudgetWarned: spent $80 of $100.",
+        "BudgetReached: spent $80 of $100.",
+    ]
+
+
+def test_an_idle_cluster_is_told_of_once(world: World) -> None:
+    """A cluster with nodes and nothing to do for an hour is told of once, however many sweeps see it."""
+    subscribe(world.system, world.post, Wish(["idle"], HOOK))
+    cluster = Cluster("gpu", 0, 4, 120, nodes=2)
+    since = world.clock()
+    for _ in range(20):
+        look_at_idleness(world.system, cluster, since)
+        world.clock.advance(300)
+        deliver_all(world, 60)
+    assert len(world.sender.posts) == 1
+    assert "2 nodes" in json.loads(world.sender.posts[0][1])["data"]["title"]

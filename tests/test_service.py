@@ -432,7 +432,9 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
     world.upload("mnist/a/1.bin")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.why for d in sweep.sweep(world.system)] == ["Drop mnist/a is open and will train here."]
+    assert [d.why for d in sweep.sweep(world.system)] == [
+        "Drop mnist/a is open since 2026-01-01 00:00 UTC and will train here."
+    ]
 
     complete(world)
     run = world.only_run()

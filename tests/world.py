@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import system
+from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
 from shared.drops.model import DropKey
@@ -34,10 +35,12 @@ from tests.fakes import (
     Crash,
     Crashing,
     FakeBlobs,
+    FakeBooks,
     FakeClusters,
     FakeDrops,
     FakeEvents,
     FakeJobs,
+    FakeLeases,
     FakeNotices,
     FakeQueues,
     FakeRuns,
@@ -79,7 +82,7 @@ class World:
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
-        self.samples = FakeSamples()
+        self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
         self.notices, self.sender = FakeNotices(), FakeSender()
@@ -88,8 +91,9 @@ class World:
         tokens = itertools.count(1)
         self.system = System(
             self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
-            self.events,
+            self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
+            books=self.books,
         )  # fmt: skip
 
     @property
@@ -99,7 +103,19 @@ class World:
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "events")
+        names = (
+            "drops",
+            "runs",
+            "queues",
+            "blobs",
+            "jobs",
+            "clusters",
+            "sweeps",
+            "samples",
+            "leases",
+            "books",
+            "events",
+        )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
         return replace(self.system, **ports)
 
@@ -226,6 +242,8 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
             data.check_data(system_, body["data_of"])
         else:
             looks.look_at_hour(system_, body["hour"])
+    elif queue == system.CLUSTER_LOOKS:
+        sweep.sweep_one(system_, body["cluster"])
     elif queue == system.ARCHIVES:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:

@@ -46,6 +46,13 @@ Parameters = Annotated[
         help="A parameter of the trainer, such as epochs=5. Repeat it for more; `submit TRAINER --help` shows them.",
     ),
 ]
+FromRun = Annotated[
+    str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
+]
+Changes = Annotated[
+    list[str] | None,
+    Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),
+]
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
 ]
@@ -61,6 +68,9 @@ Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times fast
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Project = Annotated[
+    str, Option(metavar="NAME", help="The project that pays. Default: the route's, else the cluster's.")
+]
 Key = Annotated[
     str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
 ]
@@ -136,6 +146,13 @@ SubscriptionName = Annotated[str, Argument(metavar="ID", help="A subscription, a
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
+LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
+Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
+LeaseId = Annotated[str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.")]
+KeepWarm = Annotated[
+    str, Option("--keep-warm", metavar="TIME", help="Keep its nodes up for so long after its end: 30m, 2h.")
+]
 
 # set-up
 Address = Annotated[

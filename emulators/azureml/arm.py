@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler
 
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import ArmError, BadRequest
-from emulators.azureml.identity import TENANT
+from emulators.tokens import TENANT
 
 # Those that Microsoft has published for this provider, and those that its clients name.
 STABLE = (

@@ -8,8 +8,9 @@ from emulators.azureml import checks
 from emulators.azureml.checks import mapping
 from emulators.azureml.config import NAMESPACE, ClusterSeed
 from emulators.azureml.errors import BadRequest, among
-from emulators.azureml.identity import PRINCIPAL, TENANT
+from emulators.azureml.identity import PRINCIPAL
 from emulators.azureml.models import Json
+from emulators.tokens import TENANT
 
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 

@@ -87,8 +87,8 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
         _check_scope(config, request)
         if arm.is_arm(request):
             arm.check_version(request)
-        if config.roles is not None and arm.is_arm(request):
-            permissions.check(config.roles, _principal(request), request.method, request.path)
+            permissions.check(config, _principal(request), request.method, request.path)
+        await parts.workspace.faults.meet(request)
         response = await handler(request)
         response.headers.update(verdict.headers if verdict else {})
         return response

@@ -15,6 +15,8 @@ from emulators.azureml.checks import texts
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.errors import BadRequest, Conflict, NotFound, among
 from emulators.azureml.events import status_events
+from emulators.azureml.faults import Faults
+from emulators.azureml.instances import Instances
 from emulators.azureml.jobs import Jobs
 from emulators.azureml.models import (
     NEXT,
@@ -45,10 +47,14 @@ class Workspace:
         self.jobs = Jobs(store)
         self._specs: dict[str, spec.JobSpec] = {}  # of jobs that have not ended
         self._submitted = self.jobs.newest_number()
+        self.faults = Faults()
+        self.instances = Instances()
         self.clusters = {c.name.lower(): c for c in (Cluster(**body) for body in store.all("clusters"))}
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = Assets(store)
         self.created = self._created()
+        # Checks what a job needs beside the workspace's own records: see `places` and `recipes`.
+        self.check_needs: Callable[[spec.JobSpec], None] = lambda _: None
 
     def _created(self) -> str:
         for body in self._store.all("workspace"):
@@ -157,10 +163,7 @@ class Workspace:
         if not self.has_environment(*wanted.environment):
             names = among(self.assets.names("environments"))
             raise BadRequest(f"Environment {':'.join(wanted.environment)} was not found; there are: {names}.")
-        places = [i.location for i in wanted.inputs if i.location] + [o.location for o in wanted.outputs]
-        for place in places:
-            if place.datastore not in self.datastores:
-                raise BadRequest(f"{place}: there is no such datastore; there are: {among(self.datastores)}.")
+        self.check_needs(wanted)
 
     # Clusters
 
@@ -177,7 +180,7 @@ class Workspace:
         cluster.properties, cluster.tags, cluster.modified = properties, body.get("tags") or cluster.tags, now
         cluster.identity = cluster_body.identity(body) or cluster.identity
         self.clusters[name.lower()] = cluster
-        stored = dataclasses.replace(cluster, nodes=[])
+        stored = dataclasses.replace(cluster, nodes=[], errors=[], refused=0)
         self._store.put("clusters", cluster.name, dataclasses.asdict(stored))
         self._changed()
         return cluster, old is None
@@ -220,6 +223,10 @@ class Workspace:
         return self.datastores.pop(name, None) is not None
 
     # Assets
+
+    def is_curated(self, name: str) -> bool:
+        """Whether an environment is Microsoft's own, and none of the workspace has its name."""
+        return name.startswith(CURATED) and not self.assets.versions("environments", name)
 
     def has_environment(self, name: str, version: str) -> bool:
         return name.startswith(CURATED) or self.assets.has("environments", name, version)

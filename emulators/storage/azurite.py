@@ -10,6 +10,7 @@ alone are served: a page of another origin, or under a name that was bent to thi
 from __future__ import annotations
 
 import base64
+import contextlib
 import importlib.util
 import json
 import os
@@ -37,14 +38,18 @@ STOP_SECONDS = 15.0
 # Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
 # sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
 # And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
-# follows a signed address (a download) is let through: who has the address may read the blob.
+# follows a signed address (a download) is let through: who has the address may read the blob. So is the page of an app
+# that `let_in` named, under the rules of CORS that the account has.
 GUARD = """
-const http = require("http"), make = http.createServer;
+const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);
-function refused({ method, headers }) {
+const apps = new Set();  // origins of pages that may use signed addresses, as the rules of CORS say; a line each
+require("readline").createInterface({ input: process.stdin }).on("line", (origin) => apps.add(origin));
+function refused({ method, headers }, scheme) {
   const host = headers.host ?? "";
   if (!names.has(host.replace(/:\\d+$/, ""))) return "This server answers for programs of this machine only.";
-  const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `http://${host}`) !== `http://${host}`;
+  if (apps.has(headers.origin)) return undefined;
+  const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `${scheme}://${host}`) !== `${scheme}://${host}`;
   const download = method === "GET" && headers["sec-fetch-mode"] === "navigate" && !foreign;
   if (foreign || !(site === "none" || site === "same-origin" || download))
     return "Web pages of other origins may not call this server.";
@@ -62,11 +67,11 @@ function ours(socket) {  // as emulators.neighbours
   const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
   return row !== undefined && row[9] !== "0" && ["0", String(process.getuid())].includes(row[7]);
 }
-http.createServer = (...given) => {
+const guarded = (make, scheme) => (...given) => {
   const server = make(...given), emit = server.emit;
   server.prependListener("connection", (socket) => { if (!ours(socket)) socket.destroy(); });
   server.emit = function (event, request, response) {
-    const why = event === "request" ? refused(request) : undefined;
+    const why = event === "request" ? refused(request, scheme) : undefined;
     if (why !== undefined) {
       response.writeHead(403, { "Content-Type": "text/plain", Connection: "close" }).end(why);
       return true;
@@ -81,6 +86,8 @@ http.createServer = (...given) => {
   };
   return server;
 };
+http.createServer = guarded(http.createServer, "http");
+https.createServer = guarded(https.createServer, "https");
 require("fs").fdatasync = (fd, done) => process.nextTick(done, null);
 process.stdin.resume().unref();
 const stop = () => process.emit("SIGTERM") || setTimeout(stop, 20);  // until Azurite listens for it
@@ -89,7 +96,7 @@ process.argv.splice(2, 1);
 require(process.argv[1]);
 """
 LISTENING = re.compile(
-    r"Azurite (Blob|Queue|Table) service (?:is successfully listening at|successfully listens on) http://[^:]+:(\d+)"
+    r"Azurite (Blob|Queue|Table) service (?:is successfully listening at|successfully listens on) https?://[^:]+:(\d+)"
 )
 
 
@@ -105,35 +112,40 @@ class Ports:
 class Azurite:
     """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
 
-    def __init__(self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False) -> None:
+    def __init__(
+        self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False, tls: Path | None = None
+    ) -> None:
         self.home = home
+        self._tls = tls
+        self._scheme = "https" if tls else "http"
         self.key = key
         self.access_log = home / "access.log"
         self.error_log = home / "azurite.log"
         self._command = command
+        self._origins: set[str] = set()
         self._services = ("blob",) if blobs_only else ("blob", "queue", "table")
         self._process, self.ports = self._launch(ports)
 
     @property
     def blob_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.blob}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.blob}/{ACCOUNT}"
 
     @property
     def queue_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.queue}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.queue}/{ACCOUNT}"
 
     @property
     def table_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.table}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.table}/{ACCOUNT}"
 
     @property
     def connection_string(self) -> str:
         """Names the endpoints of the services that were started."""
         endpoints = "".join(
-            f"{name.capitalize()}Endpoint=http://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
+            f"{name.capitalize()}Endpoint={self._scheme}://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
             for name in self._services
         )
-        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={self.key};{endpoints}"
+        return f"DefaultEndpointsProtocol={self._scheme};AccountName={ACCOUNT};AccountKey={self.key};{endpoints}"
 
     @property
     def pid(self) -> int:
@@ -147,6 +159,17 @@ class Azurite:
 
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def let_in(self, origin: str) -> None:
+        """Let the pages of this origin (`http://host:port`) use signed addresses, also after a restart."""
+        self._origins.add(origin)
+        self._tell(origin)
+
+    def _tell(self, origin: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has just died; the restart tells it
+            self._process.stdin.write(f"{origin}\n".encode())
+            self._process.stdin.flush()
 
     def stop(self) -> None:
         """Shut down and save. Returns when the process is gone; stopping twice is stopping once."""
@@ -165,13 +188,15 @@ class Azurite:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process, self.ports = self._launch(self.ports)
+        for origin in self._origins:
+            self._tell(origin)
         return True
 
     def _launch(self, ports: Ports) -> tuple[subprocess.Popen[bytes], Ports]:
         with private_append(self.access_log) as out, private_append(self.error_log) as err:
             begin = out.tell()
             process = subprocess.Popen(
-                [*self._command, *_options(self.home / "data", ports, self._services)],
+                [*self._command, *_options(self.home / "data", ports, self._services), *_tls_options(self._tls)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
@@ -205,6 +230,7 @@ def start(
     key: str = "",
     names: Iterable[str] = (),
     blobs_only: bool = False,
+    tls: Path | None = None,
 ) -> Azurite:
     """Start Azurite on the data under `home` and wait until it serves; with `blobs_only` not its queues and tables.
 
@@ -213,13 +239,14 @@ def start(
     $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Without `key` (base64) the one in `home`/account.key is used,
     which the first start draws. `names` are further host names that it answers to. Raises PartFailed, saying what to
     run, without Node or Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per
-    `home` at a time.
+    `home` at a time. With `tls`, a PEM file of key and certificate, it serves HTTPS, and takes tokens of Entra ID too
+    (it looks at their claims alone: whoever makes one may do everything).
     """
     program = str(_program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     account_key = key or _own_key(home / "account.key")
-    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only)
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only, tls)
     write_private(home / "ports.json", json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
 
@@ -262,6 +289,10 @@ def _options(data: Path, ports: Ports, services: tuple[str, ...]) -> list[str]:
         "--disableTelemetry",
         "--disableProductStyleUrl",  # so that every path in the access log begins with the account
     ]
+
+
+def _tls_options(tls: Path | None) -> list[str]:
+    return [f"--cert={tls}", f"--key={tls}", "--oauth=basic"] if tls else []
 
 
 def _saved_ports(path: Path) -> Ports:

@@ -17,6 +17,7 @@ var queues = [
   'drop-checks'
   'submissions'
   'run-looks'
+  'cluster-looks'
   'job-events'
   'archives'
   'announcements'
@@ -27,6 +28,8 @@ var tables = [
   'drops'
   'runs'
   'sweeps'
+  'leases' // promises of warm nodes
+  'money' // accounts of projects, closed days, refreshed prices
   'samples' // how many nodes clusters had, for what they cost
   'assets'
   'notices'
@@ -61,6 +64,18 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
   properties: {
     deleteRetentionPolicy: { enabled: true, days: 7 }
     containerDeleteRetentionPolicy: { enabled: true, days: 7 }
+    // The web page uploads drops and shows pictures by signed addresses; no other site's page may.
+    cors: {
+      corsRules: [
+        {
+          allowedOrigins: [ 'https://func-${token}.azurewebsites.net' ]
+          allowedMethods: [ 'GET', 'PUT' ]
+          allowedHeaders: [ 'x-ms-blob-type', 'x-ms-version', 'content-type' ]
+          exposedHeaders: [ 'x-ms-error-code' ]
+          maxAgeInSeconds: 3600
+        }
+      ]
+    }
   }
 }
 

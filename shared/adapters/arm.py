@@ -101,18 +101,18 @@ class Arm:
     def post(self, path: str, body: Json) -> Json:
         return self._send("POST", self._url(path), body)
 
-    def patch_and_wait(self, path: str, body: Json) -> None:
-        """Change a resource, and return when the service has done it."""
-        from azure.core.polling import LROPoller
-        from azure.core.rest import HttpRequest
-        from azure.mgmt.core.polling.arm_polling import ARMPolling
+    def get_with_etag(self, path: str) -> tuple[Json, str]:
+        """The resource, and its etag if the service gives it one, else ''."""
+        headers: dict[str, str] = {}
+        found = self._send("GET", self._url(path), told=headers)
+        return found, headers.get("etag", "")
 
-        with self._circuit.call(), translated(f"could not change {path}"):
-            response = self._client.send_request(
-                HttpRequest("PATCH", self._url(path), json=body), _return_pipeline_response=True
-            )
-            response.http_response.raise_for_status()
-            LROPoller(self._client, response, lambda _: None, ARMPolling(timeout=1)).result(timeout=120)
+    def patch(self, path: str, body: Json, etag: str = "") -> None:
+        """Change a resource. Returns when the service has accepted that, and may have to go on for minutes.
+
+        With an etag raises Changed if the resource is another by now.
+        """
+        self._send("PATCH", self._url(path), body, headers={"If-Match": etag} if etag else None)
 
     def run_details(self, run: str) -> Json:
         """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
@@ -129,16 +129,25 @@ class Arm:
         return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"
 
     def _send(
-        self, method: str, url: str, body: Json | None = None, client: PipelineClient[Any, Any] | None = None
+        self,
+        method: str,
+        url: str,
+        body: Json | None = None,
+        client: PipelineClient[Any, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        told: dict[str, str] | None = None,
     ) -> Json:
+        """The answer's JSON; its headers go into `told`, by names in lower case."""
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
         with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
-            response = (client or self._client).send_request(HttpRequest(method, url, json=body))
+            response = (client or self._client).send_request(HttpRequest(method, url, json=body, headers=headers))
             if left := response.headers.get(_READS_LEFT):
                 self._reads_left = (time.monotonic(), int(left))
             response.raise_for_status()
+        if told is not None:
+            told.update({name.lower(): value for name, value in response.headers.items()})
         answer: Json = response.json() if response.content else {}
         return answer
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from shared.api import answers
+from shared.api import answers, queries
 from shared.kernel.errors import TrainyardError
 from shared.system import QUEUES, System
 
@@ -62,9 +62,14 @@ def status(system: System) -> dict[str, Any]:
             answers.drop(drop)
             for drop in (*itertools.islice(system.drops.open(), LISTED), *system.drops.rejected(LISTED))
         ],
-        "runs": [answers.run(run) for run in system.runs.newest(10)],
+        "runs": [queries.told(system, run) for run in system.runs.newest(10)],
         "clusters": [] if errors["workspace"] else clusters(system),
     }
+
+
+def leases(system: System) -> list[dict[str, Any]]:
+    now = system.clock()
+    return [answers.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
 
 
 def clusters(system: System) -> list[dict[str, Any]]:

@@ -10,13 +10,14 @@ from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, nodes
+from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
+from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.elastic import begin
@@ -150,6 +151,8 @@ def _run(system: System, drop: Drop) -> Run:
         request=job,
         parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
+        project=project_of(system, job.get("tags"), drop.key.route),
     )
     return replace(run, history=first_moment(run))

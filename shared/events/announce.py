@@ -8,7 +8,7 @@ from typing import Any
 from shared.kernel.errors import BadMessage
 from shared.system import ANNOUNCEMENTS, NOTICES, System
 
-NOTICED = frozenset({"RunArchived", "BudgetNear", "BudgetReached"})  # that people can be told of too
+NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
 
 
 def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +30,10 @@ SETTINGS = {
     "AML_WORKSPACE": "Name of the Azure ML workspace",
     "AML_CLIENT_KWARGS": "JSON object of further arguments for MLClient, such as another cloud's endpoints",
     "TRAINYARD_ROUTES": "Path of the routes file; default routes.yaml beside function_app.py",
+    "TRAINYARD_MONEY": "Path of the money file; default money.yaml beside function_app.py",
+    "TRAINYARD_REGION": "Azure region of the clusters, for their prices, where the money file names none",
+    "TRAINYARD_PRICES_URL": "Address of Azure's retail prices API; without it prices are not refreshed",
+    "TRAINYARD_RENDEZVOUS": "Address of the table service for the nodes of elastic runs; default: the account's",
     "TRAINYARD_TOPIC_ENDPOINT": "Endpoint of the Event Grid topic for the lifecycle events; without it none are sent",
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
@@ -36,6 +41,10 @@ SETTINGS = {
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
+    "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
+    "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
+    "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false, they are only told of",
+    "TRAINYARD_LEASE_MAX_HOURS": "The longest that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
@@ -86,6 +95,16 @@ class Mail:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What an administrator set for the sweeps. `stop_instances_after` None only tells of instances that run on."""
+
+    dry_run: bool = False
+    stop_instances_after: timedelta | None = None
+    cancel_idle_gpus: bool = False
+    longest_lease: timedelta = timedelta(hours=12)
+
+
+@dataclass(frozen=True)
 class Settings:
     storage: Storage
     workspace: Workspace
@@ -93,15 +112,21 @@ class Settings:
     topic: Topic | None
     mail: Mail | None = None
     notices_inside: bool = False
+    rendezvous: str = ""
+    rules: Rules = Rules()
+    money_file: Path = ROOT / "money.yaml"
+    region: str = ""
+    prices_url: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
         """Read all settings. Raises BadSetting naming the first one that is missing or makes no sense."""
-        endpoint = env.get("TRAINYARD_TOPIC_ENDPOINT", "")
-        if endpoint and not endpoint.startswith("https://"):
-            raise BadSetting(f"TRAINYARD_TOPIC_ENDPOINT has value {endpoint!r}. It must begin with https://.")
+        endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
+        prices_url = env.get("TRAINYARD_PRICES_URL", "")
+        if prices_url and not prices_url.startswith("https://"):
+            raise BadSetting(f"TRAINYARD_PRICES_URL has value {prices_url!r}. It must begin with https://.")
         return cls(
             storage=_storage(env),
             workspace=Workspace(
@@ -111,12 +136,18 @@ class Settings:
                 _json_object(env, "AML_CLIENT_KWARGS"),
             ),
             routes_file=routes_file(env),
+            rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             mail=_mail(env),
             notices_inside=_notices_inside(env),
+            rules=_rules(env),
+            money_file=money_file(env),
+            region=env.get("TRAINYARD_REGION", ""),
+            prices_url=prices_url,
         )
 
 
+MOST_HOURS = 24 * 31
 EVERY_5_MINUTES = "0 */5 * * * *"
 EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 
@@ -141,6 +172,41 @@ def app_service_signs_in(env: Mapping[str, str]) -> bool:
 
 def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
+
+
+def blob_endpoint(env: Mapping[str, str]) -> str:
+    """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
+    storage = _storage(env)
+    parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
+    protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
+    return storage.blob or parts.get("BlobEndpoint") or f"{protocol}://{parts.get('AccountName', '')}.blob.{suffix}"
+
+
+def money_file(env: Mapping[str, str]) -> Path:
+    return Path(env.get("TRAINYARD_MONEY") or ROOT / "money.yaml")
+
+
+def _rules(env: Mapping[str, str]) -> Rules:
+    stop = _hours(env, "TRAINYARD_STOP_INSTANCES_HOURS", 0.0)
+    return Rules(
+        dry_run=_flag(env, "TRAINYARD_SWEEP_DRY_RUN"),
+        stop_instances_after=stop or None,
+        cancel_idle_gpus=_flag(env, "TRAINYARD_CANCEL_IDLE_GPUS"),
+        longest_lease=_hours(env, "TRAINYARD_LEASE_MAX_HOURS", 12.0),
+    )
+
+
+def _flag(env: Mapping[str, str], key: str) -> bool:
+    if (value := env.get(key) or "false") not in ("true", "false"):
+        raise BadSetting(f"{key} has value {value!r}. Choose true or false.")
+    return value == "true"
+
+
+def _hours(env: Mapping[str, str], key: str, default: float) -> timedelta:
+    text = env.get(key) or str(default)
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or float(text) > MOST_HOURS:
+        raise BadSetting(f"{key} has value {text!r}. Give hours from 0 to {MOST_HOURS}.")
+    return timedelta(hours=float(text))
 
 
 def _storage(env: Mapping[str, str]) -> Storage:
@@ -187,6 +253,13 @@ def _notices_inside(env: Mapping[str, str]) -> bool:
 def _required(env: Mapping[str, str], key: str) -> str:
     if not (value := env.get(key, "")):
         raise BadSetting(f"{key} is not set. It is: {SETTINGS[key]}.")
+    return value
+
+
+def _https(env: Mapping[str, str], key: str) -> str:
+    value = env.get(key, "")
+    if value and not value.startswith("https://"):
+        raise BadSetting(f"{key} has value {value!r}. It must begin with https://.")
     return value
 
 

@@ -52,7 +52,7 @@ def _idle(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
 
 
 def _budget(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = str(data.get("why") or f"Budget {data.get('budget') or ''}: its limit came near.")
+    title = str(data.get("why") or f"The budget of {data.get('project')}: its limit came near.")
     return _plain(notice, Kind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
 
 
@@ -71,7 +71,7 @@ _MAKERS: dict[str, _Maker] = {
     "RunGivenUp": _given_up,
     "RunEvicted": _evicted,
     "ClusterIdle": _idle,
-    "BudgetNear": _budget,
+    "BudgetWarned": _budget,
     "BudgetReached": _budget,
     "MessagePoisoned": _poison,
     "Test": _test,

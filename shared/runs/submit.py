@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from shared.events.announce import announce
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import BadInput, Changed, Conflict
+from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
@@ -31,6 +33,12 @@ def submit_run(system: System, name: str) -> None:
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
         workload(run).cancel(system, run)
         return
+    run = admission.priced(system, run)
+    try:
+        admission.admit(system, run)
+    except Conflict as exc:
+        give_up(system, run, str(exc))
+        return
     try:
         submitted = workload(run).submit(system, run)
     except BadInput as exc:
@@ -40,7 +48,8 @@ def submit_run(system: System, name: str) -> None:
         return
     tell_submitted(system, run)
     ids = submitted.ids
-    facts = {"job": name, "code": ids.code_digest}
+    facts: dict[str, Any] = {field: getattr(run, field) for field in admission.WRITTEN}
+    facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or str(run.request.get("environment") or "")
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
@@ -65,8 +74,10 @@ def give_up(system: System, run: Run, why: str) -> None:
     workload(after).cancel(system, after)
 
 
-def cancel_run(system: System, name: str) -> Run:
+def cancel_run(system: System, name: str, why: str = "") -> Run:
     """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+
+    `why` becomes the run's reason where it is not its owner who asks.
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
@@ -76,7 +87,7 @@ def cancel_run(system: System, name: str) -> Run:
             return stored.value
         try:
             if stored.value.cancel_asked_at is None:
-                stored = system.runs.update(stored, cancel_asked_at=system.clock())
+                stored = system.runs.update(stored, cancel_asked_at=system.clock(), cancel_why=why)
         except Changed:
             continue
         system.queues.send(SUBMISSIONS, {"run": name})
@@ -101,7 +112,7 @@ def _cancel(system: System, run: Run) -> None:
     if sent and not run.job:
         tell_submitted(system, run)
     if run.state is RunState.RECEIVED and not sent:
-        apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
+        apply(system, run.name, RunState.CANCELED, run.cancel_why or "Canceled before its job was sent.")
     how.cancel(system, run)
 
 

@@ -10,9 +10,9 @@ import pytest
 from emulators.process import wait_for
 from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
-from shared.clusters.model import Cluster
+from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import Clusters
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
 from tests.fakes import FakeClusters
 
@@ -34,7 +34,7 @@ def clusters(request: pytest.FixtureRequest) -> Clusters:
 def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
     arm = connect(azureml.workspace).arm
     settings = {**arm.get(f"computes/{name}")["properties"]["properties"]["scaleSettings"], "minNodeCount": count}
-    arm.patch_and_wait(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
+    arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
 
 
 def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
@@ -44,27 +44,28 @@ def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
 
 def known_now(clusters: Clusters) -> list[Cluster]:
     """The clusters by name, without Azure ML's own word for their allocation, and since when."""
-    found = [replace(cluster, allocation="", allocation_since=None) for cluster in clusters.list()]
+    computes = [cluster for cluster in clusters.list() if cluster.kind != INSTANCE]
+    found = [replace(cluster, allocation="", allocation_since=None) for cluster in computes]
     return sorted(found, key=lambda cluster: cluster.name)
 
 
-def test_to_zero_changes_the_minimum_alone(clusters: Clusters) -> None:
-    """`to_zero` sets min_nodes to 0 and leaves the rest; again, or at zero already, it does nothing."""
-    clusters.to_zero("warm")
-    clusters.to_zero("warm")
-    clusters.to_zero("cpu-cluster")
+def test_scale_changes_the_minimum_alone(clusters: Clusters) -> None:
+    """`scale` sets min_nodes and leaves the rest; again, or so already, it does nothing."""
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("cpu-cluster", min_nodes=0)
     gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # at once or later
     found = {c.name: replace(c, **gone) for c in known_now(clusters)}
     assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, **gone)}
 
 
 def test_a_cluster_that_is_not_there_is_named(clusters: Clusters) -> None:
-    """`to_zero` of an unknown cluster raises NotFound with its name."""
+    """`scale` of an unknown cluster raises NotFound with its name."""
     with pytest.raises(NotFound, match="nowhere"):
-        clusters.to_zero("nowhere")
+        clusters.scale("nowhere", min_nodes=0)
 
 
-def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
+def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
     """Properties of the compute that the app never looks at are the same before and after."""
     arm = connect(azureml.workspace).arm
     body: dict[str, Any] = {
@@ -83,12 +84,61 @@ def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> No
     }
     arm.put("computes/special", body)
     before = known(arm.get("computes/special"))
-    AzureMLClusters(azureml.workspace).to_zero("special")
+    AzureMLClusters(azureml.workspace).scale("special", min_nodes=0)
     after = known(arm.get("computes/special"))
     assert before["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 1
     assert after["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 0
     assert before == after
     assert {c.name: c.idle_seconds for c in AzureMLClusters(azureml.workspace).list()}["special"] == 5400.0
+
+
+def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes the cluster between this code's read and its write wins; `scale` raises Changed."""
+    set_minimum(azureml, "warm", 1)
+    clusters = AzureMLClusters(azureml.workspace)
+    arm = connect(azureml.workspace).arm
+    get = arm.get_with_etag
+
+    def overtaken(path: str) -> tuple[Any, str]:
+        found = get(path)
+        monkeypatch.setattr(arm, "get_with_etag", get)
+        set_minimum(azureml, "warm", 2)
+        return found
+
+    monkeypatch.setattr(arm, "get_with_etag", overtaken)
+    with pytest.raises(Changed, match="warm"):
+        clusters.scale("warm", min_nodes=0)
+    assert {c.name: c.min_nodes for c in clusters.list()}["warm"] == 2
+    set_minimum(azureml, "warm", 1)
+
+
+def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None:
+    """A cluster that can't have its nodes says why in `errors`, wants more than it has, and heals with the quota."""
+    real, path = AzureMLClusters(azureml.workspace), "/control/faults"
+    (warm,) = [c for c in real.list() if c.name == "warm"]
+    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while one of another test is idle
+    try:
+        azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
+        set_minimum(azureml, "warm", 3)
+        refused: Cluster = wait_for(lambda: next((c for c in real.list() if c.errors), None), 10, "the refusal")
+        assert refused.errors[0].startswith("QuotaExceeded: Operation could not be completed")
+        assert (refused.target_nodes, refused.nodes - refused.leaving_nodes) == (3, there)
+    finally:
+        azureml.put(path, {})
+        set_minimum(azureml, "warm", 1)
+    wait_for(lambda: not any(c.errors for c in real.list()), 10, "the refusal to be over")
+
+
+def test_a_compute_instance_is_a_cluster_of_one_node_until_it_is_stopped(azureml: LocalAzureML) -> None:
+    """Instances are listed beside the clusters; `stop` stops one, and does nothing to one that is stopped."""
+    arm, real = connect(azureml.workspace).arm, AzureMLClusters(azureml.workspace)
+    inner = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
+    arm.put("computes/desk", {"location": "local", "tags": {"trainyard.pin": "booth"}, "properties": inner})
+    (found,) = [c for c in real.list() if c.kind == INSTANCE]
+    assert (found.name, found.nodes, found.vm_size, found.pin) == ("desk", 1, "Standard_DS3_v2", "booth")
+    real.stop("desk")
+    real.stop("desk")
+    assert [c.nodes for c in real.list() if c.kind == INSTANCE] == [0]
 
 
 def known(compute: dict[str, Any]) -> dict[str, Any]:

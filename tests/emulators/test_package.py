@@ -10,8 +10,8 @@ from tests.test_layers import imports
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "emulators" / "pyproject.toml").read_text("utf-8"))
 # Import names of what the package's requirements bring, and of what they bring in turn.
-BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "multidict", "tree_sitter", "tree_sitter_bicep"}
-BROUGHT |= {"trustme", "yarl"}
+BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
+BROUGHT |= {"filelock", "packaging", "trustme", "yaml", "yarl"}
 
 
 def test_every_folder_is_packaged() -> None:
