@@ -5,8 +5,8 @@
     python3 trainyard.py up        start the local cloud and keep it; Ctrl-C stops it
     python3 trainyard.py down      stop it from another terminal; --purge also removes its data
     python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
-                                   continue, data, notify, clusters, cost, lease, pause, evict, status, doctor, ...
-                                   docs/cli.md has them all
+                                   continue, data, notify, clusters, cost, lease, leases, extend, release, pause,
+                                   evict, status, doctor, open, login, logout, admin; see docs/cli.md
     python3 trainyard.py package   the files that Azure runs, as a folder and a zip in .trainyard/package
     python3 trainyard.py test      run the tests; further arguments go to pytest
     python3 trainyard.py check     all that CI runs: format, lint, types, tests

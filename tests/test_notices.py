@@ -21,7 +21,8 @@ from shared import system
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.notices import decide, render, tell
+from shared.notices import address, decide, render, tell
+from shared.notices.address import is_public
 from shared.notices.model import Channel, DeliveryState, Kind, Notice, Subscription, masked
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
@@ -77,8 +78,8 @@ def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str
     run = trained(world, raw)
     deliver_all(world)
 
-    ((address, body, headers),) = world.sender.posts
-    assert address == f"{HOOK}/{kind}"
+    ((to, body, headers),) = world.sender.posts
+    assert to == f"{HOOK}/{kind}"
     event = json.loads(body)
     assert (event["type"], event["data"]["run"], headers["webhook-id"]) == (f"trainyard.{kind}", run, event["id"])
     assert event["data"]["facts"]["cluster"] == "cpu-cluster, 2 nodes"
@@ -281,7 +282,7 @@ def test_chat_channels_get_their_own_form() -> None:
 )
 def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -> None:
     """Slack, Teams and mail are known by their addresses; all else is a webhook unless it is said."""
-    assert decide.read_address(text, channel, plain_http=False)[0] is found
+    assert address.read_address(text, channel, plain_http=False)[0] is found
 
 
 @pytest.mark.parametrize(
@@ -296,26 +297,26 @@ def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -
 def test_an_address_that_can_not_be_is_refused_unshown(text: str) -> None:
     """Addresses inside, without TLS, with passwords or odd characters are refused, and not repeated in the error."""
     with pytest.raises(Impossible) as refused:
-        decide.read_address(text, "", plain_http=False)
+        address.read_address(text, "", plain_http=False)
     assert "secret-part" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    "address",
+    "text",
     [
         "127.0.0.1", "10.0.0.4", "172.16.3.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.64.0.1",
         "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::a00:1",
         "2002:7f00:1::", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::",
     ],
 )  # fmt: skip
-def test_addresses_inside_are_not_public(address: str) -> None:
+def test_addresses_inside_are_not_public(text: str) -> None:
     """Loopback, private, link-local, shared, multicast, Azure's own agent, and IPv6 forms of all these."""
-    assert not decide.is_public(address)
+    assert not is_public(text)
 
 
 def test_public_addresses_are() -> None:
     """Addresses of the internet are public, in both families."""
-    assert all(map(decide.is_public, ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"]))
+    assert all(map(is_public, ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"]))
 
 
 @given(st.text(max_size=200))

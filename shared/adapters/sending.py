@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from shared.kernel.errors import Impossible, Unavailable
 from shared.kernel.settings import Mail
-from shared.notices.decide import is_public
+from shared.notices.address import is_public
 from shared.notices.model import masked
 from shared.notices.ports import Answer
 from shared.notices.render import one_line

@@ -7,10 +7,12 @@ An event may be told of twice; its id is the same, and a subscription has one de
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from urllib.parse import urlsplit
+
+_WEB = re.compile(r"(https?)://(?:[^/?#]*@)?(\[[0-9a-fA-F:.]*\]|[\w.-]+)")
 
 
 class Kind(StrEnum):
@@ -102,9 +104,5 @@ def masked(address: str) -> str:
     if "@" in address and "://" not in address:
         name, _, domain = address.rpartition("@")
         return f"{name[:1]}...@{domain}"
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname or "?"
-    except ValueError:
-        return "..."
-    return f"{parts.scheme}://{host}/..."
+    match = _WEB.match(address)
+    return f"{match[1]}://{match[2]}/..." if match else "..."

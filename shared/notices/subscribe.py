@@ -7,8 +7,9 @@ import secrets
 from dataclasses import dataclass, field
 
 from shared.kernel.errors import NotFound
+from shared.notices.address import read_address
 from shared.notices.compose import compose
-from shared.notices.decide import read_address, read_kinds
+from shared.notices.decide import read_kinds
 from shared.notices.model import Channel, Subscription
 from shared.notices.render import SECRET_PREFIX
 from shared.notices.tell import Post, begin
