@@ -42,7 +42,7 @@ ORDER = (
 GROUPS = {  # of `trainyard data` and so on
     "data": ("log", "diff", "files"),
     "notify": ("add", "list", "test", "log", "remove"),
-    "admin": ("replay",),
+    "admin": ("register", "smoke", "replay"),
 }
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -35,6 +35,20 @@ class Problem(Struct):
     code: str
 
 
+class RouteReport(Struct):
+    route: str
+    cluster: str
+    problem: Annotated[str, Meta(description="What would stop its jobs; empty for nothing.")]
+
+
+class Registered(Struct):
+    """What every job needs, by its ids in Azure ML, and how the routes stand."""
+
+    code: str
+    environment: str
+    routes: list[RouteReport]
+
+
 class Trainer(Struct):
     trainer: str
     description: str
@@ -296,6 +310,11 @@ class CostReport(Struct):
     budgets: list[BudgetState]
 
 
+class GivenBack(Struct):
+    queue: str
+    messages: int
+
+
 class Artifact(Struct):
     name: str
     size: int
@@ -385,8 +404,12 @@ def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
     }
 
 
-def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
-    return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+def cluster(record: clusters.Cluster, latest: clusters.Decision | None) -> Json:
+    return {**_plain_fields(record), "decision": latest and decision(latest)}
+
+
+def decision(record: clusters.Decision) -> Json:
+    return _plain_fields(record, ("cluster",))
 
 
 def lease(record: leases.Lease, now: datetime) -> Json:
