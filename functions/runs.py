@@ -6,9 +6,9 @@ from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
-from shared.api.requests import CreateQuery, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
+from shared.api.requests import CreateQuery, ImportRequest, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, logs, metrics, submit
+from shared.runs import artifacts, ask, imports, logs, metrics, submit
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -22,6 +22,13 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
     return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
+
+
+@blueprint.route("imports", methods=["POST"])
+@handled
+def import_document(req: func.HttpRequest) -> func.HttpResponse:
+    """What a Batch AI document becomes, field by field. Makes nothing."""
+    return answer(imports.imported(the_system(), requests.read_body(req.get_body(), ImportRequest)))
 
 
 @blueprint.route("runs", methods=["GET"])

@@ -62,5 +62,6 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=lambda: datetime.now(UTC),
         new_token=lambda: secrets.token_hex(8),
+        batchai_account=settings.batchai_account or clients.account,
         rendezvous=clients.table.url,
     )

@@ -46,4 +46,5 @@ class System:
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
+    batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

@@ -12,6 +12,7 @@ TRAINERS_ENVIRONMENT = (
     "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
 )
 LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
+LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 
 Job = dict[str, Any]

@@ -28,6 +28,7 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
@@ -60,6 +61,7 @@ class Settings:
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
+    batchai_account: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -79,6 +81,7 @@ class Settings:
             ),
             routes_file=routes_file(env),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
         )
 
 

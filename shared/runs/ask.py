@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from shared.api import requests
 from shared.api.requests import NodeRange, RunRequest
+from shared.batchai.adopt import Adopted
 from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
@@ -17,6 +20,7 @@ from shared.jobs.job import again, cluster, nodes, resolve
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
+from shared.runs.batchai import adopt_request
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
@@ -43,6 +47,8 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
     data = asking.order.data
     if data and data.single_file is None and data.below_drops:
         raise Impossible(f"There is nothing at {data.below_drops!r} in the drops container.", "no_data")
+    if missing := _missing(asking):
+        raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
     return _insert(system, run) or _made_before(system, name, asked) or run
 
@@ -57,15 +63,41 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
     run = _received(system, asking)
     how = workload(run)
     job = how.request(run, how.jobs(run)[0], system.rendezvous, run.created_at)
-    reasons = _data_reasons(system, asking.order.data)
+    job, reasons = _looked_over(system, job, how.fewest_nodes(run))
+    reasons = [*_missing(asking), *_data_reasons(system, asking.order.data), *reasons]
+    return {"job": job, "reasons": reasons, **_told(asking)}
+
+
+def plan(system: System, request: RunRequest) -> dict[str, Any]:
+    """The same for a Batch AI job that nobody may want to send yet: what is wrong with it is among the reasons."""
+    asking = _asking(system, request, _run_name(system, None))
+    built = build(asking.order)
+    job, reasons = _looked_over(system, built.job, nodes(built.job))
+    wrong = [_reason(p.code, f"{p.path} {p.message}") for p in built.problems]
+    return {"job": job, "reasons": [*wrong, *_missing(asking), *reasons], **_told(asking)}
+
+
+def _looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
+    """The job with its ids, and why it could not start now."""
+    reasons: list[Reason] = []
     try:
         ids = assets(system, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
-        reasons += _cluster_reasons(system, cluster(job), how.fewest_nodes(run))
+        if name := cluster(job):
+            reasons += _cluster_reasons(system, name, fewest)
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
-    return {"job": job, "reasons": reasons}
+    return job, reasons
+
+
+def _told(asking: _Asking) -> dict[str, Any]:
+    """Of a Batch AI job, what became of its fields."""
+    return {"report": [finding.said() for finding in asking.adopted.report.findings]} if asking.adopted else {}
+
+
+def _missing(asking: _Asking) -> list[Reason]:
+    return [_reason("no_data", sentence) for sentence in (asking.adopted.missing if asking.adopted else ())]
 
 
 def retry_run(system: System, name: str, owner: str = "") -> Run:
@@ -123,15 +155,22 @@ def _insert(system: System, run: Run) -> Run | None:
 
 @dataclass(frozen=True)
 class _Asking:
-    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one."""
+    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
+
+    `adopted` is what a Batch AI document became.
+    """
 
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
+    adopted: Adopted | None = None
 
 
 def _asking(system: System, request: RunRequest, name: str) -> _Asking:
-    template, route = _template(system, request)
+    adopted = adopt_request(system, request)
+    if adopted:
+        request = msgspec.structs.replace(request, job=adopted.job)
+    template, route = (adopted.template, None) if adopted else _template(system, request)
     data = read_data(request.data) if request.data else None
     if data:
         data = replace(data, single_file=_single_file(system, data))
@@ -152,7 +191,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         data=data,
         tags=_tags(request, data),
     )
-    return _Asking(request, order, (fewest, int(resubmissions)))
+    return _Asking(request, order, (fewest, int(resubmissions)), adopted)
 
 
 def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Route | None]:
@@ -224,10 +263,14 @@ def _received(system: System, asking: _Asking) -> Run:
         nodes=nodes(built.job),
         created_at=now,
         request=built.job,
-        history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
+        history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
         elastic=begin(built.job, asking.bounds, now),
         tags=asking.request.tags,
     )
+
+
+def _how_asked(asking: _Asking) -> str:
+    return " ".join(["Asked for over HTTP.", *([asking.adopted.report.summary()] if asking.adopted else [])])
 
 
 def _fingerprint(system: System, drop: DropKey) -> str:
