@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -23,6 +24,12 @@ from local.cloud import Cloud
 
 ROUTE = "chaos"
 MARKER = "_SUCCESS"
+# How a node says that the storage was away, or had forgotten what it had taken: aiohttp's words and the service's own.
+STORAGE_AWAY = re.compile(
+    r"Cannot connect to host|Server disconnected|Connection (reset|lost|closed)|bytes arrived|ContainerNotFound"
+    r"|The specified (blob|container|resource) does not exist",
+    re.IGNORECASE,
+)
 FINAL = ("completed", "failed", "canceled")
 Files = dict[str, bytes]
 
@@ -118,7 +125,9 @@ class Oracle:
         """The digest that this run's archive holds, after its manifest was held against the blobs."""
         if run["state"] != "completed":
             if run["state"] in FINAL:
-                verdict.find("failed", f"{run['run']} of {name}: {str(run.get('reason'))[:160]}")
+                reason = str(run.get("reason"))
+                kind = "failed for the storage" if STORAGE_AWAY.search(reason) else "failed"
+                verdict.find(kind, f"{run['run']} of {name}: {reason[:160]}")
             return None
         if not run.get("archived_at"):
             return None

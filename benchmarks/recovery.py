@@ -138,8 +138,8 @@ def told(crowd: Crowd, count: int) -> float:
     crowd.processes[0].terminate()
     crowd.wait(count - 1, began, KILL_SECONDS)
     end = began + crowd.again(count - 1, began)
-    last = max(line["time"] for line in lines(crowd.file) if line["world"] == count and line["time"] < end)
-    return end - last
+    last: float = max(line["time"] for line in lines(crowd.file) if line["world"] == count and line["time"] < end)
+    return float(end - last)
 
 
 def measure(count: int, rounds: int, url: str, torchft: str) -> dict[str, Any]:

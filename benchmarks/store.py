@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from torch.distributed import FileStore, Store, TCPStore
 
@@ -27,7 +28,7 @@ ROUNDS, WAITS, THREADS = 60, 10, 8
 KEYS = [f"many{number}" for number in range(16)]
 BIG = bytes(512 * 1024)
 # The stores take turns at each operation, so that a busy moment of the machine meets all of them.
-OPERATIONS: dict[str, Callable[[Store, int], object]] = {
+OPERATIONS: dict[str, Callable[[Any, int], object]] = {
     "set": lambda store, number: store.set(f"key{number}", "value"),
     "get": lambda store, number: store.get(f"key{number}"),
     "check": lambda store, number: store.check([f"key{number}"]),
@@ -36,7 +37,7 @@ OPERATIONS: dict[str, Callable[[Store, int], object]] = {
     "append": lambda store, _: store.append("text", "x"),
     "set of 16": lambda store, _: store.multi_set(KEYS, ["value"] * 16),
     "get of 16": lambda store, _: store.multi_get(KEYS),
-    "set of 512 KiB": lambda store, _: store.set("big", BIG),  # type: ignore[arg-type]
+    "set of 512 KiB": lambda store, _: store.set("big", BIG),
     "get of 512 KiB": lambda store, _: store.get("big"),
 }
 
@@ -51,15 +52,18 @@ def median(work: Callable[[int], object], rounds: int) -> float:
     return statistics.median(taken)
 
 
-def waited(store: Store) -> float:
+def _end_of_wait(store: Store, key: str) -> float:
+    store.wait([key])
+    return time.perf_counter()
+
+
+def waited(store: Any) -> float:
     """Seconds from the start of a set to the return of a wait that began 0.2 s before: the median."""
     late = []
     with ThreadPoolExecutor(1) as pool:
         for number in range(WAITS):
             other = store.clone()
-            done = pool.submit(
-                lambda other=other, number=number: (other.wait([f"late{number}"]), time.perf_counter())[1]
-            )
+            done = pool.submit(_end_of_wait, other, f"late{number}")
             time.sleep(0.2)
             began = time.perf_counter()
             store.set(f"late{number}", "value")
@@ -67,7 +71,7 @@ def waited(store: Store) -> float:
     return statistics.median(late)
 
 
-def together(store: Store) -> float:
+def together(store: Any) -> float:
     """Seconds per add when THREADS add to one number at the same time."""
     clones = [store.clone() for _ in range(THREADS)]
     began = time.perf_counter()
@@ -76,10 +80,13 @@ def together(store: Store) -> float:
     return (time.perf_counter() - began) / (5 * THREADS)
 
 
+def _median_of(work: Callable[[Any, int], object]) -> Callable[[Store], float]:
+    return lambda store: median(lambda number: work(store, number), ROUNDS)
+
+
 def measure(stores: dict[str, Store], table: Table) -> list[dict[str, float | str]]:
     calls: dict[str, tuple[Callable[[Store], float], int]] = {
-        name: (lambda store, work=work: median(lambda number: work(store, number), ROUNDS), ROUNDS)
-        for name, work in OPERATIONS.items()
+        name: (_median_of(work), ROUNDS) for name, work in OPERATIONS.items()
     }
     calls["set to end of wait"] = waited, WAITS
     calls[f"add, {THREADS} at once"] = together, 5 * THREADS

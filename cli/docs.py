@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from .commands import ADMIN, ORDER
+from .commands import GROUPS, ORDER
 from .errors import EXIT_CODES
 from .session import COMMON, app
 
@@ -49,9 +49,9 @@ def page() -> str:
     codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
     common = _table("option", "", _options(group.commands[ORDER[0]], COMMON))
     head = HEAD.format(common=common, codes=codes)
-    admin = group.commands["admin"]
     sections = [_section(name, group.commands[name]) for name in ORDER]
-    sections += [_section(f"admin {name}", admin.commands[name]) for name in ADMIN]
+    for family, names in GROUPS.items():
+        sections += [_section(f"{family} {name}", group.commands[family].commands[name]) for name in names]
     return head + "".join(f"\n{section}" for section in sections)
 
 

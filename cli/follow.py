@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -130,19 +131,34 @@ def _log(reader: Reader, run: dict[str, Any]) -> str:
         return ""
 
 
-def wait_for_drop(api: Api, route: str, name: str, generation: int, watcher: Watcher) -> str:
-    """Wait until the drop closes, and return its run's name. Raises CliError with the reason if it is rejected.
+def wait_for_drop(
+    api: Api, target: str, before: dict[str, Any], watcher: Watcher, patience: float = math.inf
+) -> dict[str, Any]:
+    """Wait until the drop `route/name` closes after an upload, and return it, or as it is after `patience` seconds.
 
-    `generation` is the drop's before the upload; a drop that closes without new content gives the run it had.
+    `before` is the drop as it was before the upload: a state that it had then says nothing of what was uploaded since.
+    With {} any closed state will do. Raises CliError with the reason if it is rejected.
     """
+    route, _, name = target.partition("/")
+    deadline = time.monotonic() + patience
     while True:
         drop = patiently(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.trouble)
         watcher.drop(drop)
-        if drop.get("state") == "rejected":
-            raise CliError(f"Drop {route}/{name} was rejected. {drop['why']}", drop.get("code", ""))
-        if drop.get("state") == "sealed" and (drop["generation"] > generation or drop.get("code") == "unchanged"):
-            return str(drop["run"])
+        if _is_settled(drop, before):
+            if drop["state"] == "rejected":
+                raise CliError(f"Drop {target} was rejected. {drop['why']}", drop.get("code", ""))
+            return drop
+        if time.monotonic() > deadline:
+            return drop
         time.sleep(POLL_SECONDS)
+
+
+def _is_settled(drop: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether the drop is closed, by a verdict that is not from before the upload: each opening has its own time."""
+    if drop.get("state") not in ("sealed", "rejected"):
+        return False
+    old = before.get("state") in ("sealed", "rejected") and before["opened_at"] == drop["opened_at"]
+    return not old or before["generation"] < drop["generation"]
 
 
 def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
+import typer.core
 from rich.console import RenderableType
 
 from .client import Api
@@ -31,8 +32,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 COMMON = {"url": Url, "profile": ProfileName, "as_json": Json}
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-admin = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-app.add_typer(admin, name="admin", help="Look after a deployment; needs rights on its Azure resources.")
+groups: dict[str, typer.Typer] = {}
+for _name, _help in {
+    "data": "See the versions of a drop's data.",
+    "admin": "Look after a deployment; needs rights on its Azure resources.",
+}.items():
+    groups[_name] = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.add_typer(groups[_name], name=_name, help=_help)
 
 
 @app.callback()
@@ -95,13 +101,24 @@ def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Conca
     return _registered(function, app)
 
 
-def admin_command(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
-    """The same for a command of `trainyard admin`."""
-    return _registered(function, admin)
+def command_of(
+    group: str,
+) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
+    """The same for a command of a group, such as `trainyard admin`. What follows a `_` in its name is its name."""
+    return lambda function: _registered(function, groups[group])
+
+
+def command_as(
+    kind: type[typer.core.TyperCommand],
+) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
+    """The same, as a command of a class of its own."""
+    return lambda function: _registered(function, app, kind)
 
 
 def _registered(
-    function: Callable[Concatenate[Session, P], None], group: typer.Typer
+    function: Callable[Concatenate[Session, P], None],
+    group: typer.Typer,
+    kind: type[typer.core.TyperCommand] | None = None,
 ) -> Callable[Concatenate[Session, P], None]:
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
@@ -117,7 +134,7 @@ def _registered(
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     run.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("\nExample:", "\n\b\nExample:")  # \b: never wrapped
     run.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-    group.command(function.__name__.strip("_"))(run)
+    group.command(function.__name__.rpartition("_")[2] or function.__name__.strip("_"), cls=kind)(run)
     return function
 
 

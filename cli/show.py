@@ -49,9 +49,10 @@ def run(told: dict[str, Any]) -> RenderableType:
     times = phases.spent(told, datetime.now(UTC))
     facts = {
         "state": _state(told),
-        "drop": Text(one_line(told.get("drop") or "none")),
+        "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
+        "parameters": parameters(told),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(told.get("code") or "its own"),
         "environment": Text(told.get("environment") or "not resolved yet"),
@@ -63,6 +64,12 @@ def run(told: dict[str, Any]) -> RenderableType:
     if told.get("elastic"):
         parts += [Text(), members(told["elastic"])]
     return Group(*parts, *_reason(told))
+
+
+def _data_of(told: dict[str, Any]) -> str:
+    """The drop, with the generation that the run was made for."""
+    generation = told.get("generation") or 0
+    return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
 
 
 def nodes(told: dict[str, Any]) -> str:
@@ -108,6 +115,35 @@ def drop(told: dict[str, Any]) -> RenderableType:
     return Group(Text(one_line(told["drop"]), "bold"), _facts(facts))
 
 
+def generations(drop_name: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """The versions of a drop's data, newest first."""
+    return _table(
+        one_line(drop_name), "newest first", rows, _generation_row, ["gen", "closed", "files", "bytes", "run", "why"]
+    )
+
+
+def difference(told: dict[str, Any]) -> RenderableType:
+    """What is added, changed and gone, each file on a line of its own as `diff` marks them."""
+    lines: list[RenderableType] = [Text(f"{one_line(told['a'])} -> {one_line(told['b'])}", "bold")]
+    for part, sign, style in (("added", "+", "green"), ("changed", "~", "yellow"), ("gone", "-", "red")):
+        found = told[part]
+        lines += [Text(f"  {sign} {one_line(file['path'])}  {file['size']:,}", style) for file in found["files"]]
+        if more := found["count"] - len(found["files"]):
+            lines.append(Text(f"  {sign} and {more:,} more", style))
+    counts = ", ".join(f"{told[part]['count']:,} {part}" for part in ("added", "changed", "gone"))
+    return Group(*lines, Text(f"{counts}, {told['same']:,} the same", "dim"))
+
+
+def data_files(told: dict[str, Any]) -> RenderableType:
+    lines = [Text(f"{file['size']:>14,}  {one_line(file['path'])}") for file in told["files"]]
+    return Group(*lines, Text(f"{files(told['count'])}, {told['bytes']:,} bytes", "dim"))
+
+
+def files(count: int) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
 def metrics(told: dict[str, Any]) -> Text:
     """The last value of each telling metric, those of the test data first."""
     last = (told.get("metrics") or {}).get("last") or {}
@@ -115,6 +151,17 @@ def metrics(told: dict[str, Any]) -> Text:
     names.sort(key=lambda name: name.startswith("train_"))
     words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
     return Text(", ".join(words) or "none", "green" if words else "dim")
+
+
+def parameters(told: dict[str, Any]) -> Text:
+    """What the run was trained with, those at their defaults too."""
+    words = [f"{name}={number(value)}" for name, value in (told.get("parameters") or {}).items()]
+    return Text(" ".join(words) or "none", "" if words else "dim")
+
+
+def number(value: Any) -> str:
+    """A value of a parameter as one types it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _facts(rows: dict[str, Text]) -> RenderableType:
@@ -159,6 +206,17 @@ def _run_row(run: dict[str, Any]) -> list[Text]:
     why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
     names = Text(run["run"]), _state(run), Text(one_line(run.get("drop") or "")), Text(run["cluster"]), Text(nodes(run))
     return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
+
+
+def _generation_row(row: dict[str, Any]) -> list[Text]:
+    return [
+        Text(str(row["number"])),
+        Text(clock(row["sealed_at"]), "dim"),
+        Text(f"{row['blobs']:,}"),
+        Text(f"{row['bytes']:,}"),
+        Text(row["run"]),
+        Text(row["why"]),
+    ]
 
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:

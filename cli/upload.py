@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import itertools
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from .errors import CliError, Unreachable, extra
 from .profiles import Profile
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 CONTAINER = "drops"
 WORKERS = 8
 SUCCESS = "_SUCCESS"
+BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
@@ -42,6 +47,32 @@ class There:
     size: int
     md5: str
     modified: datetime
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an upload would do to a drop. `gone` are blobs that the folder has not; they stay unless deleted.
+
+    `by` is who uploaded to it last and from where, as their `drop` wrote it; '' where nobody knows.
+    """
+
+    drop: str
+    added: tuple[Item, ...]
+    changed: tuple[Item, ...]
+    same: tuple[Item, ...]
+    gone: tuple[str, ...]
+    marker_is_stale: bool
+    by: str = ""
+
+    @property
+    def single(self) -> bool:
+        """Whether it is an archive, which is complete as soon as it is there."""
+        return any(item.blob == self.drop for item in (*self.added, *self.changed, *self.same))
+
+    @property
+    def is_new(self) -> bool:
+        return not (self.changed or self.same or self.gone)
 
 
 @dataclass(frozen=True)
@@ -52,6 +83,7 @@ class Uploaded:
     bytes: int
     kept: int
     marked: bool
+    deleted: int = 0
 
 
 def items(source: Path, route: str, name: str) -> list[Item]:
@@ -72,51 +104,100 @@ def items(source: Path, route: str, name: str) -> list[Item]:
     return data
 
 
-def upload(container: ContainerClient, drop: str, wanted: list[Item], progress: Progress) -> Uploaded:
-    """Upload what is not there with the same size and MD5, then the marker. Interrupted, the same call goes on.
+def target_name(source: Path, name: str) -> str:
+    """The drop's name: what was asked for, else the source's own. An archive keeps its extension."""
+    name = name or source.resolve().name
+    suffix = next((end for end in ARCHIVES if source.name.lower().endswith(end)), "") if source.is_file() else ""
+    return name if name.lower().endswith(ARCHIVES) or not suffix else f"{name}{source.name[-len(suffix) :]}"
 
-    Nothing at all is written if everything is there and the marker is newer than all of it.
-    """
+
+def plan(container: ContainerClient, drop: str, wanted: list[Item], progress: Progress) -> Plan:
+    """Compare the folder with what is there, by name, size and MD5. A file is read only if the sizes are equal."""
     with translated():
         there = _listing(container, drop)
-        missing = [item for item in wanted if not _keep(item, there.get(item.blob), progress)]
-        job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
-        _send_all(container, [item for item in missing if item.blob not in job_files], progress)
-        _send_all(container, [item for item in missing if item.blob in job_files], progress)
-        single = wanted[0].blob == drop  # an archive is complete as soon as it is there
-        marked = not single and (bool(missing) or _is_stale(there, drop, wanted))
+    added: list[Item] = []
+    changed: list[Item] = []
+    same: list[Item] = []
+    for item in wanted:
+        known = there.get(item.blob)
+        group = added if known is None else same if _is_same(item, known, progress) else changed
+        group.append(item)
+    marker = f"{drop}/{SUCCESS}"
+    gone = tuple(sorted(there.keys() - {item.blob for item in wanted} - {marker}))
+    known = there.get(marker) or there.get(drop)
+    stale = not same or _is_stale(there, drop, same)
+    return Plan(drop, tuple(added), tuple(changed), tuple(same), gone, stale, known.by if known else "")
+
+
+def upload(container: ContainerClient, todo: Plan, progress: Progress, delete: bool = False, by: str = "") -> Uploaded:
+    """Upload what is added or changed, delete what is gone if asked to, then write the marker.
+
+    Interrupted, the same call goes on. Nothing is written if all is there and the marker is newer than all of it.
+    `by` says who uploads, for whoever comes next.
+    """
+    drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
+    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
+    words = {BY: quote(by)} if by else {}
+    with translated():
+        _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)
+        for name in gone:
+            container.delete_blob(name)
+        _send_all(container, [item for item in missing if item.blob in job_files], progress, words)
+        marked = not todo.single and bool(missing or gone or todo.marker_is_stale)
         if marked:
-            container.upload_blob(f"{drop}/{SUCCESS}", b"", overwrite=True)
-    return Uploaded(len(missing), sum(i.size for i in missing), len(wanted) - len(missing), marked or bool(missing))
+            container.upload_blob(f"{drop}/{SUCCESS}", b"", overwrite=True, metadata=words)
+    size = sum(item.size for item in missing)
+    return Uploaded(len(missing), size, len(todo.same), marked or bool(missing), len(gone))
+
+
+def free_name(container: ContainerClient, route: str, name: str) -> str:
+    """The first of name-2, name-3, ... that holds nothing. An archive's number comes before its extension."""
+    end = next((end for end in ARCHIVES if name.lower().endswith(end)), "")
+    stem, end = name[: len(name) - len(end)], name[len(name) - len(end) :]
+    with translated():
+        return next(
+            candidate
+            for number in itertools.count(2)
+            if not _listing(container, f"{route}/{(candidate := f'{stem}-{number}{end}')}")
+        )
+
+
+def whose(source: Path) -> str:
+    """Who uploads, and from where: ada@laptop:/home/ada/digits."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        user = "someone"
+    return f"{user}@{socket.gethostname()}:{source.resolve()}"
 
 
 def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
     """Blobs of the drop. Its name is also that of a single archive, so the listing begins with the bare name."""
     found = {}
-    for blob in container.list_blobs(name_starts_with=drop):
+    for blob in container.list_blobs(name_starts_with=drop, include=["metadata"]):
         if blob.name == drop or blob.name.startswith(f"{drop}/"):
-            md5 = blob.content_settings.content_md5
-            found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified)
+            md5, by = blob.content_settings.content_md5, unquote((blob.metadata or {}).get(BY, ""))
+            found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
     return found
 
 
-def _keep(item: Item, there: There | None, progress: Progress) -> bool:
-    """Whether the blob holds this very file. The file is read only if the sizes are equal."""
-    if there is None or there.size != item.size or there.md5 != _md5(item.path).hex():
+def _is_same(item: Item, there: There, progress: Progress) -> bool:
+    """Whether the blob holds this very file."""
+    if there.size != item.size or there.md5 != _md5(item.path).hex():
         return False
     progress(item.size)
     return True
 
 
-def _is_stale(there: dict[str, There], drop: str, wanted: list[Item]) -> bool:
+def _is_stale(there: dict[str, There], drop: str, same: list[Item]) -> bool:
     """Whether the marker is missing, or older than a file: an upload was interrupted before its end."""
     marker = there.get(f"{drop}/{SUCCESS}")
-    return marker is None or any(there[item.blob].modified > marker.modified for item in wanted)
+    return marker is None or any(there[item.blob].modified > marker.modified for item in same)
 
 
-def _send_all(container: ContainerClient, missing: list[Item], progress: Progress) -> None:
+def _send_all(container: ContainerClient, missing: list[Item], progress: Progress, words: dict[str, str]) -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [pool.submit(_send, container, item, progress) for item in missing]
+        jobs = [pool.submit(_send, container, item, progress, words) for item in missing]
         try:
             done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
             for job in done:
@@ -125,7 +206,7 @@ def _send_all(container: ContainerClient, missing: list[Item], progress: Progres
             pool.shutdown(cancel_futures=True)
 
 
-def _send(container: ContainerClient, item: Item, progress: Progress) -> None:
+def _send(container: ContainerClient, item: Item, progress: Progress, words: dict[str, str]) -> None:
     """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
     from azure.storage.blob import ContentSettings
 
@@ -139,7 +220,13 @@ def _send(container: ContainerClient, item: Item, progress: Progress) -> None:
     settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
     with item.path.open("rb") as content:
         container.upload_blob(
-            item.blob, content, length=item.size, overwrite=True, content_settings=settings, progress_hook=hook
+            item.blob,
+            content,
+            length=item.size,
+            overwrite=True,
+            content_settings=settings,
+            metadata=words,
+            progress_hook=hook,
         )
     progress(item.size - told)
 

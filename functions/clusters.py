@@ -9,15 +9,24 @@ from shared.api import status
 from shared.api.requests import ScaleQuery, read_query
 from shared.bootstrap import system as the_system
 from shared.clusters import sweep
+from shared.events import incoming
 from shared.kernel.settings import sweep_schedule
+from shared.system import CLUSTER_LOOKS
 
 blueprint = func.Blueprint()
+STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
 def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster."""
     sweep.sweep(the_system())
+
+
+@blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)
+def cluster_looks(message: func.QueueMessage) -> None:
+    """A cluster on which a run has begun or ended."""
+    sweep.sweep_one(the_system(), incoming.text(incoming.decode(message.get_body()), "cluster"))
 
 
 @blueprint.route("clusters", methods=["GET"])

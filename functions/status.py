@@ -3,8 +3,8 @@
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
-from shared.api import queries, status
-from shared.api.requests import DropsQuery, read_query
+from shared.api import catalogue, queries, requests, status
+from shared.api.requests import DropsQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
 
 blueprint = func.Blueprint()
@@ -46,3 +46,25 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
     from shared.api import openapi
 
     return answer(openapi.document())
+
+
+@blueprint.route("trainers", methods=["GET"])
+@handled
+def list_trainers(req: func.HttpRequest) -> func.HttpResponse:
+    """The trainers, each with its parameters."""
+    return answer(catalogue.trainers(the_system()))
+
+
+@blueprint.route("routes", methods=["GET"])
+@handled
+def list_routes(req: func.HttpRequest) -> func.HttpResponse:
+    """The routes, each with its limits and parameters."""
+    return answer(catalogue.routes(the_system()))
+
+
+@blueprint.route("routes/{route}/check", methods=["POST"])
+@handled
+def check_route(req: func.HttpRequest) -> func.HttpResponse:
+    """What a drop of this route with this job file would become. Makes nothing."""
+    body = requests.read_body(req.get_body(), RouteCheck)
+    return answer(catalogue.check(the_system(), req.route_params["route"], body))

@@ -9,18 +9,19 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import AccountSasPermissions, BlobServiceClient, ResourceTypes, generate_account_sas
+from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
 from emulators.arm.declared import Storage
+from emulators.eventgrid import access
 from emulators.private import write_private
 from emulators.storage import azurite
 from local import configs
@@ -28,7 +29,6 @@ from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
-SIGNED_FOR = timedelta(days=365)  # a cloud that is kept longer without a start has other troubles
 FAST_TIMER = "*/5 * * * * *"
 
 
@@ -85,6 +85,7 @@ class Cloud:
         self._azurite_restarts = 0
         self._parts: dict[str, _Running] = {}
         self._declaration = Declaration(options.infra)
+        self._token_key = secrets.token_urlsafe(32)  # signs the tokens of identities, for as long as this cloud runs
 
     @classmethod
     def start(cls, home: Path, options: Options | None = None) -> Cloud:
@@ -154,6 +155,11 @@ class Cloud:
             parts={"azurite": self._storage.pid} | {name: r.part.process.pid for name, r in self._parts.items()},
         )
 
+    @property
+    def table_tls_url(self) -> str:
+        """The table service for those who show a token."""
+        return str(self._parts["storage"].part.info["table_tls_url"])
+
     def log(self, part: str) -> Path:
         """The log of a part: storage, eventgrid, azureml or host."""
         return self.home / "logs" / f"{part}.log"
@@ -193,10 +199,10 @@ class Cloud:
         say("azurite: blobs")
         self._azurite = azurite.start(self.home / "azurite", blobs_only=True)
         say("storage: queues and tables")
-        self._start("storage", configs.storage(self.home, self._storage.key, options.storage_log), {})
+        self._start("storage", self._storage_config(), {})
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace")
-        key = secrets.token_urlsafe(24)
+        key = access.new_key()
         storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
         config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
         self._start("eventgrid", config, {})
@@ -206,15 +212,20 @@ class Cloud:
         self._start("host", configs.host(options.app), self._app_settings(key))
         self.record.write(self.home)
 
+    def _storage_config(self) -> dict[str, Any]:
+        log = self.options.storage_log
+        return configs.storage(self.home, self._storage.key, self._declaration, self._token_key, log)
+
     def _azureml_config(self) -> dict[str, Any]:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
         topic = self._declaration.workspace_topic
         events = {"url": f"{self.eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
-        nodes = {"AZURE_STORAGE_SAS_TOKEN": tables_signature(self._storage.key)}
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
+        nodes = {**self._declaration.nodes, "token_key": self._token_key}
         limits: dict[str, Any] | None = {} if options.arm_limits else None
-        return {**config, "events": events, "node_environment": nodes, "arm_limits": limits}
+        here = {"TRAINYARD_LOCAL_NODES": "1"}  # trainers/batchai_launch.py installs nothing on such a node
+        return {**config, "events": events, "nodes": nodes, "node_environment": here, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
@@ -222,6 +233,8 @@ class Cloud:
             **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
             **self._parts["azureml"].part.info["env"],
+            # Nodes show their identity, and the SDKs show tokens over HTTPS alone.
+            "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             # Nobody pays for polling here, and nobody wants to wait for a retry.
@@ -277,16 +290,6 @@ def _one_more(name: str, restarts: int, log: Path) -> int:
     if restarts >= RESTARTS:
         raise process.PartFailed(f"{name} has ended {restarts + 1} times; end of {log}:\n{process.tail(log)}")
     return restarts + 1
-
-
-def tables_signature(key: str) -> str:
-    """What the nodes of elastic runs meet with: rights to rows of tables, and to nothing else of the account.
-
-    In Azure a node's identity has them for one table; Azurite takes a signature for one table not for transactions.
-    """
-    rights = AccountSasPermissions(read=True, write=True, delete=True, list=True, add=True, update=True)
-    kinds = ResourceTypes(container=True, object=True)
-    return generate_account_sas(azurite.ACCOUNT, key, kinds, rights, datetime.now(UTC) + SIGNED_FOR, services="t")
 
 
 def make_storage(connection_string: str, wanted: Storage) -> None:

@@ -11,10 +11,16 @@ from local.declaration import Declaration
 LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
-def storage(home: Path, key: str, access_log: Path | None) -> dict[str, Any]:
+def storage(home: Path, key: str, declaration: Declaration, token_key: str, access_log: Path | None) -> dict[str, Any]:
     """The queues and tables; the blobs are Azurite's, under the same account and key."""
-    log = str(access_log) if access_log else None
-    return {"host": "127.0.0.1", "state": str(home / "storage"), "key": key, "access_log": log}
+    return {
+        "host": "127.0.0.1",
+        "state": str(home / "storage"),
+        "key": key,
+        "certs": str(home / "certs"),
+        "identities": {"key": token_key, "grants": declaration.table_grants},
+        "access_log": str(access_log) if access_log else None,
+    }
 
 
 def connection_string(key: str, blobs: str, queues: str, tables: str) -> str:

@@ -14,7 +14,14 @@ from emulators.process import PartFailed
 ENVIRONMENT = {"environmentName": "local", "location": "local"}
 BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pays here; the template wants a month
 # Settings that say how Azure's own services are reached; the parts of the local cloud give theirs.
-OF_AZURE = ("AzureWebJobsStorage", "APPLICATIONINSIGHTS_", "AZURE_CLIENT_ID", "AML_", "TRAINYARD_TOPIC_")
+OF_AZURE = (
+    "AzureWebJobsStorage",
+    "APPLICATIONINSIGHTS_",
+    "AZURE_CLIENT_ID",
+    "AZURE_AUTHORITY_HOST",
+    "AML_",
+    "TRAINYARD_TOPIC_",
+)
 
 
 class Declaration:
@@ -87,6 +94,29 @@ class Declaration:
         roles = [grant.role for grant in self.access.reaching(app, workspace)]
         return [
             {"name": role.name, "actions": list(role.actions), "not_actions": list(role.not_actions)} for role in roles
+        ]
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The identity of the clusters' nodes."""
+        found = declared.identity(self.deployment, "id-nodes-")
+        client_id = str(self.deployment.runtime(found, ("properties", "clientId")))
+        return {"principal": declared.principal(self.deployment, found), "client_id": client_id}
+
+    @property
+    def table_grants(self) -> list[dict[str, Any]]:
+        """What the nodes' identity may do with tables, as the storage emulator's configuration has it."""
+        principal = self.nodes["principal"]
+        return [
+            {
+                "principal": principal,
+                "table": grant.scope.partition("/tables/")[2],
+                "role": grant.role.name,
+                "actions": list(grant.role.actions),
+                "data_actions": list(grant.role.data_actions),
+            }
+            for grant in self.access.grants
+            if grant.principal == principal and "/tableServices/" in grant.scope
         ]
 
     @property

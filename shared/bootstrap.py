@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from shared.jobs.routes_file import load
+from shared.kernel.parallel import in_threads
 from shared.kernel.settings import ROOT, Settings, routes_file
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def build(settings: Settings) -> System:
         blobs,
         drop_table,
         eventgrid,
+        lease_table,
         queues,
         run_table,
+        sample_table,
         storage,
         sweep_table,
     )
@@ -56,6 +59,10 @@ def build(settings: Settings) -> System:
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
         sweeps=sweep_table.TableSweepLog(clients.table),
+        samples=sample_table.TableSamples(clients.table),
+        leases=lease_table.TableLeases(clients.table),
+        rules=settings.rules,
+        each=in_threads,
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,
@@ -63,5 +70,5 @@ def build(settings: Settings) -> System:
         clock=lambda: datetime.now(UTC),
         new_token=lambda: secrets.token_hex(8),
         batchai_account=settings.batchai_account or clients.account,
-        rendezvous=clients.table.url,
+        rendezvous=settings.rendezvous or clients.table.url,
     )

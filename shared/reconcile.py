@@ -7,33 +7,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 
 from shared.drops.collect import send_check
 from shared.drops.missed import find_missed_drops
 from shared.drops.model import DropState
+from shared.kernel.errors import Unavailable
 from shared.runs.looks import ask_for_looks
 from shared.system import System
 
 log = logging.getLogger(__name__)
 
+PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
+
 
 def reconcile(system: System) -> None:
     """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
 
-    One part that fails stops no other. Raises the first error at the end, so that the timer's failure is seen.
+    One part that fails stops no other, and a workspace on another storage account is such a failure. Raises the first
+    error at the end, so that the timer's failure is seen.
     """
     errors: list[Exception] = []
+    until = system.clock() + PATIENCE
+    _try(errors, "workspace", system.jobs.check)
     _try(errors, "runs", partial(ask_for_looks, system))
-    _try(errors, "drops", partial(_check_open_drops, system))
     for route in sorted(system.routes):
         _try(errors, f"route {route}", partial(find_missed_drops, system, route))
+    _try(errors, "drops", partial(_check_open_drops, system, until))
     if errors:
         raise errors[0]
 
 
-def _check_open_drops(system: System) -> None:
+def _check_open_drops(system: System, until: datetime) -> None:
     for drop in system.drops.open():
+        if system.clock() > until:
+            raise Unavailable(f"open drops took longer than {PATIENCE}; the rest come with their own looks")
         if drop.state is not DropState.BROKEN:
             send_check(system, drop, last=True)
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from shared.clusters.ports import Clusters, SweepLog
+from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
 from shared.drops.ports import Drops
 from shared.events.ports import Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
+from shared.kernel.parallel import Each, in_turn
+from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 from shared.runs.ports import Runs
 
@@ -26,7 +28,8 @@ JOB_EVENTS = "job-events"
 ARCHIVES = "archives"
 ANNOUNCEMENTS = "announcements"
 RUN_LOOKS = "run-looks"
-QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, ARCHIVES, ANNOUNCEMENTS)
+CLUSTER_LOOKS = "cluster-looks"
+QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES, ANNOUNCEMENTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class System:
     jobs: Jobs
     clusters: Clusters
     sweeps: SweepLog
+    samples: Samples
+    leases: Leases
     events: Events | None
     routes: Routes
     trainers: Path
@@ -47,4 +52,7 @@ class System:
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
     batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
+    rules: Rules = field(default_factory=Rules)  # of the sweeps
+    budgets: Budgets = field(default_factory=NoBudgets)
+    each: Each = in_turn  # how what is slow is done to many
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

@@ -134,14 +134,30 @@ def _cluster_of(job: dict[str, Any]) -> str:
 class FakeClusters:
     def __init__(self, clusters: Iterable[Cluster] = ()) -> None:
         self.clusters = {cluster.name: cluster for cluster in clusters}
-        self.zeroed: list[str] = []  # the clusters that were really changed, in order
+        self.zeroed: list[str] = []  # the clusters whose minimum really came to 0, in order
+        self.refuses: dict[str, str] = {}  # clusters that refuse every change, with Azure ML's words
 
     def list(self) -> list[Cluster]:
         return [self.clusters[name] for name in sorted(self.clusters)]
 
-    def to_zero(self, name: str) -> None:
+    def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         if name not in self.clusters:
             raise NotFound(f"there is no cluster {name!r}")
-        if self.clusters[name].min_nodes:
-            self.clusters[name] = replace(self.clusters[name], min_nodes=0)
+        if name in self.refuses:
+            raise Unavailable(self.refuses[name])
+        before = self.clusters[name]
+        after = replace(
+            before,
+            min_nodes=before.min_nodes if min_nodes is None else min_nodes,
+            idle_seconds=before.idle_seconds if idle_seconds is None else idle_seconds,
+        )
+        self.clusters[name] = after
+        if before.min_nodes and not after.min_nodes:
             self.zeroed.append(name)
+
+    def stop(self, name: str) -> None:
+        if name not in self.clusters:
+            raise NotFound(f"there is no compute {name!r}")
+        if name in self.refuses:
+            raise Unavailable(self.refuses[name])
+        self.clusters[name] = replace(self.clusters[name], nodes=0, running_nodes=0, target_nodes=0)

@@ -9,8 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from shared.clusters.leases import Lease
 from shared.clusters.model import Decision
-from shared.drops.model import Drop, DropKey, DropState
+from shared.clusters.samples import Sample
+from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import Run, RunState, hour_of
@@ -31,6 +33,7 @@ class FakeDrops:
     def __init__(self) -> None:
         self.rows: dict[DropKey, Stored[Drop]] = {}
         self.cursors: dict[str, str] = {}
+        self.kept: dict[tuple[DropKey, int], Generation] = {}
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -52,6 +55,13 @@ class FakeDrops:
         if row is not None and row.etag != before.etag:
             raise Changed(f"drop {before.value.key} changed in between")
         self.rows.pop(before.value.key, None)
+
+    def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
+        found = [generation for (of, _), generation in self.kept.items() if of == key]
+        return sorted(found, key=lambda generation: -generation.number)[:limit]
+
+    def generation(self, key: DropKey, number: int) -> Generation | None:
+        return self.kept.get((key, number))
 
     def open(self) -> Iterator[Drop]:
         yield from [row.value for row in self.rows.values() if row.value.state in (DropState.OPEN, DropState.SEALING)]
@@ -77,6 +87,8 @@ class FakeDrops:
 
     def _put(self, drop: Drop) -> Stored[Drop]:
         self.rows[drop.key] = Stored(drop, self._etags.next())
+        if drop.state is DropState.SEALING:
+            self.kept[(drop.key, drop.generation)] = generation_of(drop)
         return self.rows[drop.key]
 
 
@@ -185,6 +197,7 @@ class FakeSweepLog:
     def __init__(self) -> None:
         self._latest: dict[str, Decision] = {}
         self._history: dict[str, list[Decision]] = defaultdict(list)
+        self._looks: dict[str, datetime] = {}
 
     def record(self, decision: Decision) -> None:
         last = self._latest.get(decision.cluster)
@@ -195,8 +208,68 @@ class FakeSweepLog:
     def latest(self, cluster: str) -> Decision | None:
         return self._latest.get(cluster)
 
+    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+        if cluster in self._looks and self._looks[cluster] > now - timedelta(seconds=seconds):
+            return False
+        self._looks[cluster] = now
+        return True
+
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         return self._history[cluster][:limit]
+
+
+class FakeSamples:
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, datetime], Sample] = {}
+
+    def record(self, sample: Sample) -> None:
+        self.rows[sample.cluster, sample.at] = sample
+
+    def clusters(self) -> list[str]:
+        return sorted({cluster for cluster, _ in self.rows})
+
+    def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        found = [sample for (name, at), sample in self.rows.items() if name == cluster and since <= at < until]
+        yield from sorted(found, key=lambda sample: sample.at)
+
+
+class FakeLeases:
+    def __init__(self) -> None:
+        self.rows: dict[str, Stored[Lease]] = {}
+        self._open: set[str] = set()
+        self._etags = Etags()
+
+    def insert(self, lease: Lease) -> bool:
+        if lease.id in self.rows:
+            return False
+        self._put(lease)
+        return True
+
+    def get(self, lease_id: str) -> Stored[Lease]:
+        if lease_id not in self.rows:
+            raise NotFound(f"There is no lease {lease_id!r}.")
+        return self.rows[lease_id]
+
+    def replace(self, lease: Lease, before: Stored[Lease]) -> Stored[Lease]:
+        if self.rows[lease.id].etag != before.etag:
+            raise Changed(f"lease {lease.id} changed in between")
+        return self._put(lease)
+
+    def open(self) -> list[Lease]:
+        return [self.rows[name].value for name in sorted(self._open)]
+
+    def close(self, lease_id: str) -> None:
+        self._open.discard(lease_id)
+
+    def made_between(self, since: datetime, until: datetime) -> Iterator[Lease]:
+        first, last = (at.replace(microsecond=0) for at in (since, until))
+        leases = [row.value for _, row in sorted(self.rows.items())]
+        yield from [lease for lease in leases if first <= lease.made_at.replace(microsecond=0) < last]
+
+    def _put(self, lease: Lease) -> Stored[Lease]:
+        self.rows[lease.id] = Stored(lease, self._etags.next())
+        self._open.add(lease.id)
+        return self.rows[lease.id]
 
 
 class FakeAssets:

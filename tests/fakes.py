@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.crashing import Crash, Crashing
 from tests.fake_azureml import FakeClusters, FakeJobs
-from tests.fake_records import FakeAssets, FakeDrops, FakeRuns, FakeSweepLog
+from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
 __all__ = [
@@ -27,8 +27,10 @@ __all__ = [
     "FakeDrops",
     "FakeEvents",
     "FakeJobs",
+    "FakeLeases",
     "FakeQueues",
     "FakeRuns",
+    "FakeSamples",
     "FakeSweepLog",
     "Message",
     "Published",

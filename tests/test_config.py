@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.adapters.arm import endpoints
 from shared.jobs import routes_file
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
@@ -31,17 +32,34 @@ def test_settings_hide_their_secrets() -> None:
     ("change", "why"),
     [
         ({"AML_WORKSPACE": ""}, "AML_WORKSPACE is not set"),
-        ({"AzureWebJobsStorage": ""}, "neither is set"),
-        ({"AzureWebJobsStorage__accountName": "a"}, "both are set"),
+        ({"AzureWebJobsStorage": ""}, "none is set"),
+        ({"AzureWebJobsStorage__accountName": "a"}, "AzureWebJobsStorage and AzureWebJobsStorage__accountName are set"),
+        (
+            {"AzureWebJobsStorage": "", "AzureWebJobsStorage__blobServiceUri": "https://a.blob.core.windows.net"},
+            "AzureWebJobsStorage__queueServiceUri has value ''",
+        ),
         ({"AML_CLIENT_KWARGS": "{"}, "AML_CLIENT_KWARGS is not JSON"),
         ({"AML_CLIENT_KWARGS": "[]"}, "AML_CLIENT_KWARGS must be a JSON object"),
         ({"TRAINYARD_TOPIC_ENDPOINT": "http://t"}, "must begin with https://"),
+        ({"TRAINYARD_SWEEP_DRY_RUN": "yes"}, "Choose true or false"),
+        ({"TRAINYARD_LEASE_MAX_HOURS": "900"}, "Give hours from 0 to 744"),
     ],
 )
 def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
     """The error names the setting and what is wrong."""
     with pytest.raises(BadSetting, match=why):
         Settings.from_env({**ENV, **change})
+
+
+def test_storage_is_found_in_every_cloud() -> None:
+    """The services' own addresses are taken as they are; an account's name means the public cloud."""
+    clouds = {"core.usgovcloudapi.net": "", "core.windows.net": "a"}
+    for suffix, name in clouds.items():
+        uris = {f"AzureWebJobsStorage__{s}ServiceUri": f"https://a.{s}.{suffix}/" for s in settings.STORAGE_SERVICES}
+        env = {**ENV, "AzureWebJobsStorage": "", **({"AzureWebJobsStorage__accountName": name} if name else uris)}
+        storage = Settings.from_env(env).storage
+        expected = [f"https://a.{service}.{suffix}" for service in settings.STORAGE_SERVICES]
+        assert [storage.blob, storage.queue, storage.table] == expected
 
 
 def load(tmp_path: Path, text: str) -> routes_file.Routes:
@@ -107,3 +125,13 @@ def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> 
 def test_the_shipped_routes_load() -> None:
     """routes.yaml and the templates that it names are valid."""
     assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers").routes
+
+
+def test_azure_ml_is_found_in_every_cloud() -> None:
+    """A cloud is named as MLClient names it, or described; an unknown name alone is refused with the choices."""
+    assert endpoints({}) == ("https://management.azure.com", "https://ml.azure.com")
+    assert endpoints({"cloud": "AzureChinaCloud"}) == ("https://management.chinacloudapi.cn", "https://ml.azure.cn")
+    own = {"resource_manager": "https://here/", "aml_resource_id": "https://there"}
+    assert endpoints({"cloud": "Mine", "cloud_metadata": own}) == ("https://here", "https://there")
+    with pytest.raises(BadSetting, match=r"cloud 'Mine'\. Choose AzureCloud, AzureUSGovernment, AzureChinaCloud"):
+        endpoints({"cloud": "Mine"})

@@ -93,8 +93,8 @@ def test_a_key_is_of_one_request(world: World) -> None:
 def test_choices_are_named(world: World) -> None:
     """An unknown trainer or template is refused with the choices. A trainer without a route needs a cluster."""
     for fields, why in (
-        ({"trainer": "../x", "data": DATA}, "There is no trainer '../x'; there are: plain."),
-        ({"template": "minst"}, "There is no template 'minst'; there are: mnist."),
+        ({"trainer": "../x", "data": DATA}, "There is no trainer '../x'. There are: plain."),
+        ({"template": "minst"}, "There is no template 'minst'. Did you mean 'mnist'\\? There are: mnist."),
         ({"trainer": "plain"}, "compute is missing"),
     ):
         with pytest.raises(Impossible, match=why):

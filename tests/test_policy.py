@@ -239,10 +239,10 @@ CLUSTER = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1)
     [
         (CLUSTER, "Run r is queued.", None, "keep", "busy"),
         (replace(CLUSTER, busy_nodes=1), None, None, "keep", "busy_nodes"),
-        (replace(CLUSTER, min_nodes=0), None, 999, "keep", "scales_itself"),
+        (replace(CLUSTER, min_nodes=0), None, 999, "wait", "scales_itself"),
         (replace(CLUSTER, min_nodes=0, nodes=0), None, 999, "keep", "at_zero"),
-        (CLUSTER, None, None, "keep", "idle_time"),
-        (CLUSTER, None, 119, "keep", "idle_time"),
+        (CLUSTER, None, None, "wait", "idle_time"),
+        (CLUSTER, None, 119, "wait", "idle_time"),
         (CLUSTER, None, 120, "to-zero", "idle"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from shared.drops.model import DropKey, DropState
 from shared.events import announce
 from shared.jobs.model import JobStatus
 from shared.jobs.routes_file import JobFileRule
-from shared.kernel.errors import BadMessage
+from shared.kernel.errors import BadMessage, Unavailable
 from shared.kernel.storage import Blob, Place
+from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
+from shared.system import DROP_CHECKS
 from tests.fakes import FakeBlobs
 from tests.world import ROUTE, World, trainers_folder
 
@@ -429,7 +432,9 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
     world.upload("mnist/a/1.bin")
     world.deliver_all()
     world.run_until_idle()
-    assert [d.why for d in sweep.sweep(world.system)] == ["Drop mnist/a is open and will train here."]
+    assert [d.why for d in sweep.sweep(world.system)] == [
+        "Drop mnist/a is open since 2026-01-01 00:00 UTC and will train here."
+    ]
 
     complete(world)
     run = world.only_run()
@@ -495,3 +500,20 @@ def test_a_malformed_announcement_is_refused(world: World) -> None:
     """A message that is no announcement raises, and ends among the poison messages."""
     with pytest.raises(BadMessage, match="No announcement"):
         announce.publish(world.system, {"kind": "DropSealed"})
+
+
+def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
+    """It asks for looks for some minutes at most, and says that it left some out; they have their own looks."""
+    for number in range(6):
+        world.upload(f"mnist/d{number}/1.bin")
+    world.deliver_all()
+    world.run_until_idle()
+
+    def slow() -> datetime:
+        world.clock.advance(100)  # each step takes so long
+        return world.clock()
+
+    before = len(world.queues.messages[DROP_CHECKS])
+    with pytest.raises(Unavailable, match="took longer than 0:05:00"):
+        reconcile(replace(world.crashing(()), clock=slow))
+    assert 0 < len(world.queues.messages[DROP_CHECKS]) - before < 6

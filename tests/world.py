@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shared import system
+from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
 from shared.drops.model import DropKey
@@ -36,8 +37,10 @@ from tests.fakes import (
     FakeDrops,
     FakeEvents,
     FakeJobs,
+    FakeLeases,
     FakeQueues,
     FakeRuns,
+    FakeSamples,
     FakeSweepLog,
 )
 
@@ -74,20 +77,22 @@ class World:
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
+        self.samples, self.leases = FakeSamples(), FakeLeases()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
-            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.events,
+            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
+            self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
         )  # fmt: skip
 
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
+        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events")
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
         return replace(self.system, **ports)
 
@@ -212,6 +217,8 @@ def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
             data.check_data(system_, body["data_of"])
         else:
             looks.look_at_hour(system_, body["hour"])
+    elif queue == system.CLUSTER_LOOKS:
+        sweep.sweep_one(system_, body["cluster"])
     elif queue == system.ARCHIVES:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:

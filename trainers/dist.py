@@ -65,7 +65,8 @@ class Place:
         """Another gloo group of all processes, for a thread of its own."""
         if self.team:
             return self.team.group(self.patience)
-        return dist.new_group(backend="gloo", timeout=self.patience)
+        made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=self.patience)
+        return made
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +122,7 @@ def _join(place: Place) -> torch.device:
     backend = "cpu:gloo,cuda:nccl" if place.backend == "nccl" else place.backend
     rank, world_size, patience = place.rank, place.world_size, place.patience
     if world_size == 1:
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     elif place.url.startswith("env://") and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         store = _store_of_torchrun(place, os.environ)
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=patience)

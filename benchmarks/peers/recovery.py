@@ -80,6 +80,7 @@ def in_place(file: Path) -> None:
     net = model()
     inner = torch.optim.AdamW(net.parameters())
     step, leaving = 0, []
+    wrapped: Any = None
     signal.signal(signal.SIGTERM, lambda *_: leaving.append(1))
     while True:
         try:

@@ -1,9 +1,9 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, clusters, evict, files, logs, runs, setup
+from . import admin, clusters, data, drop, evict, files, logs, runs, setup
 
-__all__ = ["ADMIN", "ORDER", "admin", "clusters", "evict", "files", "logs", "runs", "setup"]
+__all__ = ["GROUPS", "ORDER", "admin", "clusters", "data", "drop", "evict", "files", "logs", "runs", "setup"]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
@@ -11,6 +11,6 @@ ORDER = (
     *("clusters", "pause", "evict", "status", "doctor", "open", "login", "logout"),
 )
 
-ADMIN = ("replay",)  # of `trainyard admin`
+GROUPS = {"data": ("log", "diff", "files"), "admin": ("replay",)}  # of `trainyard data` and so on
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import replay as replaying
-from ..session import Session, admin_command
+from ..session import Session, command_of
 from . import options
 
 
-@admin_command
+@command_of("admin")
 def replay(
     session: Session,
     queue: options.Queue = "",

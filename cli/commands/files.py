@@ -1,70 +1,21 @@
-"""drop, fetch."""
+"""fetch."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from .. import fetch as fetching
-from .. import upload
 from ..errors import CliError
-from ..follow import find_drop, wait_for_drop
 from ..session import Session, command, user_path
-from ..watch import Screen
 from . import options
-from .following import end_with, follow
+from .bars import bar
+from .following import end_with
 
 POLL_SECONDS = 1.0
-
-
-@command
-def drop(
-    session: Session,
-    source: options.Source,
-    target: options.Target,
-    account_url: options.AccountUrl = "",
-    following: options.Follow = False,
-) -> None:
-    """Upload a folder as a drop, which makes it a run.
-
-    Once interrupted, the same command goes on where it was: files that are there already, by size and MD5, are left
-    alone. The marker that closes the drop is written last.
-
-    Example: trainyard drop ./digits mnist/digits-1 --follow
-    """
-    source = user_path(source)
-    route, _, name = target.removeprefix("drops/").strip("/").partition("/")
-    name = name or source.resolve().name
-    wanted = upload.items(source, route, name)
-    before = find_drop(session.api, route, name) if following else {}
-    with (
-        upload.opened(session.profile, account_url) as container,
-        _bar(session, "uploading", sum(i.size for i in wanted)) as bar,
-    ):
-        done = upload.upload(container, f"{route}/{name}", wanted, bar)
-    told = {
-        "drop": f"{route}/{name}",
-        "files": done.files,
-        "bytes": done.bytes,
-        "kept": done.kept,
-        "closed": done.marked,
-    }
-    words = f"{done.files:,} files, {done.bytes:,} bytes, uploaded to drops/{route}/{name}"
-    kept = f"; {done.kept:,} were there" if done.kept else ""
-    if not following:
-        session.tell(told, words + kept)
-        session.remark(f"Watch it: {session.program} show {route}/{name}", "dim")
-        return
-    session.remark(words + kept)
-    with Screen(session.err, {}).shown() as screen:
-        run = wait_for_drop(session.api, route, name, before.get("generation", 0) if done.marked else -1, screen)
-    end_with(follow(session, run))
 
 
 @command
@@ -88,8 +39,8 @@ def fetch(
     files = fetching.chosen(everything, only or [])
     if only and not files:
         _tell_missing(session, run, only, everything)
-    with _bar(session, "fetching", sum(file.size for file in files)) as bar:
-        new = fetching.fetch(session.api, run, files, folder, bar)
+    with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
+        new = fetching.fetch(session.api, run, files, folder, told_bytes)
     size = sum(file.size for file in files)
     told = {
         "run": run,
@@ -121,12 +72,3 @@ def _tell_missing(session: Session, run: str, only: list[str], files: list[fetch
     session.remark(f"{run} is {state} and has no {' or '.join(only)}. It has: {there}.", "red")
     end_with({"state": state})
     raise typer.Exit(3)
-
-
-@contextmanager
-def _bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar of bytes on a terminal, nothing elsewhere. Gives what is called with each further number."""
-    columns = (TextColumn(words), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=session.err, disable=not session.err.is_terminal, transient=True) as progress:
-        task = progress.add_task(words, total=total)
-        yield lambda more: progress.advance(task, more)

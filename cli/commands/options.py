@@ -39,7 +39,12 @@ JobFile = Annotated[
 Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
 Parameters = Annotated[
     list[str] | None,
-    Option("--parameter", "-p", metavar="NAME=VALUE", help="An input of the job. Repeat it for more."),
+    Option(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        help="A parameter of the trainer, such as epochs=5. Repeat it for more; `submit TRAINER --help` shows them.",
+    ),
 ]
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
@@ -93,12 +98,23 @@ Png = Annotated[
 # drop, fetch
 Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a single .zip, .tar, .tar.gz or .tgz.")]
 Target = Annotated[str, Argument(metavar="ROUTE[/NAME]", help="Where to; without NAME, the folder's own name.")]
+Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
+Merge = Annotated[bool, Option("--merge", help="Keep what is in the drop and not in the folder, without asking.")]
+New = Annotated[bool, Option("--new", help="Upload to a new drop instead: the name with the next free number.")]
+Again = Annotated[bool, Option("--again", help="Train the same content once more.")]
+DropDryRun = Annotated[bool, Option("--dry-run", help="Only say what is there and what would change.")]
 To = Annotated[Path | None, Option("--to", metavar="FOLDER", help="Where to. Default: a folder of the run's name.")]
 Only = Annotated[
     list[str] | None,
     Option("--only", metavar="FOLDER", help="Only models, logs, metrics, outputs, or a file. Repeat it for more."),
 ]
 Wait = Annotated[bool, Option("--wait", help="Wait until the run is archived.")]
+
+# data
+DataDrop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.")]
+DataRef = Annotated[
+    str, Argument(metavar="DATA", help="A drop as route/name, route/name@2 for a generation, @now, or a run.")
+]
 
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]

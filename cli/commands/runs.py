@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -12,9 +11,10 @@ from typing import Any
 
 import typer
 
-from .. import jobfile, show
+from .. import given, jobfile, show
 from ..client import patiently
-from ..session import Session, command, user_path
+from ..session import Session, command, command_as, user_path
+from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
 
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 30.0
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-@command
+@command_as(SubmitCommand)
 def submit(
     session: Session,
     trainer: options.Trainer = "",
@@ -41,13 +41,14 @@ def submit(
 ) -> None:
     """Submit a training.
 
-    Prints the run's name at once; --follow stays until the model is there.
+    Prints the run's name at once; --follow stays until the model is there. With a trainer's name, --help also shows the
+    trainer's parameters.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
     """
     body = {
         **_work(trainer, template, job),
-        "parameters": dict(_parameter(text) for text in parameter or []),
+        "parameters": given.parameters(parameter),
         "data": data,
         "nodes": _nodes(nodes),
         "resubmissions": resubmissions,
@@ -164,19 +165,6 @@ def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:
     if len(chosen) != 1:
         raise typer.BadParameter(f"Give one of TRAINER, --template and --job; given: {', '.join(chosen) or 'none'}.")
     return {"job": jobfile.load(user_path(job))} if job else chosen
-
-
-def _parameter(text: str) -> tuple[str, Any]:
-    """`epochs=5` as ("epochs", 5): a value that is a JSON literal is that, all others are text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE.")
-    try:
-        literal = json.loads(value)
-    except ValueError:
-        return name, value
-    number = isinstance(literal, int | bool) or (isinstance(literal, float) and math.isfinite(literal))
-    return name, literal if number else value
 
 
 def seconds(text: str) -> int:

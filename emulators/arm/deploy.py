@@ -185,6 +185,7 @@ class Template:
             "resourceGroup": lambda: {"id": self.place, "name": self.place.rpartition("/")[2]},
             "tenant": lambda: {"tenantId": self.deployment.tenant},
             "environment": lambda: {
+                "name": "AzureCloud",
                 "suffixes": {"storage": "core.windows.net"},
                 "authentication": {"loginEndpoint": "https://login.microsoftonline.com/"},
             },

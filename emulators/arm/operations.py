@@ -54,7 +54,7 @@ def needs(request: Request) -> list[Need]:
 def workspace_action(method: str, path: str) -> tuple[str, str]:
     """The action of a request to the control plane, and the id of the resource that it is about."""
     resource = path.rstrip("/")
-    below = resource.partition("/providers/")[2].split("/")
+    below = re.split("/providers/", resource, maxsplit=1, flags=re.IGNORECASE)[-1].split("/")
     provider, rest = below[0], below[1:]
     kinds = rest[0::2]
     about = resource.rpartition("/")[0] if len(rest) % 2 else resource  # a collection, or a POST's last word

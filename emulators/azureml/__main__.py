@@ -12,6 +12,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from aiohttp import web
 from emulators import certs
 from emulators.azureml import identity, interpreter
 from emulators.azureml.arm_routes import ArmRoutes
+from emulators.azureml.asset_routes import AssetRoutes
 from emulators.azureml.attempt import Site
 from emulators.azureml.blobfront import BlobFront, open_front
 from emulators.azureml.blobs import Blobs, Place, connect
@@ -61,6 +63,9 @@ async def serve(config: Config) -> None:
     tls = certs.ensure(config.certs)
     listener = listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
+    nodes = identity.NodeTokens(config.nodes)
+    of_nodes = {**nodes.environment(base, tls.bundle), **config.node_environment}
+    config = replace(config, node_environment=of_nodes)
     async with contextlib.AsyncExitStack() as stack:
         blobs = await stack.enter_async_context(connect(config.connection_string))
         front = await stack.enter_async_context(open_front(blobs.url))
@@ -78,7 +83,7 @@ async def serve(config: Config) -> None:
             await stack.enter_async_context(background(wakes.publisher.run()))
         wire = Wire(config, base, blobs.account)
         parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies))
-        http = Listener(_application(parts, front), listener, tls.server_context())
+        http = Listener(_application(parts, front, nodes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)
         await stack.enter_async_context(background(scheduler.simulation.run()))
@@ -147,11 +152,13 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _application(parts: Parts, front: BlobFront) -> web.Application:
+def _application(parts: Parts, front: BlobFront, nodes: identity.NodeTokens) -> web.Application:
     created = parts.workspace.created
     routes = [
         web.get("/msi/token", identity.give_token),
+        web.get(identity.NODES_PATH, nodes.give),
         *ArmRoutes(parts, created).table(),
+        *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
         *ControlRoutes(parts).table(),
@@ -165,7 +172,7 @@ def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base
         return Place(workspace.datastore(location.datastore).container, location.path)
 
     def code_place(code: tuple[str, str]) -> Place:
-        return blobs.place_of(workspace.asset("codes", *code).properties["codeUri"])
+        return blobs.place_of(workspace.assets.get("codes", *code).properties["codeUri"])
 
     work = _work_folder(config.state, workspace)
     return Site(

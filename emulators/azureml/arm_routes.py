@@ -1,18 +1,13 @@
-"""Routes of the workspace, its datastores, and its code and environment versions."""
+"""Routes of the workspace and its datastores."""
 
 from __future__ import annotations
-
-import hashlib
-import uuid
 
 from aiohttp import web
 
 from emulators.azureml import checks
-from emulators.azureml.errors import BadRequest, NotFound
+from emulators.azureml.errors import BadRequest
 from emulators.azureml.models import Datastore
-from emulators.azureml.server import WORKSPACE, Parts, body, number, properties
-
-ASSETS = WORKSPACE + "/{kind:codes|environments}/{name}"
+from emulators.azureml.server import WORKSPACE, Parts, properties
 
 
 class ArmRoutes:
@@ -29,11 +24,6 @@ class ArmRoutes:
             web.put(WORKSPACE + "/datastores/{name}", self.put_datastore),
             web.delete(WORKSPACE + "/datastores/{name}", self.delete_datastore),
             web.post(WORKSPACE + "/datastores/{name}/listSecrets", self.list_secrets),
-            web.get(ASSETS, self.get_container),
-            web.get(ASSETS + "/versions", self.list_versions),
-            web.get(ASSETS + "/versions/{version}", self.get_version),
-            web.put(ASSETS + "/versions/{version}", self.put_version),
-            web.post(WORKSPACE + "/codes/{name}/versions/{version}/startPendingUpload", self.start_upload),
         ]
 
     async def get_workspace(self, _: web.Request) -> web.Response:
@@ -78,41 +68,3 @@ class ArmRoutes:
     async def list_secrets(self, request: web.Request) -> web.Response:
         self._parts.workspace.datastore(request.match_info["name"])
         return web.json_response({"secretsType": "AccountKey", "key": self._parts.blobs.key})
-
-    async def get_container(self, request: web.Request) -> web.Response:
-        kind, name = request.match_info["kind"], request.match_info["name"]
-        versions = self._parts.workspace.versions(kind, name)
-        if not versions:
-            raise NotFound(f"There is no {name!r} among the workspace's {kind}.")
-        return web.json_response(self._parts.wire.asset_container(versions))
-
-    async def list_versions(self, request: web.Request) -> web.Response:
-        kind, name = request.match_info["kind"], request.match_info["name"]
-        if digest := request.query.get("hash"):
-            versions = self._parts.workspace.code_with_hash(digest)
-        else:
-            versions = self._parts.workspace.versions(kind, name)
-        wanted = versions[: number(request, "$top")]
-        return web.json_response({"value": [self._parts.wire.asset(asset) for asset in wanted]})
-
-    async def get_version(self, request: web.Request) -> web.Response:
-        asset = self._parts.workspace.asset(*_asset_of(request))
-        return web.json_response(self._parts.wire.asset(asset))
-
-    async def put_version(self, request: web.Request) -> web.Response:
-        asset, fresh = self._parts.workspace.put_asset(*_asset_of(request), await properties(request))
-        return web.json_response(self._parts.wire.asset(asset), status=201 if fresh else 200)
-
-    async def start_upload(self, request: web.Request) -> web.Response:
-        """Give the client a container of its own to put a code snapshot into; the same one if it asks again."""
-        await body(request)
-        which = f"{request.match_info['name']}:{request.match_info['version']}"
-        container = "code-" + hashlib.sha256(which.encode()).hexdigest()[:32]
-        await self._parts.blobs.create_container(container)
-        sas = self._parts.blobs.container_sas(container)
-        answer = self._parts.wire.pending_upload(str(uuid.uuid4()), sas.partition("?")[0], sas)
-        return web.json_response(answer)
-
-
-def _asset_of(request: web.Request) -> tuple[str, str, str]:
-    return request.match_info["kind"], request.match_info["name"], request.match_info["version"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from emulators.azureml.errors import BadRequest
+from emulators.azureml.errors import BadRequest, among
 from emulators.azureml.models import Json, seconds
 
 INT32 = 2**31 - 1
@@ -65,3 +66,18 @@ def texts(body: Json, key: str) -> dict[str, Any]:
     for name in found:
         optional_text(found, name)
     return found
+
+
+def flag(body: Json, key: str) -> bool:
+    """A truth value, false where it is absent or null."""
+    value = body.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise BadRequest(f"{key} is {value!r:.80}; it must be true or false.")
+    return bool(value)
+
+
+def choice(value: str, key: str, choices: Iterable[str]) -> str:
+    """One of some names."""
+    if value not in (known := list(choices)):
+        raise BadRequest(f"{key} {value!r:.80}; choose {among(known)}.")
+    return value

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+
 from emulators.azureml import checks
 from emulators.azureml.checks import mapping
-from emulators.azureml.config import ClusterSeed
-from emulators.azureml.errors import BadRequest
+from emulators.azureml.config import NAMESPACE, ClusterSeed
+from emulators.azureml.errors import BadRequest, among
+from emulators.azureml.identity import PRINCIPAL
 from emulators.azureml.models import Json
+from emulators.tokens import TENANT
+
+IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 
 
 def checked(name: str, body: Json) -> Json:
@@ -24,7 +30,34 @@ def checked(name: str, body: Json) -> Json:
     _check_scale(name, settings)
     if (priority := inner.get("vmPriority") or "Dedicated") not in ("Dedicated", "LowPriority"):
         raise BadRequest(f"Compute {name!r}: vmPriority {priority!r}; choose Dedicated or LowPriority.")
-    return {**properties, "properties": {**inner, "vmPriority": priority}}
+    kept = {key: value for key, value in inner.items() if key != "userAccountCredentials"}
+    if account := mapping(inner, "userAccountCredentials"):
+        # Neither its password nor its key is ever answered, so neither is kept.
+        kept["userAccountCredentials"] = {"adminUserName": checks.text(account, "adminUserName")}
+    return {**properties, "properties": {**kept, "vmPriority": priority}}
+
+
+def identity(body: Json) -> Json | None:
+    """The cluster's `identity` as it is answered, with the ids that Azure gives to it; None without one."""
+    wanted = mapping(body, "identity")
+    if not wanted:
+        return None
+    kinds = {kind.strip() for kind in checks.text(wanted, "type").split(",")}
+    if kinds - IDENTITIES or (len(kinds) > 1 and "None" in kinds):
+        raise BadRequest(f"identity.type is {wanted['type']!r}; choose {among(IDENTITIES)}, or both of the latter.")
+    users = mapping(wanted, "userAssignedIdentities")
+    if bool(users) != ("UserAssigned" in kinds):
+        raise BadRequest("identity.userAssignedIdentities and the type UserAssigned need each other.")
+    found: Json = {"type": wanted["type"]}
+    if "SystemAssigned" in kinds:
+        found |= {"principalId": PRINCIPAL, "tenantId": TENANT}
+    if users:
+        found["userAssignedIdentities"] = {name: _ids(name) for name in users}
+    return found
+
+
+def _ids(name: str) -> Json:
+    return {what: str(uuid.uuid5(NAMESPACE, f"{what}/{name.lower()}")) for what in ("clientId", "principalId")}
 
 
 def _check_scale(name: str, settings: Json) -> None:

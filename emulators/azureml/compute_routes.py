@@ -8,6 +8,7 @@ import re
 from aiohttp import web
 
 from emulators.azureml import wire
+from emulators.azureml.arm import LATEST
 from emulators.azureml.checks import mapping
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest
@@ -57,11 +58,12 @@ class ComputeRoutes:
         return web.json_response(self._body(name), status=201, headers=self._poll(operation))
 
     async def patch_cluster(self, request: web.Request) -> web.Response:
-        name, document = request.match_info["name"], await body(request, "properties")
+        name, document = request.match_info["name"], await body(request)
         settings = mapping(mapping(document, "properties"), "properties").get("scaleSettings")
-        if not isinstance(settings, dict):
-            raise BadRequest("A compute's PATCH takes properties.properties.scaleSettings and nothing else.")
-        self._parts.workspace.scale_cluster(name, settings)
+        tags = document.get("tags")
+        if not isinstance(settings, dict) and tags is None:
+            raise BadRequest("A compute's PATCH takes properties.properties.scaleSettings, tags, and nothing else.")
+        self._parts.workspace.change_cluster(name, settings if isinstance(settings, dict) else None, tags)
         return web.json_response(self._body(name))
 
     async def delete_cluster(self, request: web.Request) -> web.Response:
@@ -90,5 +92,5 @@ class ComputeRoutes:
     def _poll(self, operation: str) -> dict[str, str]:
         config = self._parts.config
         place = f"/subscriptions/{config.subscription_id}/providers/{PROVIDER}/locations/{config.location}"
-        url = f"{self._parts.wire.base}{place}/workspaceOperationsStatus/{operation}"
+        url = f"{self._parts.wire.base}{place}/workspaceOperationsStatus/{operation}?api-version={LATEST}"
         return {"Azure-AsyncOperation": url, "Location": url, **POLL_HEADER}

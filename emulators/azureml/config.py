@@ -54,6 +54,15 @@ class EventTarget:
 
 
 @dataclass(frozen=True)
+class NodeIdentity:
+    """The identity that the clusters' nodes have. `token_key` signs its tokens; who believes them has it too."""
+
+    principal: str
+    client_id: str
+    token_key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Config:
     certs: Path
     state: Path
@@ -72,7 +81,8 @@ class Config:
     events: EventTarget | None = None
     arm_limits: Limits | None = None
     roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
-    # What every node has beside Azure ML's own variables: it stands for the identity of the nodes.
+    nodes: NodeIdentity | None = None  # None: nodes have no identity
+    # What every node has beside Azure ML's own variables.
     node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
 
@@ -103,6 +113,8 @@ def parse(source: Mapping[str, Any]) -> Config:
             values["roles"] = tuple(
                 Role("", role["name"], tuple(role["actions"]), tuple(role.get("not_actions", ()))) for role in listed
             )
+        if (nodes := values.get("nodes")) is not None:
+            values["nodes"] = NodeIdentity(**nodes)
         if (events := values.get("events")) is not None:
             ca = events.get("ca")
             values["events"] = EventTarget(**{**events, "ca": Path(ca) if ca else None})

@@ -3,6 +3,7 @@
 ArmError          an answer that is an error: status, code, message
   BadRequest      400, the body or a name can't be accepted; the message says which value and what would do
   NotFound        404, nothing has that name
+  Conflict        409, something with that name is there, with other content
 DataError         a job's code, inputs or outputs can't be moved; fails the job with its message
 """
 
@@ -29,6 +30,11 @@ class BadRequest(ArmError):
 class NotFound(ArmError):
     def __init__(self, message: str, code: str = "ResourceNotFound") -> None:
         super().__init__(404, code, message)
+
+
+class Conflict(ArmError):
+    def __init__(self, message: str, code: str = "UserError") -> None:
+        super().__init__(409, code, message)
 
 
 class DataError(Exception):

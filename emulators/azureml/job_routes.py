@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from emulators.azureml import checks
+from emulators.azureml.arm import LATEST
 from emulators.azureml.attempt import run_place
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest, NotFound
@@ -32,6 +33,7 @@ class JobRoutes:
             web.get(WORKSPACE + "/jobs", self.list_jobs),
             web.get(WORKSPACE + "/jobs/{name}", self.get_job),
             web.put(WORKSPACE + "/jobs/{name}", self.put_job),
+            web.delete(WORKSPACE + "/jobs/{name}", self.delete_job),
             web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
             web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
             web.get(HISTORY + "/runs/{name}/details", self.run_details),
@@ -57,6 +59,14 @@ class JobRoutes:
         job, fresh = self._parts.workspace.submit(request.match_info["name"], await properties(request))
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
+    async def delete_job(self, request: web.Request) -> web.Response:
+        """202 with an address that answers once it is gone, which it is at once here; 204 for what is not there."""
+        name = request.match_info["name"]
+        if not self._parts.workspace.delete_job(name):
+            return web.Response(status=204)
+        headers = {"Location": self._result(name), "x-ms-async-operation-timeout": "PT1M", **POLL_HEADER}
+        return web.Response(status=202, headers=headers)
+
     async def cancel_job(self, request: web.Request) -> web.Response:
         job = self._job(request)
         if not self._parts.scheduler.cancel(job.name):
@@ -64,9 +74,9 @@ class JobRoutes:
         return web.Response(status=202, headers=self._cancel_poll(job))
 
     async def cancel_result(self, request: web.Request) -> web.Response:
-        """200 once the job has ended."""
-        job = self._parts.workspace.job(request.match_info["name"].removeprefix("jc:"))
-        if job.status in TERMINAL:
+        """200 once the job has ended, or is deleted."""
+        job = self._parts.workspace.jobs.get(request.match_info["name"].removeprefix("jc:"))
+        if job is None or job.status in TERMINAL:
             return web.Response(status=200)
         return web.Response(status=202, headers=self._cancel_poll(job))
 
@@ -110,9 +120,13 @@ class JobRoutes:
         return self._parts.workspace.job(request.match_info["name"])
 
     def _cancel_poll(self, job: Job) -> dict[str, str]:
+        return {"Location": self._result(job.name), **POLL_HEADER}
+
+    def _result(self, name: str) -> str:
         config = self._parts.config
         place = f"/subscriptions/{config.subscription_id}/providers/{PROVIDER}/locations/{config.location}"
-        return {"Location": f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{job.name}", **POLL_HEADER}
+        # Azure's own address has a version too, as every address of Resource Manager's.
+        return f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{name}?api-version={LATEST}"
 
 
 def _of_commands(request: web.Request) -> bool:

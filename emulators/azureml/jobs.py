@@ -82,6 +82,10 @@ class Jobs:
         else:
             self._places[job.cluster, status][job.name] = job
 
+    def forget(self, job: Job) -> None:
+        """Remove a job that has ended."""
+        self._store.delete_job(job.number)
+
     def page(self, wanted: Listing, limit: int) -> list[Job]:
         """The newest jobs that a listing asks for."""
         labels = [(label.kind, label.name, label.value) for label in wanted.labels]

@@ -114,6 +114,7 @@ class Cluster:
     created: str
     modified: str
     nodes: list[Node] = field(default_factory=list)
+    identity: Json | None = None
 
     @property
     def scale(self) -> Scale:
@@ -140,17 +141,36 @@ class Datastore:
 
 @dataclass
 class Asset:
-    """A version of a code or environment; `kind` is its ARM collection, `codes` or `environments`."""
+    """A version of an asset; `kind` is its ARM collection, such as `codes` or `environments`."""
 
     kind: str
     name: str
     version: str
     properties: Json
     created: str
+    made: int = 0  # its place in the order in which versions were made
+
+    @property
+    def archived(self) -> bool:
+        return bool(self.properties.get("isArchived"))
 
     @property
     def key(self) -> str:
         return asset_key(self.kind, self.name, self.version)
+
+
+@dataclass
+class Shelf:
+    """A name that holds versions of an asset: in Azure ML's words, a container."""
+
+    kind: str
+    name: str
+    properties: Json
+    created: str
+
+    @property
+    def archived(self) -> bool:
+        return bool(self.properties.get("isArchived"))
 
 
 def asset_key(kind: str, name: str, version: str) -> str:

@@ -1,19 +1,23 @@
-"""What the app's identity may do in the workspace, where the configuration says it by roles.
+"""What the app's identity may do in the workspace, where the configuration says it by roles, and what the nodes' may.
 
-Whoever shows another token is an administrator here: only the identity that this part itself gives out is checked.
+Whoever shows another token is an administrator here: only the identities that this part itself gives out are checked.
 """
 
 from __future__ import annotations
 
-from emulators.arm.access import Role
 from emulators.arm.operations import workspace_action
+from emulators.azureml.config import Config
 from emulators.azureml.errors import ArmError
 from emulators.azureml.identity import PRINCIPAL
 
 
-def check(granted: tuple[Role, ...], principal: str, method: str, path: str) -> None:
-    """Raise ArmError as Azure does, unless one of the roles allows this request of the app's identity."""
-    if principal != PRINCIPAL:
+def check(config: Config, principal: str, method: str, path: str) -> None:
+    """Raise ArmError as Azure does, unless a role of the app's identity, or of the nodes', allows this request."""
+    if principal == PRINCIPAL and config.roles is not None:
+        granted = config.roles
+    elif config.nodes and principal == config.nodes.principal:
+        granted = ()  # what a node may do in the workspace it does with its run's own token
+    else:
         return
     action, scope = workspace_action(method, path)
     if any(role.allows(action) for role in granted):

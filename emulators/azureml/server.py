@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from emulators.azureml import permissions, wire
+from emulators.azureml import arm, permissions, wire
 from emulators.azureml.blobs import Blobs
 from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.errors import ArmError, BadRequest, NotFound
@@ -58,16 +58,9 @@ class Recorder:
             answer = response.body if isinstance(response, web.Response) else None
             entry["query"] = dict(request.query)
             entry["headers"] = dict(response.headers)
-            entry["request"] = _json(await request.read())
-            entry["response"] = _json(answer) if isinstance(answer, bytes) else None
+            entry["request"] = arm.readable(await request.read())
+            entry["response"] = arm.readable(answer) if isinstance(answer, bytes) else None
         self.seen.append(entry)
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return None
 
 
 def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
@@ -76,7 +69,8 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
     @web.middleware
     async def record(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
-        if request.path.startswith(RECORDED):
+        if request.path.lower().startswith(RECORDED):
+            arm.identify(request, response)
             await recorder.add(request, response)
         return response
 
@@ -84,21 +78,22 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not request.path.startswith(RECORDED):
+        if not request.path.lower().startswith(RECORDED):
             return await handler(request)
         _check_bearer(request)
-        verdict = throttle.take(_principal(request), request.method) if throttle and _is_arm(request) else None
+        verdict = throttle.take(_principal(request), request.method) if throttle and arm.is_arm(request) else None
         if verdict and not verdict.allowed:
             return _throttled(config, verdict)
         _check_scope(config, request)
-        if config.roles is not None and _is_arm(request):
-            permissions.check(config.roles, _principal(request), request.method, request.path)
+        if arm.is_arm(request):
+            arm.check_version(request)
+            permissions.check(config, _principal(request), request.method, request.path)
         response = await handler(request)
         response.headers.update(verdict.headers if verdict else {})
         return response
 
-    app = web.Application(middlewares=[record, answer_errors, guard])
-    app.add_routes(routes)
+    app = web.Application(middlewares=[record, answer_errors, guard, arm.preconditions])
+    app.add_routes([arm.insensitive(route) for route in routes])
     return app
 
 
@@ -107,7 +102,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     try:
         return await handler(request)
     except ArmError as error:
-        return web.json_response(wire.error(error.code, error.message), status=error.status)
+        headers = {"WWW-Authenticate": arm.CHALLENGE} if error.status == 401 else {}
+        return web.json_response(wire.error(error.code, error.message), status=error.status, headers=headers)
     except web.HTTPNotFound:
         message = f"This control plane doesn't serve {request.method} {request.path}."
         return web.json_response(wire.error("NotFound", message), status=404)
@@ -126,11 +122,6 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 def _check_bearer(request: web.Request) -> None:
     if not request.headers.get("Authorization", "").startswith("Bearer "):
         raise ArmError(401, "AuthenticationFailed", "The 'Authorization' header with a bearer token is missing.")
-
-
-def _is_arm(request: web.Request) -> bool:
-    """Whether Resource Manager itself answers; run history and data have addresses and limits of their own."""
-    return request.path.startswith("/subscriptions")
 
 
 def _principal(request: web.Request) -> str:
@@ -171,6 +162,7 @@ async def body(request: web.Request, *needs: str) -> Json:
         raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None
     if not isinstance(document, dict):
         raise BadRequest("The body must be a JSON object.", "InvalidRequestContent")
+    arm.check_depth(document)
     for key in needs:
         if not document.get(key):
             raise BadRequest(f"The body lacks {key!r}.", "InvalidRequestContent")

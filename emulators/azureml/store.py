@@ -67,6 +67,11 @@ class Store:
                 self._db.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", [(*label, key[0]) for label in labels])
             self._db.executemany("INSERT INTO outbox (body) VALUES (?)", [(json.dumps(e),) for e in events])
 
+    def delete_job(self, number: int) -> None:
+        with self._db:
+            self._db.execute("DELETE FROM labels WHERE number = ?", (number,))
+            self._db.execute("DELETE FROM jobs WHERE number = ?", (number,))
+
     def job(self, name: str) -> Json | None:
         found = self._db.execute("SELECT body FROM jobs WHERE name = ?", (name,)).fetchone()
         return json.loads(found[0]) if found else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emulators.azureml.config import PROVIDER, Config
-from emulators.azureml.identity import PRINCIPAL, TENANT
-from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Status
+from emulators.azureml.identity import PRINCIPAL
+from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Shelf, Status
 from emulators.azureml.spec import JobSpec
+from emulators.tokens import TENANT
 
 CREATED_BY = "trainyard-local"
+SUCCEEDED = {"provisioningState": "Succeeded"}
 
 
 def error(code: str, message: str) -> Json:
@@ -107,27 +108,24 @@ class Wire:
             "computeLocation": cluster.location,
         }
         body = self._resource(f"computes/{cluster.name}", properties, cluster.created)
-        return {**body, "location": cluster.location, "tags": cluster.tags}
+        identity = {"identity": cluster.identity} if cluster.identity else {}
+        return {**body, "location": cluster.location, "tags": cluster.tags, **identity}
 
     def asset(self, asset: Asset) -> Json:
-        properties = {**asset.properties, "provisioningState": "Succeeded"}
+        properties = {**asset.properties, **({} if asset.kind == "data" else SUCCEEDED)}
         if asset.kind == "environments":
             properties["environmentType"] = "UserCreated"
         return self._resource(f"{asset.kind}/{asset.name}/versions/{asset.version}", properties, asset.created)
 
-    def asset_container(self, versions: Sequence[Asset]) -> Json:
-        """The container of an asset's versions, which are given newest first."""
-        numbers = [int(a.version) for a in versions if a.version.isdigit()]
+    def shelf(self, shelf: Shelf, newest: Asset | None, next_version: str) -> Json:
+        """The container of an asset's versions."""
         properties: Json = {
-            "description": None,
-            "tags": {},
-            "properties": {},
-            "isArchived": False,
-            "latestVersion": versions[0].version,
-            "nextVersion": str(max(numbers, default=0) + 1),
-            "provisioningState": "Succeeded",
+            **shelf.properties,
+            "latestVersion": newest.version if newest else None,
+            "nextVersion": next_version,
+            **({} if shelf.kind == "data" else SUCCEEDED),
         }
-        return self._resource(f"{versions[0].kind}/{versions[0].name}", properties, versions[-1].created)
+        return self._resource(f"{shelf.kind}/{shelf.name}", properties, shelf.created)
 
     def pending_upload(self, upload_id: str, blob_uri: str, sas_uri: str) -> Json:
         group = f"/subscriptions/{self.config.subscription_id}/resourceGroups/{self.config.resource_group}"

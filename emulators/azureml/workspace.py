@@ -10,22 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 from emulators.azureml import cluster_body, spec
-from emulators.azureml.checks import mapping, optional_text, texts
+from emulators.azureml.assets import Assets
+from emulators.azureml.checks import texts
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
-from emulators.azureml.errors import BadRequest, NotFound, among
+from emulators.azureml.errors import BadRequest, Conflict, NotFound, among
 from emulators.azureml.events import status_events
 from emulators.azureml.jobs import Jobs
 from emulators.azureml.models import (
     NEXT,
     ON_NODES,
     TERMINAL,
-    Asset,
     Cluster,
     Datastore,
     Job,
     Json,
     Status,
-    asset_key,
     timestamp,
 )
 from emulators.azureml.store import Store
@@ -48,7 +47,7 @@ class Workspace:
         self._submitted = self.jobs.newest_number()
         self.clusters = {c.name.lower(): c for c in (Cluster(**body) for body in store.all("clusters"))}
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
-        self.assets = {a.key: a for a in (Asset(**body) for body in store.all("assets"))}
+        self.assets = Assets(store)
         self.created = self._created()
 
     def _created(self) -> str:
@@ -99,9 +98,11 @@ class Workspace:
 
     def submit(self, name: str, properties: Json) -> tuple[Job, bool]:
         """Accept a job; the flag says whether it is new. A name that is there already is the same job: what may be
-        edited of it is taken from the body, and it does not run again."""
-        if self.jobs.get(name):
-            spec.check_facts(properties)
+        edited of it is taken from the body, and it does not run again. Raises BadRequest if that would be another."""
+        if old := self.jobs.get(name):
+            wanted = spec.parse(name, properties)
+            if wanted != self.job_spec(old):
+                raise BadRequest(_another(name, wanted, self.job_spec(old)))
             return self.edit(name, {key: properties.get(key) for key in EDITABLE}), False
         wanted = spec.parse(name, properties)
         self._check_references(wanted)
@@ -110,6 +111,15 @@ class Workspace:
         job = Job(name, self._submitted, _job_properties(name, properties), timestamp())
         self._save_job(job, announce=True, labels=True)
         return job, True
+
+    def delete_job(self, name: str) -> bool:
+        """Forget a job that has ended, with its place in lists. Says whether there was one; its files stay."""
+        job = self.jobs.get(name)
+        if job and job.status not in TERMINAL:
+            raise Conflict(f"Run {name} is {job.status}; cancel it first, only a run that has ended can be deleted.")
+        if job:
+            self.jobs.forget(job)
+        return job is not None
 
     def edit(self, name: str, changes: Json) -> Job:
         """Replace properties of a job that have no part in how it runs; None means that a value stays."""
@@ -142,10 +152,10 @@ class Workspace:
     def _check_references(self, wanted: spec.JobSpec) -> None:
         if wanted.cluster not in self.clusters:
             raise BadRequest(f"Compute target {wanted.cluster!r} was not found; there are: {among(self.clusters)}.")
-        if wanted.code and asset_key("codes", *wanted.code) not in self.assets:
+        if wanted.code and not self.assets.has("codes", *wanted.code):
             raise BadRequest(f"Code {':'.join(wanted.code)} was not found in the workspace; create the version first.")
         if not self.has_environment(*wanted.environment):
-            names = among({f"{a.name}:{a.version}" for a in self.assets.values() if a.kind == "environments"})
+            names = among(self.assets.names("environments"))
             raise BadRequest(f"Environment {':'.join(wanted.environment)} was not found; there are: {names}.")
         places = [i.location for i in wanted.inputs if i.location] + [o.location for o in wanted.outputs]
         for place in places:
@@ -165,17 +175,21 @@ class Workspace:
         old = self.clusters.get(name.lower())
         cluster = old or Cluster(name, body.get("location") or self.config.location, {}, {}, now, now)
         cluster.properties, cluster.tags, cluster.modified = properties, body.get("tags") or cluster.tags, now
+        cluster.identity = cluster_body.identity(body) or cluster.identity
         self.clusters[name.lower()] = cluster
         stored = dataclasses.replace(cluster, nodes=[])
         self._store.put("clusters", cluster.name, dataclasses.asdict(stored))
         self._changed()
         return cluster, old is None
 
-    def scale_cluster(self, name: str, settings: Json) -> Cluster:
-        """Replace a cluster's scale settings alone."""
-        properties = self.cluster(name).properties
-        inner = {**properties["properties"], "scaleSettings": settings}
-        return self.put_cluster(name, {"properties": {**properties, "properties": inner}})[0]
+    def change_cluster(self, name: str, settings: Json | None, tags: Json | None) -> Cluster:
+        """Replace a cluster's scale settings or its tags, and nothing else of it; None stays as it is."""
+        cluster = self.cluster(name)
+        inner = {**cluster.properties["properties"], **({"scaleSettings": settings} if settings is not None else {})}
+        body = {"properties": {**cluster.properties, "properties": inner}}
+        if tags is not None:
+            cluster.tags = texts({"tags": tags}, "tags")
+        return self.put_cluster(name, body)[0]
 
     def forget_cluster(self, name: str) -> None:
         """Remove a cluster; the scheduler has stopped its jobs."""
@@ -205,47 +219,23 @@ class Workspace:
         self._store.delete("datastores", name)
         return self.datastores.pop(name, None) is not None
 
-    # Code and environment versions
-
-    def asset(self, kind: str, name: str, version: str) -> Asset:
-        key = asset_key(kind, name, version)
-        if key not in self.assets:
-            raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}.")
-        return self.assets[key]
-
-    def put_asset(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:
-        """Create a version; the flag says whether it is new. Code versions never change; environments are replaced."""
-        old = self.assets.get(asset_key(kind, name, version))
-        if old and kind == "codes":
-            return old, False
-        asset = Asset(kind, name, version, _asset_properties(properties), old.created if old else timestamp())
-        self.assets[asset.key] = asset
-        self._store.put("assets", asset.key, dataclasses.asdict(asset))
-        return asset, old is None
-
-    def versions(self, kind: str, name: str) -> list[Asset]:
-        """Versions of a code or environment, newest first."""
-        found = [a for a in self.assets.values() if a.kind == kind and a.name == name]
-        return sorted(found, key=lambda asset: asset.created, reverse=True)
-
-    def code_with_hash(self, digest: str) -> list[Asset]:
-        """Code versions of that content, under any name: the SDK asks under a random one."""
-        codes = [a for a in self.assets.values() if a.kind == "codes"]
-        return [a for a in codes if a.properties["properties"].get("hash_sha256") == digest]
+    # Assets
 
     def has_environment(self, name: str, version: str) -> bool:
-        return name.startswith(CURATED) or asset_key("environments", name, version) in self.assets
+        return name.startswith(CURATED) or self.assets.has("environments", name, version)
+
+
+def _another(name: str, wanted: spec.JobSpec, old: spec.JobSpec) -> str:
+    differing = [
+        field.name for field in dataclasses.fields(old) if getattr(old, field.name) != getattr(wanted, field.name)
+    ]
+    return (
+        f"A job with the name {name!r} already exists, with another {', '.join(differing)}. To create a new job, use a "
+        "different name. Of an existing one only description, displayName, tags, and isArchived can be updated."
+    )
 
 
 def _job_properties(name: str, body: Json) -> Json:
     defaults = {"experimentName": "Default", "displayName": name, "isArchived": False}
     filled = {**body, **{key: body.get(key) or value for key, value in defaults.items()}}
     return {**filled, **{key: body.get(key) or {} for key in ("tags", "properties", "inputs", "outputs")}}
-
-
-def _asset_properties(body: Json) -> Json:
-    # The contract says a map of strings; azure-ai-ml sends its hash_version as a number.
-    strings = {key: str(value) for key, value in mapping(body, "properties").items()}
-    for key in ("description", "codeUri", "image", "condaFile"):
-        optional_text(body, key)
-    return {**body, "properties": strings, "tags": texts(body, "tags"), "isArchived": bool(body.get("isArchived"))}

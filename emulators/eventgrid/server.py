@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hashlib
-import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qs
 
 import aiohttp
 from aiohttp import web
 
-from emulators.eventgrid import faults, schema
+from emulators.eventgrid import access, faults, schema
 from emulators.eventgrid.broker import Broker
 from emulators.eventgrid.config import Topic
 from emulators.eventgrid.destinations import Webhook
@@ -50,8 +45,8 @@ class Server:
         topic = self.topics.get(request.match_info["name"])
         if topic is None:
             return _error(404, f"no topic {request.match_info['name']!r} among {', '.join(self.topics)}")
-        if not may_publish(topic, request.headers):
-            return _error(401, "the request needs this topic's aeg-sas-key or aeg-sas-token, or a bearer token")
+        if why := access.refusal(topic, request.headers, request.path, datetime.now(UTC)):
+            return _error(401, why)
         try:
             events = schema.parse(parse_json(await request.read()), topic.resource)
         except ValueError as error:
@@ -100,26 +95,6 @@ class Server:
         ]
         counts = {name: self.broker.counts[name] for name in names}
         return {**counts, "pending": self.broker.pending, "awaiting_handshake": waiting}
-
-
-def may_publish(topic: Topic, headers: Mapping[str, str]) -> bool:
-    """A topic with a key wants that key, or a token signed with it; bearer tokens are all taken for good ones."""
-    if headers.get("Authorization", "").startswith("Bearer "):
-        return True
-    key, token = headers.get("aeg-sas-key", ""), headers.get("aeg-sas-token", "")
-    if topic.key is None:
-        return bool(key or token)
-    return hmac.compare_digest(key, topic.key) or _signed(token, topic.key)
-
-
-def _signed(token: str, key: str) -> bool:
-    unsigned, _, _ = token.partition("&s=")
-    signature = parse_qs(token).get("s", [""])[0]
-    try:
-        digest = hmac.new(base64.b64decode(key), unsigned.encode(), hashlib.sha256).digest()
-    except binascii.Error:  # a key that is no base64 signs nothing
-        return False
-    return hmac.compare_digest(base64.b64encode(digest).decode(), signature)
 
 
 def _error(status: int, message: str) -> web.Response:

@@ -10,6 +10,7 @@ import logging
 import socket
 from pathlib import Path
 
+from emulators import certs
 from emulators.process import serve_until_stopped
 from emulators.storage.account import Account
 from emulators.storage.config import Config, parse
@@ -28,13 +29,18 @@ async def serve(config: Config) -> None:
         tables = stack.enter_context(contextlib.closing(Tables(config.state / "tables.sqlite")))
         services: dict[str, Service] = {
             "queue": QueueService(queues, Account(config.account, config.key, "queue")),
-            "table": TableService(tables, Account(config.account, config.key, "table")),
+            "table": TableService(tables, Account(config.account, config.key, "table", identities=config.identities)),
         }
         log = stack.enter_context(config.access_log.open("a", buffering=1)) if config.access_log else None
         urls = {}
         for name, service in services.items():
             ports[name] = await stack.enter_async_context(served(service, config.host, ports[name], log))
             service.endpoint = urls[f"{name}_url"] = f"http://{config.host}:{ports[name]}/{config.account}"
+        if config.certs:
+            tls = certs.ensure(config.certs).server_context()
+            served_at = served(services["table"], config.host, ports["table_tls"], log, tls)
+            ports["table_tls"] = await stack.enter_async_context(served_at)
+            urls["table_tls_url"] = f"https://{config.host}:{ports['table_tls']}/{config.account}"
         (config.state / "ports.json").write_text(json.dumps(ports))
         await serve_until_stopped(**urls)
 
@@ -45,7 +51,7 @@ def _ports(config: Config) -> dict[str, int]:
         saved = json.loads((config.state / "ports.json").read_text())
     except (FileNotFoundError, ValueError):
         saved = {}
-    wanted = {"queue": config.queue_port, "table": config.table_port}
+    wanted = {"queue": config.queue_port, "table": config.table_port, "table_tls": 0}
     return {name: port or _if_free(config.host, saved.get(name, 0)) for name, port in wanted.items()}
 
 

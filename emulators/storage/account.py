@@ -1,4 +1,4 @@
-"""The storage account's key: who may do what, by SharedKey, SharedKeyLite, or a shared access signature (SAS).
+"""Who may do what with the storage account: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
 https://learn.microsoft.com/rest/api/storageservices/create-account-sas
@@ -19,6 +19,7 @@ from functools import cached_property
 
 from emulators.storage.calls import Call
 from emulators.storage.errors import StorageError, mismatch, unauthenticated
+from emulators.storage.identities import Identities, actions_of, no_tokens
 
 SKEW_SECONDS = 15 * 60  # how far a request's date may be from ours, as in Azure
 SIGNED_HEADERS = (
@@ -54,6 +55,7 @@ class Account:
     key: str = field(repr=False)
     service: str  # queue or table: the first letter is that in a SAS
     clock: Callable[[], float] = time.time
+    identities: Identities | None = None
 
     @cached_property
     def _secret(self) -> bytes:
@@ -69,7 +71,11 @@ class Account:
         if "sig" in call.query:
             self._admit_sas(call, right)
         elif authorization := call.headers.get("Authorization"):
-            self._admit_key(call, authorization)
+            scheme, _, token = authorization.partition(" ")
+            if scheme == "Bearer":
+                self._admit_token(token, right)
+            else:
+                self._admit_key(call, authorization)
         else:
             raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
 
@@ -78,6 +84,11 @@ class Account:
 
     def _is_signature(self, given: str, text: str) -> bool:
         return hmac.compare_digest(self.sign(text).encode(), given.encode(errors="replace"))
+
+    def _admit_token(self, token: str, right: Right) -> None:
+        if self.identities is None:
+            raise no_tokens()
+        self.identities.admit(token, actions_of(right.kind, right.any_of[0]), right.name)
 
     def _admit_key(self, call: Call, authorization: str) -> None:
         scheme, _, credentials = authorization.partition(" ")

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.identities import Identities
 
 
 @dataclass(frozen=True)
 class Config:
     """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's.
 
+    With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens; `identities` says whose.
     `access_log` gets a line for each request: method, path and status, never a signature.
     """
 
@@ -24,6 +26,8 @@ class Config:
     account: str = ACCOUNT
     key: str = field(default=KEY, repr=False)
     access_log: Path | None = None
+    certs: Path | None = None
+    identities: Identities | None = None
 
 
 def parse(source: Mapping[str, Any]) -> Config:
@@ -32,5 +36,6 @@ def parse(source: Mapping[str, Any]) -> Config:
         raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
     if "state" not in source:
         raise ValueError("the configuration lacks 'state', the folder of the data")
-    paths = {name: Path(source[name]) for name in ("state", "access_log") if source.get(name)}
-    return Config(**{**source, **paths})
+    paths = {name: Path(source[name]) for name in ("state", "access_log", "certs") if source.get(name)}
+    identities = Identities.of(source["identities"]) if source.get("identities") else None
+    return Config(**{**source, **paths, "identities": identities})

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -97,14 +98,16 @@ async def _call(service: Service, request: web.BaseRequest) -> Call:
 
 
 @contextlib.asynccontextmanager
-async def served(service: Service, host: str, port: int, access_log: TextIO | None = None) -> AsyncIterator[int]:
+async def served(
+    service: Service, host: str, port: int, access_log: TextIO | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Serve for the length of the block, and give the port."""
     runner = web.ServerRunner(server(service, access_log), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     inner = runner.server
     assert inner is not None
     bound = socket.create_server((host, port))
-    accepting = await asyncio.get_running_loop().create_server(lambda: Door(inner), sock=bound)
+    accepting = await asyncio.get_running_loop().create_server(lambda: Door(inner), sock=bound, ssl=tls)
     purging = asyncio.create_task(_purge(service))
     try:
         yield int(bound.getsockname()[1])

@@ -80,16 +80,21 @@ resource settings 'Microsoft.Web/sites/config@2024-11-01' = {
   parent: site
   name: 'appsettings'
   properties: {
-    AzureWebJobsStorage__accountName: storage.name
+    // By address and not by name: a name means core.windows.net, which is wrong in the clouds of governments and of China.
+    AzureWebJobsStorage__blobServiceUri: storage.properties.primaryEndpoints.blob
+    AzureWebJobsStorage__queueServiceUri: storage.properties.primaryEndpoints.queue
+    AzureWebJobsStorage__tableServiceUri: storage.properties.primaryEndpoints.table
     AzureWebJobsStorage__credential: 'managedidentity'
     AzureWebJobsStorage__clientId: identity.properties.clientId
     AZURE_CLIENT_ID: identity.properties.clientId
+    AZURE_AUTHORITY_HOST: environment().authentication.loginEndpoint
     APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString
     APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
     PYTHON_THREADPOOL_THREAD_COUNT: '32'
     AML_SUBSCRIPTION_ID: subscription().subscriptionId
     AML_RESOURCE_GROUP: resourceGroup().name
     AML_WORKSPACE: workspaceName
+    AML_CLIENT_KWARGS: '{"cloud": "${environment().name}"}'
     TRAINYARD_TOPIC_ENDPOINT: topic.properties.endpoint
     TRAINYARD_AUTH: authMode
     // The same events come by queue; the direct triggers are for topics of other people's.

@@ -17,6 +17,7 @@ var queues = [
   'drop-checks'
   'submissions'
   'run-looks'
+  'cluster-looks'
   'job-events'
   'archives'
   'announcements'
@@ -25,6 +26,8 @@ var tables = [
   'drops'
   'runs'
   'sweeps'
+  'leases' // promises of warm nodes
+  'samples' // how many nodes clusters had, for what they cost
   'assets'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]

@@ -65,8 +65,7 @@ def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> 
     Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
     """
     follower = Follower(api, screen, between)
-    route, _, name = drop.partition("/")
-    run = wait_for_drop(api, route, name, 0, follower)
+    run = wait_for_drop(api, drop, {}, follower)["run"]
     follow_run(api, run, LogReader(api, run), follower)
     while screen.seen.at_zero is None:
         time.sleep(POLL_SECONDS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from shared.adapters.circuit import Circuit
 from shared.adapters.translation import translated
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import BadSetting, NotFound
 from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 # The newest stable version whose OpenAPI document this code was checked against.
 _API_VERSION = "2024-04-01"
-_PUBLIC = {"resource_manager": "https://management.azure.com/", "aml_resource_id": "https://ml.azure.com/"}
+# The addresses of azure-ai-ml's own table of clouds, which would cost its import.
+_CLOUDS = {
+    "AzureCloud": ("https://management.azure.com", "https://ml.azure.com"),
+    "AzureUSGovernment": ("https://management.usgovcloudapi.net", "https://ml.azure.us"),
+    "AzureChinaCloud": ("https://management.chinacloudapi.cn", "https://ml.azure.cn"),
+}
 
 _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
 SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
@@ -30,13 +35,28 @@ _LONGEST = 60  # seconds for one call with all its tries
 Json = dict[str, Any]
 
 
+def endpoints(client_kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """Where Resource Manager and Azure ML's data plane are, for these arguments of MLClient.
+
+    `cloud` names one of Azure's clouds; `cloud_metadata` gives addresses that come before it. Raises BadSetting.
+    """
+    cloud, given = client_kwargs.get("cloud", "AzureCloud"), client_kwargs.get("cloud_metadata", {})
+    keys = ("resource_manager", "aml_resource_id")
+    if cloud not in _CLOUDS and not given.keys() >= {*keys}:
+        raise BadSetting(
+            f"AML_CLIENT_KWARGS has cloud {cloud!r}. Choose {', '.join(_CLOUDS)}, or give {' and '.join(keys)} of "
+            "your own in cloud_metadata."
+        )
+    manager, data = (given.get(key) or _CLOUDS[cloud][place] for place, key in enumerate(keys))
+    return str(manager).rstrip("/"), str(data).rstrip("/")
+
+
 class Arm:
     """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
 
     def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
         self._circuit = circuit
-        clouds = {**_PUBLIC, **workspace.client_kwargs.get("cloud_metadata", {})}
-        self._manager = str(clouds["resource_manager"]).rstrip("/")
+        self._manager, data = endpoints(workspace.client_kwargs)
         self.workspace_id = (
             f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
@@ -44,7 +64,6 @@ class Arm:
         from azure.core import PipelineClient
         from azure.mgmt.core import ARMPipelineClient
 
-        data = str(clouds["aml_resource_id"]).rstrip("/")
         policies = _policies(self._manager, credential)
         self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
         self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
@@ -82,18 +101,18 @@ class Arm:
     def post(self, path: str, body: Json) -> Json:
         return self._send("POST", self._url(path), body)
 
-    def patch_and_wait(self, path: str, body: Json) -> None:
-        """Change a resource, and return when the service has done it."""
-        from azure.core.polling import LROPoller
-        from azure.core.rest import HttpRequest
-        from azure.mgmt.core.polling.arm_polling import ARMPolling
+    def get_with_etag(self, path: str) -> tuple[Json, str]:
+        """The resource, and its etag if the service gives it one, else ''."""
+        headers: dict[str, str] = {}
+        found = self._send("GET", self._url(path), told=headers)
+        return found, headers.get("etag", "")
 
-        with self._circuit.call(), translated(f"could not change {path}"):
-            response = self._client.send_request(
-                HttpRequest("PATCH", self._url(path), json=body), _return_pipeline_response=True
-            )
-            response.http_response.raise_for_status()
-            LROPoller(self._client, response, lambda _: None, ARMPolling(timeout=1)).result(timeout=120)
+    def patch(self, path: str, body: Json, etag: str = "") -> None:
+        """Change a resource. Returns when the service has accepted that, and may have to go on for minutes.
+
+        With an etag raises Changed if the resource is another by now.
+        """
+        self._send("PATCH", self._url(path), body, headers={"If-Match": etag} if etag else None)
 
     def run_details(self, run: str) -> Json:
         """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
@@ -110,16 +129,25 @@ class Arm:
         return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"
 
     def _send(
-        self, method: str, url: str, body: Json | None = None, client: PipelineClient[Any, Any] | None = None
+        self,
+        method: str,
+        url: str,
+        body: Json | None = None,
+        client: PipelineClient[Any, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        told: dict[str, str] | None = None,
     ) -> Json:
+        """The answer's JSON; its headers go into `told`, by names in lower case."""
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
         with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
-            response = (client or self._client).send_request(HttpRequest(method, url, json=body))
+            response = (client or self._client).send_request(HttpRequest(method, url, json=body, headers=headers))
             if left := response.headers.get(_READS_LEFT):
                 self._reads_left = (time.monotonic(), int(left))
             response.raise_for_status()
+        if told is not None:
+            told.update({name.lower(): value for name, value in response.headers.items()})
         answer: Json = response.json() if response.content else {}
         return answer
 

@@ -17,7 +17,7 @@ from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
 from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus, Problem, state_of
-from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError
+from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
 from shared.runs.model import FINAL, RunState
@@ -116,7 +116,13 @@ class AzureMLJobs:
         return environment_id(file, digest)
 
     def check(self) -> None:
-        self._connection.arm.get()
+        workspace = self._connection.arm.get()
+        default = str(workspace.get("properties", {}).get("storageAccount", "")).rpartition("/")[2]
+        if self._account and default.lower() != self._account.lower():
+            raise BadSetting(
+                f"workspace {workspace.get('name')} keeps its data in storage account {default!r}, the app in "
+                f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
+            )
 
     def _explained(self, status: JobStatus) -> JobStatus:
         """The status with Azure ML's account of the failure, as far as it can be had."""

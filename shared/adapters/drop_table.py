@@ -4,6 +4,7 @@ key          row
 d!<drop>     the drop
 o!<drop>     a copy of it while it is open or sealing
 r!<drop>     a copy of it while it is rejected
+g!<drop>!<inverted number>   a generation of it; the newest has the first key
 c!<name>     how far a walk over all drops has come
 """
 
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING
 from shared.adapters import keys, table
 from shared.adapters.records import Row, from_row, to_row
 from shared.adapters.table import RowMissing, Table
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
+_LAST_GENERATION = 10**8 - 1
 _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 
 
@@ -49,6 +51,14 @@ class TableDrops:
             self._write(gone, leaves=before.value)
         except RowMissing:
             return
+
+    def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
+        rows = self._table.query(self._PARTITION, *table.kind(self._key(key, "g")), limit)
+        return [from_row(Generation, row) for row in islice(rows, limit)]
+
+    def generation(self, key: DropKey, number: int) -> Generation | None:
+        row = self._table.get(self._PARTITION, self._generation_key(key, number))
+        return from_row(Generation, row) if row else None
 
     def open(self) -> Iterator[Drop]:
         yield from self._drops(*table.kind("o"))
@@ -95,7 +105,14 @@ class TableDrops:
 
     def _copies(self, drop: Drop) -> list[table.Operation]:
         kind = _COPIES.get(drop.state)
-        return [table.put(self._row(drop, kind))] if kind else []
+        copies = [table.put(self._row(drop, kind))] if kind else []
+        if drop.state is DropState.SEALING:
+            key = {"PartitionKey": self._PARTITION, "RowKey": self._generation_key(drop.key, drop.generation)}
+            copies.append(table.put(key | to_row(generation_of(drop))))
+        return copies
+
+    def _generation_key(self, key: DropKey, number: int) -> str:
+        return f"{self._key(key, 'g')}!{_LAST_GENERATION - number:08d}"
 
     def _key(self, key: DropKey, kind: str = "d") -> str:
         return f"{kind}!{keys.drop_key(key)}"

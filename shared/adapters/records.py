@@ -82,6 +82,8 @@ def _cells(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, iso(value)
     elif isinstance(value, str):
         yield name, value if len(value) <= _TEXT_LIMIT else f"{value[:_TEXT_LIMIT]} (cut)"
+    elif isinstance(value, bool):
+        yield name, value
     elif isinstance(value, int):
         yield name, (value, "Edm.Int64")  # the SDK takes a bare int for 32 bits
     elif isinstance(value, float):

@@ -36,7 +36,7 @@ class StorageClients:
 
 
 def clients(storage: Storage) -> StorageClients:
-    """Make the clients. With an account name, one DefaultAzureCredential serves all three."""
+    """Make the clients. Without a connection string, one DefaultAzureCredential serves all three."""
     from azure.data.tables import TableServiceClient
     from azure.storage.blob import BlobServiceClient
     from azure.storage.queue import QueueServiceClient
@@ -49,14 +49,10 @@ def clients(storage: Storage) -> StorageClients:
         )
     credential = _credential()
     return StorageClients(
-        BlobServiceClient(_endpoint(storage, "blob"), credential=credential, **_BLOB),
-        QueueServiceClient(_endpoint(storage, "queue"), credential=credential, **_RETRY),
-        TableServiceClient(_endpoint(storage, "table"), credential=credential, **_TABLE_RETRY),
+        BlobServiceClient(storage.blob, credential=credential, **_BLOB),
+        QueueServiceClient(storage.queue, credential=credential, **_RETRY),
+        TableServiceClient(storage.table, credential=credential, **_TABLE_RETRY),
     )
-
-
-def _endpoint(storage: Storage, service: str) -> str:
-    return f"https://{storage.account}.{service}.core.windows.net"
 
 
 def _credential() -> TokenCredential:

@@ -3,15 +3,17 @@
 partition   key                         row
 <cluster>   latest                      the latest decision
             h!<inverted milliseconds>   the decisions that changed something
+            look                        when someone took the next look at it for himself
 """
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, to_row
+from shared.adapters.records import from_row, iso, to_row
 from shared.adapters.table import Table
 from shared.clusters.model import Decision
 
@@ -32,6 +34,14 @@ class TableSweepLog:
         if last is None or (last.action, last.code) != (decision.action, decision.code):
             writes.append(table.put(row | {"RowKey": f"h!{keys.newest_first(decision.at)}"}))
         self._table.write(*writes)
+
+    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+        partition = keys.token(cluster)
+        row = self._table.get(partition, "look")
+        if row and datetime.fromisoformat(str(row["at"])) > now - timedelta(seconds=seconds):
+            return False
+        self._table.write(table.put({"PartitionKey": partition, "RowKey": "look", "at": iso(now)}))
+        return True
 
     def latest(self, cluster: str) -> Decision | None:
         row = self._table.get(keys.token(cluster), "latest")

@@ -33,6 +33,35 @@ class Problem(Struct):
     code: str
 
 
+class Trainer(Struct):
+    trainer: str
+    description: str
+    elastic: bool
+    routes: list[str]
+    parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema; parameters that are not named in it fail.")]
+
+
+class Route(Struct):
+    route: str
+    trainer: str
+    description: str
+    elastic: bool
+    cluster: str
+    clusters: list[str]
+    nodes: int
+    min_nodes: Annotated[int, Meta(description="The fewest nodes of an elastic route, 0 for another.")]
+    max_nodes: int
+    timeout_seconds: float
+    experiment: str
+    job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
+    parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
+
+
+class CheckedRoute(Struct):
+    route: str
+    job: Annotated[dict[str, Any], Meta(description="The job of such a drop, but for its name and data.")]
+
+
 class Check(Struct):
     ok: bool
     detail: str

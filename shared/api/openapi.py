@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, requests
+from shared.api import answers, data, requests
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 
@@ -79,8 +79,39 @@ OPERATIONS = [
     Operation("get", "health", "Whether storage and workspace answer", {200: _A.Health, 503: _A.Health}),
     Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: _A.Status}),
     Operation("get", "openapi.json", "This document", {200: Json}),
+    Operation("get", "trainers", "The trainers, each with its parameters", {200: list[_A.Trainer]}),
+    Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[_A.Route]}),
+    Operation(
+        "post",
+        "routes/{route}/check",
+        "What a drop with this job file would become",
+        {200: _A.CheckedRoute},
+        body=_R.RouteCheck,
+        problems=(404, 422),
+    ),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
+    Operation(
+        "get",
+        "drops/{route}/{name}/generations",
+        "The drop's generations, newest first",
+        {200: list[data.Generation]},
+        problems=(404,),
+    ),
+    Operation(
+        "post",
+        "drops/{route}/{name}/again",
+        "Train the drop's newest generation once more",
+        {202: _A.Accepted},
+        headers=_KEY,
+        problems=(404, 409),
+    ),
+    Operation(
+        "get", "data/files", "The files of a generation or run", {200: data.Files}, data.FilesQuery, problems=(404, 422)
+    ),
+    Operation(
+        "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
+    ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(
         "post",

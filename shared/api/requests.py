@@ -112,6 +112,14 @@ class ImportRequest(Struct, forbid_unknown_fields=True):
     experiment: Name | None = None
 
 
+class RouteCheck(Struct, forbid_unknown_fields=True):
+    """What a drop's job file would say, before anything is uploaded."""
+
+    job: Annotated[
+        dict[str, Any] | None, Meta(description="The content of the drop's job file; null or left out for none.")
+    ] = None
+
+
 class CreateQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
 

@@ -1,42 +1,147 @@
-"""Why keep this cluster up? A decision without I/O."""
+"""Why keep this cluster up? A decision without I/O.
+
+The first of these that holds decides:
+
+    busy         a run or a job of anyone's needs it; the run's name is in the reason
+    expected     a drop is open that will train on it
+    busy_nodes   nodes work on something that nobody tells of
+    pinned       an administrator wants it so; the tag trainyard.pin says why
+    over_budget  its project has no money left: to zero, whatever leases say
+    leased       someone was promised nodes, until a date
+    idle         nothing needs it, for its idle time: to zero
+    broken       Azure ML can't allocate what is asked for, or refuses a change; its own words are in the reason
+    idle_time    nothing needs it, for N of M seconds: wait
+    scales_itself, at_zero   its minimum is 0 already
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shared.clusters.leases import Lease, nodes_held, words
 from shared.clusters.model import Cluster, Decision
+from shared.kernel.settings import Rules
 
 
 @dataclass(frozen=True)
 class Need:
-    """What is known of a cluster's use: what needs it now, in words, or when its last run of ours ended."""
+    """What is known of a cluster's use, in words, and when its last run of ours ended.
+
+    `idle_seconds` is the idle time that was chosen for it, None for its own. `warnings` are about what runs on it.
+    """
 
     busy: str | None = None
+    expected: str | None = None
+    leases: tuple[Lease, ...] = ()
+    over_budget: str | None = None
     last_used: datetime | None = None
+    idle_seconds: float | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: datetime) -> Decision:
-    """One decision about a cluster.
-
-    It goes to zero when nothing needs it, no node runs anything, and that has been so for its own idle time.
-    """
-    busy = need.busy
-    decision = Decision(cluster.name, "keep", "busy", busy or "", now)
-    if busy:
-        return decision
-    if cluster.busy_nodes:
-        return replace(decision, code="busy_nodes", why=f"{cluster.busy_nodes} of {cluster.nodes} nodes are working.")
+    """One decision about a cluster, whatever is known of it. It goes to zero only when nothing needs it."""
+    held = nodes_held(need.leases, now)
+    decision = Decision(cluster.name, "keep", "", "", now, findings=(*need.warnings, *_findings(cluster, held)))
+    if in_use := _in_use(cluster, need):
+        # A change that was under way when its maker died may have taken what is needed now.
+        nodes = max(held, latest.replaces if latest else 0)
+        action, code, why = in_use
+        return replace(decision, action=action, code=code, why=why, min_nodes=_raised(cluster, nodes))
     since = (latest.idle_since if latest else None) or now
-    since = max(since, need.last_used or since)
-    decision = replace(decision, idle_since=since)
-    if cluster.min_nodes == 0 and cluster.nodes == 0:
-        return replace(decision, code="at_zero", why="It has no nodes.")
+    decision = replace(decision, idle_since=max(since, need.last_used or since))
+    if cluster.pin:
+        return replace(decision, code="pinned", why=f"Pinned by an administrator: {cluster.pin}")
+    if need.over_budget and cluster.min_nodes:
+        return replace(decision, action="to-zero", code="over_budget", why=need.over_budget, min_nodes=0)
+    if held and not need.over_budget:
+        return _leased(cluster, need, held, decision)
+    return _idle(cluster, need, decision)
+
+
+def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now: datetime) -> Decision:
+    """One decision about a compute instance: it costs money until someone stops it."""
+    decision = Decision(instance.name, "keep", "at_zero", "It is stopped.", now)
+    if not instance.nodes:
+        return decision
+    since = min(instance.allocation_since or now, (latest.idle_since if latest else None) or now)
+    hours = (now - since) / timedelta(hours=1)
+    why = f"A compute instance that has been on for {hours:.1f} h."
+    decision = replace(decision, code="instance_on", why=why, idle_since=since, findings=(why,))
+    if instance.pin:
+        return replace(decision, code="pinned", why=f"Pinned by an administrator: {instance.pin}", findings=())
+    if rules.stop_instances_after is not None and now - since >= rules.stop_instances_after:
+        limit = rules.stop_instances_after / timedelta(hours=1)
+        return replace(decision, action="stop", code="instance_left_on", why=f"{why} The limit is {limit:g} h.")
+    return decision
+
+
+def refused(decision: Decision, reason: str) -> Decision:
+    """What is recorded of a cluster whose look or change failed: it is left as it is, and looked at again."""
+    return replace(decision, action="wait", code="broken", why=reason, min_nodes=None)
+
+
+def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
+    """Action, code and reason, if something needs the cluster now."""
+    if need.busy and cluster.errors and not cluster.running_nodes:
+        return "wait", "broken", f"{need.busy} Azure ML says: {cluster.errors[0]}"
+    if need.busy:
+        return "keep", "busy", need.busy
+    if need.expected:
+        return "keep", "expected", need.expected
+    if cluster.busy_nodes:
+        return "keep", "busy_nodes", f"{cluster.busy_nodes} of {cluster.nodes} nodes are working."
+    return None
+
+
+def _raised(cluster: Cluster, nodes: int) -> int | None:
+    """The minimum that so many nodes need, None if it is high enough."""
+    nodes = min(nodes, cluster.max_nodes)
+    return nodes if nodes > cluster.min_nodes else None
+
+
+def _leased(cluster: Cluster, need: Need, held: int, decision: Decision) -> Decision:
+    active = [lease for lease in need.leases if lease.holds(decision.at)]
+    decision = replace(decision, code="leased", why=words(active), min_nodes=_raised(cluster, held))
+    if cluster.min_nodes > held and _idle_for(decision) >= _idle_time(cluster, need):
+        return replace(decision, min_nodes=held)
+    return decision
+
+
+def _idle(cluster: Cluster, need: Need, decision: Decision) -> Decision:
     if cluster.min_nodes == 0:
-        return replace(decision, code="scales_itself", why=f"Its minimum is 0 already; {cluster.nodes} nodes are up.")
-    idle = now - since
-    if idle < timedelta(seconds=cluster.idle_seconds):
-        why = f"Idle for {idle.total_seconds():.0f} of {cluster.idle_seconds:g} s."
-        return replace(decision, code="idle_time", why=why)
-    why = f"Nothing needs it, for {idle.total_seconds():.0f} s; its minimum was {cluster.min_nodes}."
-    return replace(decision, action="to-zero", code="idle", why=why)
+        return _at_zero(cluster, need, decision)
+    idle, limit = _idle_for(decision), _idle_time(cluster, need)
+    if idle >= limit:
+        why = f"Nothing needs it, for {idle.total_seconds():.0f} s; its minimum was {cluster.min_nodes}."
+        return replace(decision, action="to-zero", code="idle", why=why, min_nodes=0)
+    if cluster.errors:
+        return replace(decision, action="wait", code="broken", why=f"Azure ML says: {cluster.errors[0]}")
+    why = f"Idle for {idle.total_seconds():.0f} of {limit.total_seconds():g} s."
+    return replace(decision, action="wait", code="idle_time", why=why)
+
+
+def _at_zero(cluster: Cluster, need: Need, decision: Decision) -> Decision:
+    if cluster.nodes == 0:
+        said = f" Azure ML said: {cluster.errors[0]}" if cluster.errors else ""
+        return replace(decision, code="at_zero", why=f"{need.over_budget or 'It has no nodes.'}{said}")
+    why = f"Its minimum is 0 already; {cluster.nodes} nodes are up."
+    return replace(decision, action="wait", code="scales_itself", why=why)
+
+
+def _idle_for(decision: Decision) -> timedelta:
+    return decision.at - (decision.idle_since or decision.at)
+
+
+def _idle_time(cluster: Cluster, need: Need) -> timedelta:
+    return timedelta(seconds=cluster.idle_seconds if need.idle_seconds is None else need.idle_seconds)
+
+
+def _findings(cluster: Cluster, held: int) -> Iterator[str]:
+    if cluster.min_nodes > held and not cluster.pin:
+        known = f"leases explain {held} of them" if held else "no lease and no pin explains it"
+        yield f"Its minimum is {cluster.min_nodes}; {known}."
+    if cluster.unusable_nodes:
+        yield f"{cluster.unusable_nodes} of its nodes are unusable, and are paid for."

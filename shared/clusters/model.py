@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+CLUSTER, INSTANCE = "cluster", "instance"
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """An Azure ML AmlCompute as it is now. `busy_nodes` are those that prepare or run something."""
+    """An Azure ML compute as it is now: an AmlCompute, or a compute instance as a cluster of one node.
+
+    `nodes` are those that cost money, whatever they do; `busy_nodes` those that prepare or run something. `allocation`
+    is Azure ML's word, Steady or Resizing, since `allocation_since`. `errors` are its own words for what it can't
+    allocate: quota, capacity. `pin`, `project` and `idle_auto` are the administrator's, from the compute's tags.
+    """
 
     name: str
     min_nodes: int
@@ -18,15 +25,36 @@ class Cluster:
     busy_nodes: int = 0
     tier: str = ""
     vm_size: str = ""
+    target_nodes: int = 0
+    running_nodes: int = 0
+    idle_nodes: int = 0
+    preparing_nodes: int = 0
+    leaving_nodes: int = 0
+    unusable_nodes: int = 0
+    allocation: str = ""
+    allocation_since: datetime | None = None
+    errors: tuple[str, ...] = ()
+    kind: str = CLUSTER
+    pin: str = ""  # why it must stay as it is
+    project: str = ""  # whose budget it is charged to
+    idle_auto: bool = False  # whether its idle time is chosen from what was seen
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a sweep decided about a cluster, and why. `idle_since` is None while something keeps it busy."""
+    """What a sweep decided about a cluster, and why. `idle_since` is None while something keeps it busy.
+
+    `min_nodes` is what its minimum is to be, None to leave it. `replaces` is the minimum that a change under way
+    lowers: whoever finds it, and the cluster needed, puts it back. `findings` ask for no decision, but are to be known.
+    """
 
     cluster: str
-    action: str  # "keep" or "to-zero"
+    action: str  # "keep", "wait", "to-zero" or "stop"
     code: str
     why: str
     at: datetime
     idle_since: datetime | None = None
+    min_nodes: int | None = None
+    replaces: int = 0
+    findings: tuple[str, ...] = ()
+    dry_run: bool = False

@@ -1,18 +1,30 @@
-"""Azure ML's clusters, and what the sweeps decided."""
+"""Azure ML's clusters, what the sweeps decided, who was promised nodes, and how many there were."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
+from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster, Decision
+from shared.clusters.samples import Sample
+from shared.kernel.stored import Stored
 
 
 class Clusters(Protocol):
     def list(self) -> list[Cluster]:
-        """Every AmlCompute of the workspace, as it is now."""
+        """Every AmlCompute and compute instance of the workspace, as it is now."""
 
-    def to_zero(self, name: str) -> None:
-        """Set min_instances to 0. Running jobs go on; nothing happens to one that is already there."""
+    def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
+        """Change the minimum, or the time after which idle nodes go, and nothing else. Running jobs go on.
+
+        Returns when Azure ML has accepted the change, which may take it minutes more. Nothing happens to a cluster that
+        is so already. Raises Changed if someone else changed it meanwhile, NotFound for one that isn't there.
+        """
+
+    def stop(self, name: str) -> None:
+        """Stop a compute instance. Nothing happens to one that is stopped."""
 
 
 class SweepLog(Protocol):
@@ -26,3 +38,55 @@ class SweepLog(Protocol):
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         """The cluster's decisions that changed something, newest first."""
+
+    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+        """Take the next look at this cluster for oneself. False if someone took it within so many seconds before."""
+
+
+class Samples(Protocol):
+    """How many nodes the clusters had, at the moments when someone looked."""
+
+    def record(self, sample: Sample) -> None:
+        """Keep the sample. Another of the same cluster and moment replaces it."""
+
+    def clusters(self) -> list[str]:
+        """The clusters that have samples, those too that are gone by now."""
+
+    def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        """The cluster's samples with since <= at < until, oldest first. Costs a request a day."""
+
+
+class Leases(Protocol):
+    """Promises of warm nodes. The rows of those that are over stay, for what they cost."""
+
+    def insert(self, lease: Lease) -> bool:
+        """Add the lease. False, and nothing changes, if one of this id was ever added."""
+
+    def get(self, lease_id: str) -> Stored[Lease]:
+        """The lease. Raises NotFound, naming it."""
+
+    def replace(self, lease: Lease, before: Stored[Lease]) -> Stored[Lease]:
+        """Write it over. Raises Changed unless the row still has before.etag."""
+
+    def open(self) -> list[Lease]:
+        """Those that nobody closed, oldest first; their time may be over."""
+
+    def close(self, lease_id: str) -> None:
+        """Take one whose time is over off `open`. Twice does no harm."""
+
+    def made_between(self, since: datetime, until: datetime) -> Iterator[Lease]:
+        """Those that were made at or after `since` and before `until`, to the second, oldest first."""
+
+
+class Budgets(Protocol):
+    """Whether a project has money left."""
+
+    def exhausted(self, project: str) -> str | None:
+        """Why nothing more may be spent on this project, as a sentence; None while something may."""
+
+
+class NoBudgets:
+    """Where nobody set any."""
+
+    def exhausted(self, project: str) -> str | None:  # noqa: ARG002 the port's
+        return None

@@ -1,30 +1,41 @@
-"""The sweep: one decision for every cluster, keep or to zero, with its reason."""
+"""The sweep: one decision for every cluster, with its reason, and what follows from it.
+
+A change is made in steps, so that it never takes a cluster from what came meanwhile: look again; write down that it is
+under way; change; look once more, and put the minimum back if a drop or a run came in between. Whoever finds a change
+under way whose maker died puts it back too, if the cluster is needed.
+"""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from functools import partial
 
-from shared.clusters.decide import Need, judge_cluster
-from shared.clusters.model import Cluster, Decision
+from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
+from shared.clusters.leases import Lease, nodes_held
+from shared.clusters.model import INSTANCE, Cluster, Decision
+from shared.clusters.needs import Use, need, use
+from shared.clusters.samples import sample_of
 from shared.events.announce import announce
-from shared.kernel.errors import Conflict, NotFound
-from shared.runs.decide import is_over
-from shared.runs.model import RunState
+from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.system import System
 
 log = logging.getLogger(__name__)
 
-UNFINISHED = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
-RECENT = 100  # runs looked at for the time of a cluster's last use
-
 
 def sweep(system: System) -> list[Decision]:
-    """Look at every cluster once, bring idle ones to zero, and record each decision."""
+    """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = system.clusters.list()
-    needs = _needs(system, clusters)
-    return [_decide(system, cluster, needs[cluster.name]) for cluster in clusters]
+    _close_leases(system)
+    known = use(system)
+    return _swept(system, clusters, known, "sweep")
+
+
+def sweep_one(system: System, name: str) -> None:
+    """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
+    clusters = [cluster for cluster in system.clusters.list() if cluster.name == name]
+    if clusters:
+        _swept(system, clusters, use(system), "event")
 
 
 def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
@@ -33,63 +44,116 @@ def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
     Raises NotFound for an unknown cluster, and Conflict, with what needs it, while it is needed: running work is never
     ended. One that is at zero already stays so.
     """
-    clusters = {cluster.name: cluster for cluster in system.clusters.list()}
+    clusters = {cluster.name: cluster for cluster in system.clusters.list() if cluster.kind != INSTANCE}
     if (cluster := clusters.get(name)) is None:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
-    need = _needs(system, [cluster])[name]
-    decision = judge_cluster(cluster, need, system.sweeps.latest(name), system.clock())
+    decision = judge_cluster(cluster, need(system, cluster, use(system)), system.sweeps.latest(name), system.clock())
     if force and decision.code == "idle_time":
-        decision = replace(decision, action="to-zero", code="forced", why="Asked for, before its idle time was over.")
+        why = "Asked for, before its idle time was over."
+        decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
-        _to_zero(system, decision)
+        decision = _lower(system, cluster, decision, None)
         system.sweeps.record(decision)
-    elif decision.code not in ("scales_itself", "at_zero"):
+    if decision.action != "to-zero" and decision.code not in ("scales_itself", "at_zero"):
         raise Conflict(f"Cluster {name} stays. {decision.why}", decision.code)
     return decision
 
 
-def _decide(system: System, cluster: Cluster, need: Need) -> Decision:
-    latest = system.sweeps.latest(cluster.name)
-    decision = judge_cluster(cluster, need, latest, system.clock())
-    if decision.action == "to-zero":  # to change the clusters before this one may have taken minutes: look again
-        decision = judge_cluster(cluster, _needs(system, [cluster])[cluster.name], latest, system.clock())
-    if decision.action == "to-zero":
-        _to_zero(system, decision)
-    if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
-        announce(system, "ClusterAtZero", f"{cluster.name}/{decision.at.isoformat()}", {"cluster": cluster.name})
-    system.sweeps.record(decision)
+@dataclass(frozen=True)
+class _Pass:
+    """One look at all clusters."""
+
+    system: System
+    known: Use
+    seen_by: str
+
+    def decide(self, cluster: Cluster) -> Decision | TrainyardError:
+        """The decision, recorded; or the error, if it could not even be recorded."""
+        try:
+            self.system.samples.record(sample_of(cluster, self.system.clock(), self.seen_by))
+            latest = self.system.sweeps.latest(cluster.name)
+            decision = self._done(cluster, self._judged(cluster, latest), latest)
+            if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
+                subject = f"{cluster.name}/{decision.at.isoformat()}"
+                announce(self.system, "ClusterAtZero", subject, {"cluster": cluster.name})
+            self.system.sweeps.record(decision)
+        except TrainyardError as exc:
+            log.warning("cluster %s: %s", cluster.name, exc)
+            return exc
+        return decision
+
+    def _judged(self, cluster: Cluster, latest: Decision | None) -> Decision:
+        if cluster.kind == INSTANCE:
+            return judge_instance(cluster, latest, self.system.rules, self.system.clock())
+        needed = need(self.system, cluster, self.known)
+        decision = judge_cluster(cluster, needed, latest, self.system.clock())
+        if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
+            decision = judge_cluster(cluster, _needed_now(self.system, cluster), latest, self.system.clock())
+        return decision
+
+    def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+        """Carry the decision out. What Azure ML refuses is recorded with its words, and tried again by the next."""
+        if self.system.rules.dry_run:
+            return replace(decision, dry_run=True)
+        try:
+            return _carried_out(self.system, cluster, decision, latest)
+        except TrainyardError as exc:
+            log.warning("cluster %s: %s", cluster.name, exc)
+            under_way = cluster.min_nodes if _lowers(cluster, decision) else 0
+            return replace(refused(decision, f"{decision.why} Azure ML refused: {exc}"), replaces=under_way)
+
+
+def _swept(system: System, clusters: list[Cluster], known: Use, seen_by: str) -> list[Decision]:
+    outcomes = system.each(_Pass(system, known, seen_by).decide, clusters)
+    if errors := [outcome for outcome in outcomes if isinstance(outcome, TrainyardError)]:
+        raise errors[0]
+    return outcomes
+
+
+def _carried_out(system: System, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+    if decision.action == "stop":
+        system.clusters.stop(cluster.name)
+    elif _lowers(cluster, decision):
+        return _lower(system, cluster, decision, latest)
+    elif decision.min_nodes is not None:
+        system.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
+        log.info("cluster %s: minimum %d. %s", cluster.name, decision.min_nodes, decision.why)
     return decision
 
 
-def _to_zero(system: System, decision: Decision) -> None:
-    system.clusters.to_zero(decision.cluster)
-    log.info("cluster %s: to zero. %s", decision.cluster, decision.why)
+def _lowers(cluster: Cluster, decision: Decision) -> bool:
+    return decision.min_nodes is not None and decision.min_nodes < cluster.min_nodes
 
 
-def _needs(system: System, clusters: list[Cluster]) -> dict[str, Need]:
-    """What is known of each cluster's use."""
-    busy, last_used = _busy(system) if clusters else {}, _last_used(system) if clusters else {}
-    return {c.name: Need(busy.get(c.name), last_used.get(c.name)) for c in clusters}
+def _lower(system: System, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+    """Lower the minimum, unless something comes to need the cluster meanwhile; the decision as it then is."""
+    if latest is None or latest.replaces != cluster.min_nodes:  # it may be written down since a try that was refused
+        system.sweeps.record(replace(decision, replaces=cluster.min_nodes))
+    system.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
+    if needed := _came_meanwhile(system, cluster, decision):
+        after = judge_cluster(cluster, needed, decision, system.clock())
+        system.clusters.scale(cluster.name, min_nodes=cluster.min_nodes)
+        return replace(after, why=f"{after.why} It came while the cluster was on its way down, which was undone.")
+    log.info("cluster %s: %s. %s", cluster.name, decision.action, decision.why)
+    return decision
 
 
-def _busy(system: System) -> dict[str, str]:
-    """What needs each cluster, in words: a run of ours, a job of anyone's, or an open drop on its way."""
-    needs: dict[str, str] = {}
-    for drop in system.drops.open():
-        if route := system.routes.get(drop.key.route):
-            needs[route.cluster] = f"Drop {drop.key} is open and will train here."
-    for job, cluster in system.jobs.active():
-        needs[cluster] = f"Job {job} is queued or running."
-    for state in UNFINISHED:
-        for name, cluster in system.runs.in_state(state):
-            needs[cluster] = f"Run {name} is {state}."
-    return needs
+def _came_meanwhile(system: System, cluster: Cluster, decision: Decision) -> Need | None:
+    """What is known of the cluster's use now, if something needs the nodes that it has just lost."""
+    needed = _needed_now(system, cluster)
+    promised = 0 if needed.over_budget else nodes_held(needed.leases, system.clock())
+    return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None
 
 
-def _last_used(system: System) -> dict[str, datetime]:
-    """When the last of the newest runs ended on each cluster: a job may begin and end between two sweeps."""
-    used: dict[str, datetime] = {}
-    for run in system.runs.newest(RECENT):
-        if is_over(run) and run.history:
-            used[run.cluster] = max(run.history[-1].at, used.get(run.cluster, run.history[-1].at))
-    return used
+def _needed_now(system: System, cluster: Cluster) -> Need:
+    return need(system, cluster, use(system))
+
+
+def _close_leases(system: System) -> None:
+    now = system.clock()
+    over: list[Lease] = [lease for lease in system.leases.open() if lease.ended_at <= now]
+    system.each(partial(_close, system), over)
+
+
+def _close(system: System, lease: Lease) -> None:
+    system.leases.close(lease.id)

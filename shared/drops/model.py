@@ -97,3 +97,38 @@ class Drop:
     listed: str = ""
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One sealing of a drop: which content it closed with, and the run of that content.
+
+    `folder` is where in the output container the list of its blobs lies, data.json.gz. Two generations with the same
+    content have the same fingerprint and the same run.
+    """
+
+    number: int
+    run: str
+    fingerprint: str
+    blobs: int
+    bytes: int
+    sealed_at: datetime | None = None
+    code: str = ""
+    why: str = ""
+    folder: str = ""
+
+
+def generation_of(drop: Drop) -> Generation:
+    """The generation that the drop's last sealing made."""
+    experiment = str(drop.request.get("experiment_name") or drop.key.route)
+    return Generation(
+        drop.generation,
+        drop.run,
+        drop.fingerprint,
+        drop.blobs,
+        drop.bytes,
+        drop.sealed_at,
+        drop.code,
+        drop.why,
+        f"{experiment}/{drop.run}",
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from shared.drops.model import Drop, DropKey
+from shared.drops.model import Drop, DropKey, Generation
 from shared.kernel.stored import Stored
 
 
 class Drops(Protocol):
     """The drops' records. A drop that is open, sealing or rejected is found without a scan of the sealed ones.
+
+    Whatever write makes a drop sealing keeps its generation too, in the same transaction.
 
     A row that can't be read is a drop in the state broken, with the reason, wherever several drops are given; `get` of
     it raises BadInput.
@@ -27,6 +29,12 @@ class Drops(Protocol):
 
     def delete(self, before: Stored[Drop]) -> None:
         """Remove the record if it still is as it was read. Raises Changed if not; nothing happens if it is gone."""
+
+    def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
+        """Up to `limit` generations of the drop, newest first. Those from before they were kept are missing."""
+
+    def generation(self, key: DropKey, number: int) -> Generation | None:
+        """One generation of the drop, or None."""
 
     def open(self) -> Iterator[Drop]:
         """Every drop that is open or sealing, in no order. One written a moment ago is among them."""

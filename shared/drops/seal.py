@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
-from shared.drops.decide import DropVerdict, Survey
+from shared.drops.decide import DropVerdict, Survey, survey
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
@@ -14,6 +15,7 @@ from shared.jobs.data import data_of
 from shared.jobs.job import cluster, nodes
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
+from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
@@ -91,6 +93,16 @@ def _unadopted(adopted: Adopted | None) -> list[Problem]:
     return [*adopted.problems, *(Problem("properties", sentence, "no_data") for sentence in adopted.missing)]
 
 
+def route_problems(
+    system: System, key: DropKey, route: Route, content: dict[str, Any] | None
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
+    job_file = None if content is None else JobFile("job.yaml", content, {})
+    adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
+    built = build(_order("checked", key, survey(key, ()), route, adopted or job_file))
+    return built.job, [*(adopted.problems if adopted else ()), *_problems(system, built, job_file, route)]
+
+
 def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Adopted | JobFile | None) -> JobOrder:
     data = data_of(key, seen.single_file)
     tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
@@ -99,6 +111,7 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Adopted
         run=name,
         title=str(key),
         template={"description": f"Trained from drop {key}.", **template},
+        parameters={} if isinstance(written, Adopted) else route.parameters,
         limits=route.limits,
         defaults=route.defaults,
         written=(written.job if isinstance(written, Adopted) else written.content) if written else {},
@@ -147,6 +160,8 @@ def _run(system: System, drop: Drop) -> Run:
         nodes=nodes(job),
         created_at=now,
         request=job,
+        parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        generation=drop.generation,
     )
     return replace(run, history=first_moment(run))

@@ -28,6 +28,7 @@ from shared.jobs.job import (
 )
 from shared.jobs.limits import Limits, converted, over_limits
 from shared.jobs.model import Problem
+from shared.jobs.parameters import Parameters, all_converted, bad_values, parameters, unknown_names
 from shared.kernel.names import NAME, path_problem
 
 MERGED = ("inputs", "outputs", "environment_variables", "tags", "properties", "resources", "limits", "distribution")
@@ -59,6 +60,7 @@ class JobOrder:
 
     `written` is what someone wrote; `template` and `defaults` are the administrator's. `data` is where the input `data`
     is to point, and `root` the drop that relative paths of `written` lie in ('' if there is none).
+    `parameters` describes the template's literal inputs.
     """
 
     run: str
@@ -71,6 +73,7 @@ class JobOrder:
     data: Data | None = None
     root: Data | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,9 @@ def build(order: JobOrder) -> Built:
     if shapes:
         return Built({}, tuple(shapes))
     job = _layers(order)
-    problems = [*_unknown_parameters(order), *_unfit(order.written)]
-    job["inputs"] = _inputs(order, mapping(job.get("inputs")))
+    known = _known_parameters(order)
+    problems = [*_unfit(order.written), *_bad_parameters(order, known)]
+    job["inputs"] = all_converted(known, _inputs(order, mapping(job.get("inputs"))))
     job["outputs"] = _own_outputs(order.run, mapping(job.get("outputs")))
     job["tags"] = {key: str(value)[:_TAG_LIMIT] for key, value in {**mapping(job.get("tags")), **order.tags}.items()}
     job = converted({key: value for key, value in job.items() if value not in (None, {})})
@@ -178,15 +182,22 @@ def _misshapen(written: Job) -> Iterator[Problem]:
                 yield Problem(f"{part}.{name}", f"must be text, it is a {type(value).__name__}.")
 
 
-def _unknown_parameters(order: JobOrder) -> Iterator[Problem]:
-    """Parameters that are none of the job's literal inputs, or that a shell would read as more than a word."""
-    below = _over(_over(order.template, _edge(order.defaults)), order.written)
-    literals = sorted(name for name, value in mapping(below.get("inputs")).items() if not isinstance(value, dict))
+def _known_parameters(order: JobOrder) -> Parameters:
+    """Those of the template; of a job whose command someone wrote, all of its literal inputs."""
+    if order.template and "command" not in order.written:
+        return order.parameters or parameters(order.template, None, "the template")
+    return parameters(_over(_over(order.template, _edge(order.defaults)), order.written), None, "the job")
+
+
+def _bad_parameters(order: JobOrder, known: Parameters) -> Iterator[Problem]:
+    """Parameters that the job has not, that can't have this value, or that a shell would read as more than a word."""
+    given = mapping(order.written.get("inputs"))
+    written = {name: value for name, value in given.items() if isinstance(value, str | int | float)}
+    for at, values in (("inputs", written), ("parameters", order.asked.parameters)):
+        yield from unknown_names(known, values, at)
+        yield from bad_values(known, values, at)
     for name, value in order.asked.parameters.items():
-        if name not in literals:
-            choices = ", ".join(literals) or "none"
-            yield Problem(f"parameters.{name}", f"is not a parameter; there are: {choices}.", "unknown_parameter")
-        elif isinstance(value, str) and not _PLAIN.fullmatch(value):
+        if isinstance(value, str) and not _PLAIN.fullmatch(value):
             yield Problem(
                 f"parameters.{name}",
                 f"is {value[:80]!r}. It becomes a part of a command, so it may hold letters, digits and "

@@ -59,4 +59,4 @@ class Jobs(Protocol):
         """The id that `register_environment` gives, without registering anything."""
 
     def check(self) -> None:
-        """Raise Unavailable unless the workspace answers."""
+        """Raise Unavailable unless the workspace answers, BadSetting if its data lie in another storage account."""

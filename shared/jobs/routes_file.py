@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import yaml
 from shared.jobs.build import Values
 from shared.jobs.job import LAUNCHER, is_elastic
 from shared.jobs.limits import DAY, RESTRICTED, Limits
+from shared.jobs.parameters import Parameters, parameters
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.outside import plain
+from shared.kernel.suggest import did_you_mean
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -63,6 +66,7 @@ class Route:
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
+    parameters: Parameters = field(default_factory=dict)  # the template's, described
 
     @property
     def limits(self) -> Limits:
@@ -163,12 +167,13 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         key: _number(entry.get(key, default), key, low, high, where) for key, (default, low, high) in NUMBERS.items()
     }
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
-    template = _template(entry, where, file, trainers)
+    template, described = _template(entry, where, file, trainers)
     if fewest and not is_elastic(template):
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
     return Route(
         name=name,
         template=template,
+        parameters=described,
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
         nodes=nodes,
@@ -195,14 +200,16 @@ def _nodes(value: Any, where: str) -> tuple[int, int]:
     return int(_number(value["min"], "nodes.min", 1, most, where)), int(most)
 
 
-def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> dict[str, Any]:
+def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> tuple[dict[str, Any], Parameters]:
     if ("trainer" in entry) == ("template" in entry):
         raise BadSetting(f"{where} must name one of trainer and template.")
     if "template" in entry:
-        return _yaml_object(file.parent / str(entry["template"]))
+        job = file.parent / str(entry["template"])
+        return _described(job, job.with_suffix(".parameters.json"))
     choices = trainer_names(trainers)
     if entry["trainer"] not in choices:
-        raise BadSetting(f"{where} names trainer {entry['trainer']!r}; there are {_list(choices)}.")
+        near = did_you_mean(str(entry["trainer"]), choices)
+        raise BadSetting(f"{where} names trainer {entry['trainer']!r}; there are {_list(choices)}.{near}")
     return trainer_template(trainers, entry["trainer"])
 
 
@@ -211,9 +218,24 @@ def trainer_names(trainers: Path) -> list[str]:
     return sorted(p.parent.name for p in trainers.glob("*/job.yaml"))
 
 
-def trainer_template(trainers: Path, name: str) -> dict[str, Any]:
-    """The job.yaml of one of `trainer_names`."""
-    return _yaml_object(trainers / name / "job.yaml")
+def trainer_template(trainers: Path, name: str) -> tuple[dict[str, Any], Parameters]:
+    """The job.yaml of one of `trainer_names`, and its parameters, as parameters.json beside it describes them."""
+    return _described(trainers / name / "job.yaml", trainers / name / "parameters.json")
+
+
+def _described(job_file: Path, schema_file: Path) -> tuple[dict[str, Any], Parameters]:
+    job = _yaml_object(job_file)
+    return job, parameters(job, _json_object(schema_file) if schema_file.is_file() else None, str(schema_file))
+
+
+def _json_object(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise BadSetting(f"{file} can't be read as JSON: {exc}") from exc
+    if not isinstance(document, dict):
+        raise BadSetting(f"{file} must hold an object, it holds a {type(document).__name__}.")
+    return document
 
 
 def _job_file_rule(value: Any, where: str) -> JobFileRule:

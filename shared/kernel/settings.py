@@ -7,8 +7,10 @@ docs/settings.md lists every setting; a test holds it against SETTINGS.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +21,49 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
     "AzureWebJobsStorage__accountName": "Name of the storage account, reached with the app's identity",
+    "AzureWebJobsStorage__blobServiceUri": "Address of its blob service instead: right in every cloud",
+    "AzureWebJobsStorage__queueServiceUri": "Address of its queue service, beside the blob service's",
+    "AzureWebJobsStorage__tableServiceUri": "Address of its table service, beside the blob service's",
     "AML_SUBSCRIPTION_ID": "Subscription of the Azure ML workspace",
     "AML_RESOURCE_GROUP": "Resource group of the Azure ML workspace",
     "AML_WORKSPACE": "Name of the Azure ML workspace",
     "AML_CLIENT_KWARGS": "JSON object of further arguments for MLClient, such as another cloud's endpoints",
     "TRAINYARD_ROUTES": "Path of the routes file; default routes.yaml beside function_app.py",
+    "TRAINYARD_RENDEZVOUS": "Address of the table service for the nodes of elastic runs; default: the account's",
     "TRAINYARD_TOPIC_ENDPOINT": "Endpoint of the Event Grid topic for the lifecycle events; without it none are sent",
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
     "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
+    "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
+    "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
+    "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false, they are only told of",
+    "TRAINYARD_LEASE_MAX_HOURS": "The longest that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
 
+STORAGE_SERVICES = ("blob", "queue", "table")
+STORAGE_WAYS = (
+    "AzureWebJobsStorage",
+    "AzureWebJobsStorage__accountName",
+    "the three AzureWebJobsStorage__...ServiceUri",
+)
+
+
 @dataclass(frozen=True)
 class Storage:
-    """How to reach the storage account: by connection string, or by account name with the app's identity."""
+    """How to reach the storage account: by connection string, or by its services' addresses with the app's identity."""
 
-    account: str = ""
+    blob: str = ""
+    queue: str = ""
+    table: str = ""
     connection_string: str = field(default="", repr=False)
+
+    @classmethod
+    def of_account(cls, name: str) -> Storage:
+        """The account of this name in the public cloud."""
+        return cls(*(f"https://{name}.{service}.core.windows.net" for service in STORAGE_SERVICES))
 
 
 @dataclass(frozen=True)
@@ -56,19 +81,29 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What an administrator set for the sweeps. `stop_instances_after` None only tells of instances that run on."""
+
+    dry_run: bool = False
+    stop_instances_after: timedelta | None = None
+    cancel_idle_gpus: bool = False
+    longest_lease: timedelta = timedelta(hours=12)
+
+
+@dataclass(frozen=True)
 class Settings:
     storage: Storage
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
     batchai_account: str = ""
+    rendezvous: str = ""
+    rules: Rules = Rules()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
         """Read all settings. Raises BadSetting naming the first one that is missing or makes no sense."""
-        endpoint = env.get("TRAINYARD_TOPIC_ENDPOINT", "")
-        if endpoint and not endpoint.startswith("https://"):
-            raise BadSetting(f"TRAINYARD_TOPIC_ENDPOINT has value {endpoint!r}. It must begin with https://.")
+        endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
         return cls(
@@ -80,11 +115,14 @@ class Settings:
                 _json_object(env, "AML_CLIENT_KWARGS"),
             ),
             routes_file=routes_file(env),
+            rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
+            rules=_rules(env),
         )
 
 
+MOST_HOURS = 24 * 31
 EVERY_5_MINUTES = "0 */5 * * * *"
 EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 
@@ -111,17 +149,56 @@ def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
 
 
+def _rules(env: Mapping[str, str]) -> Rules:
+    stop = _hours(env, "TRAINYARD_STOP_INSTANCES_HOURS", 0.0)
+    return Rules(
+        dry_run=_flag(env, "TRAINYARD_SWEEP_DRY_RUN"),
+        stop_instances_after=stop or None,
+        cancel_idle_gpus=_flag(env, "TRAINYARD_CANCEL_IDLE_GPUS"),
+        longest_lease=_hours(env, "TRAINYARD_LEASE_MAX_HOURS", 12.0),
+    )
+
+
+def _flag(env: Mapping[str, str], key: str) -> bool:
+    if (value := env.get(key) or "false") not in ("true", "false"):
+        raise BadSetting(f"{key} has value {value!r}. Choose true or false.")
+    return value == "true"
+
+
+def _hours(env: Mapping[str, str], key: str, default: float) -> timedelta:
+    text = env.get(key) or str(default)
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or float(text) > MOST_HOURS:
+        raise BadSetting(f"{key} has value {text!r}. Give hours from 0 to {MOST_HOURS}.")
+    return timedelta(hours=float(text))
+
+
 def _storage(env: Mapping[str, str]) -> Storage:
+    uris = {key: env.get(key, "") for key in (f"AzureWebJobsStorage__{name}ServiceUri" for name in STORAGE_SERVICES)}
     connection, account = env.get("AzureWebJobsStorage", ""), env.get("AzureWebJobsStorage__accountName", "")
-    if bool(connection) == bool(account):
-        found = "both are set" if connection else "neither is set"
-        raise BadSetting(f"Set one of AzureWebJobsStorage and AzureWebJobsStorage__accountName; {found}.")
-    return Storage(account, connection)
+    ways = [way for way, there in zip(STORAGE_WAYS, (connection, account, any(uris.values())), strict=True) if there]
+    if len(ways) != 1:
+        found = f"{' and '.join(ways)} are set" if ways else "none is set"
+        raise BadSetting(f"Set one of {', '.join(STORAGE_WAYS[:-1])} and {STORAGE_WAYS[-1]}; {found}.")
+    if connection:
+        return Storage(connection_string=connection)
+    if account:
+        return Storage.of_account(account)
+    for key, uri in uris.items():
+        if not uri.startswith("https://"):
+            raise BadSetting(f"{key} has value {uri!r}. It must begin with https://, as the other two services' must.")
+    return Storage(*(uri.rstrip("/") for uri in uris.values()))
 
 
 def _required(env: Mapping[str, str], key: str) -> str:
     if not (value := env.get(key, "")):
         raise BadSetting(f"{key} is not set. It is: {SETTINGS[key]}.")
+    return value
+
+
+def _https(env: Mapping[str, str], key: str) -> str:
+    value = env.get(key, "")
+    if value and not value.startswith("https://"):
+        raise BadSetting(f"{key} has value {value!r}. It must begin with https://.")
     return value
 
 

@@ -17,9 +17,11 @@ from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.job import again, cluster, nodes, resolve
+from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
+from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.batchai import adopt_request
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
@@ -50,7 +52,7 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
     if missing := _missing(asking):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
-    return _insert(system, run) or _made_before(system, name, asked) or run
+    return record(system, run)
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
@@ -109,17 +111,19 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
     if not is_over(old):
         raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
     now, new = system.clock(), asked_run_name("retry", name)
-    fingerprint = _fingerprint(system, DropKey.of(old.drop)) if old.drop else ""
+    fingerprint, generation = _content(system, DropKey.of(old.drop)) if old.drop else ("", 0)
     run = replace(
         Run(new, old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
         request=again(old.request, name, new),
+        parameters=resolved(old.request),
         elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
         retry_of=name,
         owner=owner,
         tags=old.tags,
+        generation=generation,
     )
-    return _insert(system, run) or _made_before(system, new, run.asked) or run
+    return record(system, run)
 
 
 def _run_name(system: System, key: str | None) -> str:
@@ -139,6 +143,11 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
     if run.state is RunState.RECEIVED and system.clock() - run.created_at > SENT_BY_THEN:
         system.queues.send(SUBMISSIONS, {"run": name})
     return run
+
+
+def record(system: System, run: Run) -> Run:
+    """Record the run and send it off, or give the one that was recorded under its name for the same request."""
+    return _insert(system, run) or _made_before(system, run.name, run.asked) or run
 
 
 def _insert(system: System, run: Run) -> Run | None:
@@ -170,7 +179,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
     adopted = adopt_request(system, request)
     if adopted:
         request = msgspec.structs.replace(request, job=adopted.job)
-    template, route = (adopted.template, None) if adopted else _template(system, request)
+    template, described, route = (adopted.template, {}, None) if adopted else _template(system, request)
     data = read_data(request.data) if request.data else None
     if data:
         data = replace(data, single_file=_single_file(system, data))
@@ -184,6 +193,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         run=name,
         title=f"{what}: {request.data}"[:200] if request.data else what,
         template=template,
+        parameters=described,
         limits=route.limits if route else system.limits,
         defaults=defaults,
         written=request.job or {},
@@ -194,22 +204,25 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
     return _Asking(request, order, (fewest, int(resubmissions)), adopted)
 
 
-def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Route | None]:
+def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
     if request.job is not None:
-        return {}, None
+        return {}, {}, None
     if request.template is not None:
         route = system.routes[_choose("template", request.template, system.routes)]
-        return route.template, route
+        return route.template, route.parameters, route
     trainer = _choose("trainer", request.trainer or "", trainer_names(system.trainers))
     first = next((route for _, route in sorted(system.routes.items()) if route.trainer == trainer), None)
-    return (first.template if first else trainer_template(system.trainers, trainer)), first
+    if first:
+        return first.template, first.parameters, first
+    return *trainer_template(system.trainers, trainer), None
 
 
 def _choose(what: str, name: str, choices: Any) -> str:
     known = sorted(choices)
     if name not in known:
-        raise Impossible(f"There is no {what} {name!r}; there are: {', '.join(known) or 'none'}.", f"unknown_{what}")
+        near = did_you_mean(name, known)
+        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
     return name
 
 
@@ -253,19 +266,22 @@ def _received(system: System, asking: _Asking) -> Run:
     if built.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
     drop = asking.order.data.drop if asking.order.data else None
+    fingerprint, generation = _content(system, drop) if drop else ("", 0)
     return Run(
         name=asking.order.run,
         drop=str(drop or ""),
         route=asking.request.template or "",
-        fingerprint=_fingerprint(system, drop) if drop else "",
+        fingerprint=fingerprint,
         experiment=built.job["experiment_name"],
         cluster=cluster(built.job),
         nodes=nodes(built.job),
         created_at=now,
         request=built.job,
         history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
+        parameters=resolved(built.job),
         elastic=begin(built.job, asking.bounds, now),
         tags=asking.request.tags,
+        generation=generation,
     )
 
 
@@ -273,10 +289,10 @@ def _how_asked(asking: _Asking) -> str:
     return " ".join(["Asked for over HTTP.", *([asking.adopted.report.summary()] if asking.adopted else [])])
 
 
-def _fingerprint(system: System, drop: DropKey) -> str:
-    """Of the drop's content when it was last sealed, which may have changed since."""
+def _content(system: System, drop: DropKey) -> tuple[str, int]:
+    """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
     stored = system.drops.get(drop)
-    return stored.value.fingerprint if stored else ""
+    return (stored.value.fingerprint, stored.value.generation) if stored else ("", 0)
 
 
 # --- why it could not start now --------------------------------------------------------------------------------------

@@ -111,10 +111,18 @@ def _told(blobs: Iterable[Blob], found: dict[str, str]) -> Iterator[Blob]:
 
 def _kept(system: System, folder: str) -> dict[str, str]:
     """Name and MD5 (or etag) of the blobs that the run was made for; none if no list was kept."""
+    return {
+        blob.name: blob.md5 or blob.etag
+        for blob in kept_listing(system, folder) or ()
+        if not blob.name.endswith(f"/{SUCCESS_MARKER}")
+    }
+
+
+def kept_listing(system: System, folder: str) -> list[Blob] | None:
+    """The blobs of the list that was kept in this folder of the output container; None if there is none."""
     try:
         packed = system.blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:
-        return {}
-    rows = read_json(zlib.decompress(packed, _GZIP), LISTING)
-    rows = islice(rows, MOST_LISTED)
-    return {name: md5 or etag for name, etag, _, md5 in rows if not name.endswith(f"/{SUCCESS_MARKER}")}
+        return None
+    rows = islice(read_json(zlib.decompress(packed, _GZIP), LISTING), MOST_LISTED)
+    return [Blob(name, etag, size, md5) for name, etag, size, md5 in rows]

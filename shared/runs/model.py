@@ -176,6 +176,8 @@ class Run:
     elastic: Elastic | None = None  # None for a run that is one job
     owner: str = ""  # who asked for it, as the API knows them
     tags: dict[str, str] = field(default_factory=dict)  # the user's own, to find it by
+    generation: int = 0  # of its drop: the data that it was made for; 0 where the drop had none yet
+    parameters: dict[str, Any] = field(default_factory=dict)  # the job's, those at their defaults too
     data_note: str = ""  # that its data had changed when it started
     archive_tries: int = 0
     archive_error: str = ""  # why it could not be archived

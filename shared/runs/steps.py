@@ -9,12 +9,14 @@ from typing import Any
 from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
 from shared.runs.decide import advance, is_over
-from shared.runs.model import Run, RunState
-from shared.system import ARCHIVES, System
+from shared.runs.model import FINAL, Run, RunState
+from shared.system import ARCHIVES, CLUSTER_LOOKS, System
 
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
+LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
+TELLING = FINAL | {RunState.RUNNING}  # at these steps nodes come into use, or get free
 
 
 def step(
@@ -26,6 +28,8 @@ def step(
     if after.value.state is not run.value.state:
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
         send_to_archive(system, after.value)
+        if after.value.state in TELLING:
+            look_at_cluster(system, after.value.cluster)
     return after
 
 
@@ -40,6 +44,12 @@ def apply(
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+
+
+def look_at_cluster(system: System, cluster: str) -> None:
+    """Ask for a look at the cluster in some seconds, unless one that comes as late was asked for already."""
+    if system.sweeps.claim_look(cluster, system.clock(), LOOK_SECONDS):
+        system.queues.send(CLUSTER_LOOKS, {"cluster": cluster}, LOOK_SECONDS)
 
 
 def send_to_archive(system: System, run: Run) -> None:

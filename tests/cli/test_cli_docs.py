@@ -17,8 +17,11 @@ from cli.session import COMMON, app
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if name != "admin"} | {
-    f"admin {name}": c for name, c in TOP["admin"].commands.items()
+COMMANDS: dict[str, Any] = {name: c for name, c in TOP.items() if not hasattr(c, "commands")} | {
+    f"{family} {name}": c
+    for family, group in TOP.items()
+    if hasattr(group, "commands")
+    for name, c in group.commands.items()
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 

@@ -11,7 +11,7 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from cli.errors import CliError, Unreachable
-from cli.upload import Uploaded, items, upload
+from cli.upload import Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
 from emulators.storage import azurite
 
@@ -40,7 +40,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def send(drops: ContainerClient, folder: Path, name: str) -> Uploaded:
-    return upload(drops, f"mnist/{name}", items(folder, "mnist", name), lambda _: None)
+    return upload(drops, planned(drops, folder, name), lambda _: None)
+
+
+def planned(drops: ContainerClient, folder: Path, name: str) -> Plan:
+    return plan(drops, f"mnist/{name}", items(folder, "mnist", name), lambda _: None)
 
 
 def there(drops: ContainerClient, name: str) -> dict[str, str]:
@@ -73,7 +77,7 @@ def test_an_interrupted_upload_goes_on(drops: ContainerClient, folder: Path) -> 
 
     drops.upload_blob("mnist/broken/a.bin", b"a.bin")  # without an MD5: not known to be whole
     with pytest.raises(KeyboardInterrupt):
-        upload(drops, "mnist/broken", items(folder, "mnist", "broken"), breaks)
+        upload(drops, planned(drops, folder, "broken"), breaks)
     before = there(drops, "broken")
     assert "_SUCCESS" not in before
     done = send(drops, folder, "broken")
@@ -104,7 +108,7 @@ def test_a_lost_marker_is_written(drops: ContainerClient, folder: Path) -> None:
 def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
     """A single archive needs no marker; anything else that is no folder with files is refused, by name."""
     (tmp_path / "digits.zip").write_bytes(b"PK")
-    done = upload(drops, "mnist/digits.zip", items(tmp_path / "digits.zip", "mnist", "digits.zip"), lambda _: None)
+    done = send(drops, tmp_path / "digits.zip", target_name(tmp_path / "digits.zip", "digits"))
 
     assert (done.files, done.marked) == (1, True)
     assert [blob.name for blob in drops.list_blobs("mnist/digits.zip")] == ["mnist/digits.zip"]
@@ -112,6 +116,54 @@ def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
     for name in ("empty", "nowhere"):
         with pytest.raises(CliError, match=name):
             items(tmp_path / name, "mnist", "x")
+
+
+def test_what_will_change_is_known_before(drops: ContainerClient, folder: Path) -> None:
+    """The plan says what is added, changed, the same and gone, and who uploaded last; nothing is written by it."""
+    upload(drops, planned(drops, folder, "plan"), lambda _: None, by="größe@laptop:/home/ada")
+    (folder / "a.bin").write_bytes(b"A.BIN")
+    (folder / "b.bin").unlink()
+    (folder / "d.bin").write_bytes(b"d")
+    before = there(drops, "plan")
+    todo = planned(drops, folder, "plan")
+
+    assert [item.blob for item in todo.added] == ["mnist/plan/d.bin"]
+    assert [item.blob for item in todo.changed] == ["mnist/plan/a.bin"]
+    assert (todo.gone, len(todo.same), todo.by) == (("mnist/plan/b.bin",), 3, "größe@laptop:/home/ada")
+    assert there(drops, "plan") == before
+
+
+def test_delete_makes_the_drop_like_the_folder(drops: ContainerClient, folder: Path) -> None:
+    """What is gone stays unless it is to be deleted; then the marker is written anew, so that the drop closes."""
+    send(drops, folder, "gone")
+    (folder / "b.bin").unlink()
+    assert send(drops, folder, "gone").marked is False
+    done = upload(drops, planned(drops, folder, "gone"), lambda _: None, delete=True)
+
+    assert (done.files, done.deleted, done.marked) == (0, 1, True)
+    assert "b.bin" not in there(drops, "gone")
+
+
+def test_a_free_name(drops: ContainerClient, folder: Path) -> None:
+    """The next free number goes behind the name, of an archive before its extension."""
+    for name in ("twin", "twin-2", "twin.tar.gz"):
+        drops.upload_blob(f"mnist/{name}/x" if "." not in name else f"mnist/{name}", b"")
+    assert [free_name(drops, "mnist", name) for name in ("twin", "twin.tar.gz")] == ["twin-3", "twin-2.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "expected"),
+    [
+        ("x.tar.gz", "small", "small.tar.gz"),
+        ("x.TGZ", "small", "small.TGZ"),
+        ("x.zip", "small.tar", "small.tar"),
+        ("x.zip", "", "x.zip"),
+    ],
+)
+def test_an_archive_keeps_its_extension(tmp_path: Path, file: str, name: str, expected: str) -> None:
+    """An archive under a name without an extension gets its own, because a drop is an archive by its name."""
+    (tmp_path / file).write_bytes(b"PK")
+    assert target_name(tmp_path / file, name) == expected
 
 
 def test_an_account_that_is_away(folder: Path) -> None:

@@ -15,7 +15,7 @@ from shared.adapters.azureml import AzureMLJobs
 from shared.adapters.blobs import StorageBlobs
 from shared.adapters.storage import StorageClients
 from shared.jobs.model import JobStatus
-from shared.kernel.errors import BadInput, NoAnswer, NotFound, Unavailable
+from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.runs.model import FINAL, RunState
 from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
@@ -158,6 +158,13 @@ def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> Non
 def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
     """`check` raises nothing on a live workspace."""
     side.jobs.check()
+
+
+def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML) -> None:
+    """Archives are copied inside one account, so `check` says so when the workspace's data lie in another one."""
+    AzureMLJobs(azureml.workspace, FakeAssets(), "devstoreaccount1").check()
+    with pytest.raises(BadSetting, match="keeps its data in storage account 'devstoreaccount1', the app in 'other'"):
+        AzureMLJobs(azureml.workspace, FakeAssets(), "other").check()
 
 
 # --- the real one alone ----------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
 from shared.clusters.model import Cluster
 from shared.clusters.ports import Clusters
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
 from tests.fakes import FakeClusters
 
 COLD = Cluster("cpu-cluster", 0, 4, 90.0, tier="low_priority", vm_size="Standard_D2s_v5")
-WARM = Cluster("warm", 1, 3, 150.0, nodes=1, tier="dedicated", vm_size="Standard_D2s_v5")
+WARM = Cluster("warm", 1, 3, 150.0, nodes=1, tier="dedicated", vm_size="Standard_D2s_v5", target_nodes=1, idle_nodes=1)
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -27,37 +27,44 @@ def clusters(request: pytest.FixtureRequest) -> Clusters:
     azureml: LocalAzureML = request.getfixturevalue("azureml")
     real = AzureMLClusters(azureml.workspace)
     set_minimum(azureml, "warm", 1)
-    wait_for(lambda: sorted(real.list(), key=lambda c: c.name) == [COLD, WARM], 20, "the warm cluster's node")
+    wait_for(lambda: known_now(real) == [COLD, WARM], 20, "the warm cluster's node")
     return real
 
 
 def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
     arm = connect(azureml.workspace).arm
     settings = {**arm.get(f"computes/{name}")["properties"]["properties"]["scaleSettings"], "minNodeCount": count}
-    arm.patch_and_wait(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
+    arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": settings}}})
 
 
 def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
     """Every cluster comes with its limits, idle time, tier and nodes."""
-    assert sorted(clusters.list(), key=lambda cluster: cluster.name) == [COLD, WARM]
+    assert known_now(clusters) == [COLD, WARM]
 
 
-def test_to_zero_changes_the_minimum_alone(clusters: Clusters) -> None:
-    """`to_zero` sets min_nodes to 0 and leaves the rest; again, or at zero already, it does nothing."""
-    clusters.to_zero("warm")
-    clusters.to_zero("warm")
-    clusters.to_zero("cpu-cluster")
-    found = {c.name: replace(c, nodes=0, busy_nodes=0) for c in clusters.list()}  # nodes may leave at once or later
-    assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, nodes=0)}
+def known_now(clusters: Clusters) -> list[Cluster]:
+    """The clusters by name, without Azure ML's own word for their allocation, and since when."""
+    found = [replace(cluster, allocation="", allocation_since=None) for cluster in clusters.list()]
+    return sorted(found, key=lambda cluster: cluster.name)
+
+
+def test_scale_changes_the_minimum_alone(clusters: Clusters) -> None:
+    """`scale` sets min_nodes and leaves the rest; again, or so already, it does nothing."""
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("warm", min_nodes=0)
+    clusters.scale("cpu-cluster", min_nodes=0)
+    gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # at once or later
+    found = {c.name: replace(c, **gone) for c in known_now(clusters)}
+    assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, **gone)}
 
 
 def test_a_cluster_that_is_not_there_is_named(clusters: Clusters) -> None:
-    """`to_zero` of an unknown cluster raises NotFound with its name."""
+    """`scale` of an unknown cluster raises NotFound with its name."""
     with pytest.raises(NotFound, match="nowhere"):
-        clusters.to_zero("nowhere")
+        clusters.scale("nowhere", min_nodes=0)
 
 
-def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
+def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
     """Properties of the compute that the app never looks at are the same before and after."""
     arm = connect(azureml.workspace).arm
     body: dict[str, Any] = {
@@ -76,12 +83,32 @@ def test_to_zero_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> No
     }
     arm.put("computes/special", body)
     before = known(arm.get("computes/special"))
-    AzureMLClusters(azureml.workspace).to_zero("special")
+    AzureMLClusters(azureml.workspace).scale("special", min_nodes=0)
     after = known(arm.get("computes/special"))
     assert before["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 1
     assert after["properties"]["properties"]["scaleSettings"].pop("minNodeCount") == 0
     assert before == after
     assert {c.name: c.idle_seconds for c in AzureMLClusters(azureml.workspace).list()}["special"] == 5400.0
+
+
+def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes the cluster between this code's read and its write wins; `scale` raises Changed."""
+    set_minimum(azureml, "warm", 1)
+    clusters = AzureMLClusters(azureml.workspace)
+    arm = connect(azureml.workspace).arm
+    get = arm.get_with_etag
+
+    def overtaken(path: str) -> tuple[Any, str]:
+        found = get(path)
+        monkeypatch.setattr(arm, "get_with_etag", get)
+        set_minimum(azureml, "warm", 2)
+        return found
+
+    monkeypatch.setattr(arm, "get_with_etag", overtaken)
+    with pytest.raises(Changed, match="warm"):
+        clusters.scale("warm", min_nodes=0)
+    assert {c.name: c.min_nodes for c in clusters.list()}["warm"] == 2
+    set_minimum(azureml, "warm", 1)
 
 
 def known(compute: dict[str, Any]) -> dict[str, Any]:

@@ -179,3 +179,18 @@ def test_no_crash_parts_a_drop_from_the_open_ones(
             step(TableDrops(service))
         unfinished = [d for d in drops.listed() if d.state in (DropState.OPEN, DropState.SEALING)]
         assert sorted(d.key for d in drops.open()) == sorted(d.key for d in unfinished)
+
+
+def test_a_sealing_keeps_its_generation(drops: Drops) -> None:
+    """Whatever write makes a drop sealing keeps that generation, by drop, newest first; other writes keep none."""
+    before = drops.insert(drop("g"))
+    for number in (1, 2, 11):
+        sealing = replace(drop("g", state=DropState.SEALING), generation=number, run=f"run-{number}", blobs=number)
+        before = drops.replace(replace(sealing, state=DropState.SEALED), drops.replace(sealing, before))
+    drops.replace(replace(before.value, generation=12, state=DropState.OPEN), before)
+
+    assert [g.number for g in drops.generations(DropKey("mnist", "g"))] == [11, 2, 1]
+    assert [g.number for g in drops.generations(DropKey("mnist", "g"), limit=1)] == [11]
+    assert drops.generation(DropKey("mnist", "g"), 2) == drops.generations(DropKey("mnist", "g"))[1]
+    assert drops.generation(DropKey("mnist", "g"), 12) is None
+    assert drops.generations(DropKey("mnist", "g!")) == []

@@ -252,7 +252,7 @@ def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> N
 
 def test_an_account_is_reached_by_its_name_with_the_apps_identity() -> None:
     """With an account name the endpoints are Azure's, and no request is made before the first call."""
-    made = storage.clients(Storage(account="acme"))
+    made = storage.clients(Storage.of_account("acme"))
     with made.blob, made.queue, made.table:
         assert made.blob.url == "https://acme.blob.core.windows.net/"
         assert made.queue.url == "https://acme.queue.core.windows.net/"

@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from azure.storage.blob import ContainerClient
 
 from emulators.process import wait_for
@@ -41,6 +42,32 @@ for i in range(60):
 sys.stdout.buffer.write("das Ende 数".encode())
 """
 SLEEPER = "import time; print('here', flush=True); time.sleep(600)"
+# What a training may try with its node's identity: asks for a token, and writes rows and jobs.
+TRIES = """
+import json, os, ssl, urllib.error, urllib.request
+trust = ssl.create_default_context(cafile=os.environ["REQUESTS_CA_BUNDLE"])
+def ask(what, url, body=None, **headers):
+    data = body and json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "x-ms-version": "2020-12-06", **headers}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), context=trust) as answer:
+            status, text = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read()
+    print(what, status, flush=True)
+    return text
+def token(resource, **query):
+    query = "&".join(f"{k}={v}" for k, v in {"api-version": "2017-09-01", "resource": resource, **query}.items())
+    answer = ask("token", os.environ["MSI_ENDPOINT"] + "?" + query, secret=os.environ["MSI_SECRET"])
+    return {"Authorization": "Bearer " + json.loads(answer).get("access_token", "")}
+me = {"clientid": os.environ["DEFAULT_IDENTITY_CLIENT_ID"]}
+token("https://storage.azure.com")
+storage, manager = token("https://storage.azure.com", **me), token("https://management.azure.com/", **me)
+row = {"PartitionKey": "p", "RowKey": "r"}
+for table in ("rendezvous", "runs", "drops"):
+    ask(table, os.environ["TABLES"] + "/" + table, row, **storage)
+ask("jobs", os.environ["WORKSPACE"] + "/jobs?api-version=2024-04-01", **manager)
+"""
 ROUTES = """
 routes:
   mnist: {trainer: mnist, cluster: cpu-cluster, nodes: 2}
@@ -262,3 +289,16 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
     assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
+
+
+def test_a_training_has_its_nodes_rights_and_no_more(lab: Lab) -> None:
+    """With the identity of its node it may write to the rendezvous, and neither to runs nor drops nor the workspace;
+    who does not say which identity it is gets no token."""
+    tables = lab.cloud.table_tls_url
+    variables = {"TABLES": tables, "WORKSPACE": f"{lab.cloud.azureml}{lab.cloud.record.workspace_id}"}
+    text = yaml.safe_load(job(TRIES))
+    run = lab.submit({"job": {**text, "compute": "azureml:cpu-cluster", "environment_variables": variables}})
+    assert lab.archived(run)["state"] == "completed"
+    said = lab.artifact(run, "logs/std_log.txt").decode().split("\n")
+    expected = ["token 400", "token 200", "token 200", "rendezvous 201", "runs 403", "drops 403", "jobs 403"]
+    assert [line for line in said if line] == expected

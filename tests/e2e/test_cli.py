@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -13,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,10 +22,11 @@ import pytest
 from azure.storage.blob import ContainerClient
 from nbclient import NotebookClient
 
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
+from tests.e2e.desk import ROOT, Desk
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "examples" / "validate_model.ipynb"
 LINES = 300
 TALK = f"""import time
@@ -35,45 +34,6 @@ for i in range({LINES}): time.sleep(0.01); print(i, 'größe ✓ 🚂 модел
 
 LONG = """import time
 for i in range(600): print('second', i, flush=True); time.sleep(1)"""
-
-
-@dataclass
-class Desk:
-    """A person at a terminal, with a cloud and a folder of their own."""
-
-    cloud: Cloud
-    folder: Path
-
-    @property
-    def env(self) -> dict[str, str]:
-        own = {"TRAINYARD_CLOUD": str(self.cloud.home), "TRAINYARD_CONFIG": str(self.folder / "config")}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-        return {**kept, **own, "TRAINYARD_CWD": str(self.folder), "NO_PROXY": "127.0.0.1", "PYTHONUTF8": "1"}
-
-    def type(self, *argv: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command; its exit status must be this one."""
-        command = [sys.executable, "-m", "cli", *argv]
-        done = subprocess.run(command, cwd=ROOT, env=self.env, capture_output=True, encoding="utf-8", timeout=100)
-        assert done.returncode == expect, done.stdout + done.stderr
-        return done
-
-    def ask(self, *argv: str, expect: int = 0) -> Any:
-        return json.loads(self.type(*argv, "--json", expect=expect).stdout)
-
-    def runs(self) -> list[str]:
-        """The names of all runs, asked of the API itself."""
-        return [row["run"] for row in httpx.get(f"{self.cloud.api}/runs", timeout=30).json()["runs"]]
-
-    def job(self, name: str, code: str) -> str:
-        """The path of a job file that runs this Python code on one node."""
-        job = {
-            "command": f'python -c "{code}"',
-            "environment": "azureml:trainyard@latest",
-            "compute": "azureml:cpu-cluster",
-            "experiment_name": "talk",
-        }
-        (self.folder / name).write_text(json.dumps(job), "utf-8")
-        return name
 
 
 @pytest.fixture(scope="module")
@@ -273,11 +233,18 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
 
 
 def test_a_rejected_drop_says_why(desk: Desk) -> None:
-    """drop --follow to a route that is not there ends with the API's reason, and show tells it again."""
-    said = desk.type("drop", "digits", "minst/d1", "--follow", expect=1).stderr
+    """What was uploaded past the command line to a route that is not there is rejected, and show says why."""
+    with ContainerClient.from_connection_string(desk.cloud.connection_string, "drops") as drops:
+        drops.upload_blob("minst/d1/_SUCCESS", b"")
+    rejected = wait_for(lambda: _rejected(desk), 60, "the drop to be rejected")
 
-    assert "There is no route 'minst'" in said
-    assert desk.ask("show", "minst/d1")["code"] == "unknown_route"
+    assert "There is no route 'minst'" in rejected["why"]
+    assert rejected["code"] == "unknown_route"
+
+
+def _rejected(desk: Desk) -> Any:
+    found = [drop for drop in httpx.get(f"{desk.cloud.api}/drops", timeout=30).json() if drop["drop"] == "minst/d1"]
+    return desk.ask("show", "minst/d1") if found and found[0]["state"] == "rejected" else None
 
 
 def test_a_run_that_is_not_there(desk: Desk) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from emulators.process import tail, wait_for
 
@@ -48,6 +49,8 @@ class Agent:
 class Run:
     """One elastic run over a table: agents, and the folder where their workers leave checkpoint and progress."""
 
+    worker = "worker.py"
+
     def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
         self.folder = folder
         self.progress_file = folder / "progress.jsonl"
@@ -68,13 +71,12 @@ class Run:
         count: int = 1,
         prefix: Sequence[str] = (),
         launch: Sequence[str] = ("elastic.launch",),
-        worker: str = "worker.py",
         **env: str,
     ) -> list[Agent]:
         """Start agents as the control plane does: in trainers/, everything but the script in the environment."""
         for _ in range(count):
             log = self.folder / f"agent{len(self.agents)}.log"
-            script = str(Path(__file__).with_name(worker))
+            script = str(Path(__file__).with_name(self.worker))
             argv = [*prefix, sys.executable, "-m", *launch, script, str(self.folder), str(EVERY)]
             with log.open("wb") as out:
                 process = subprocess.Popen(
@@ -83,7 +85,7 @@ class Run:
             self.agents.append(Agent(process, log))
         return self.agents[-count:]
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -101,8 +101,10 @@ def forwarded(port: int) -> Iterator[int]:
 
 
 def _accept(server: socket.socket, port: int) -> None:
-    with contextlib.suppress(OSError):  # the server is closed
-        while True:
+    while server.fileno() >= 0:
+        # accept also raises what the network has to say of the caller, as EHOSTUNREACH of one that is unplugged
+        # (accept(2), "Error handling"); the next caller has nothing to do with that.
+        with contextlib.suppress(OSError):
             client, _ = server.accept()
             target = socket.create_connection(("127.0.0.1", port))
             for source, sink in ((client, target), (target, client)):

@@ -29,8 +29,9 @@ if os.environ.get("BAD_DATA"):
 folder = Path(sys.argv[1])
 if os.environ.get("PET_LOCAL_ADDR", "127.0.0.1") == "127.0.0.1":
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-team = Team.of(os.environ)
-assert team
+found = Team.of(os.environ)
+assert found
+team: Team = found
 learned = 0
 stopped = False
 

@@ -271,7 +271,7 @@ def test_no_clock_of_a_node_deletes_what_lives(own: Table, monkeypatch: pytest.M
 
             class Wrong(datetime):
                 @classmethod
-                def now(cls, tz: tzinfo | None = None) -> datetime:
+                def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
                     return datetime.now(tz) + timedelta(days=days)  # noqa: B023 - used in this turn only
 
             patch.setattr(client, "datetime", Wrong)

@@ -36,6 +36,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 class InPlace(Run):
     """A run whose agents keep their workers."""
 
+    worker = "inplace.py"
+
     def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
         super().__init__(folder, endpoint, run, nodes, PET_RDZV_CONF=CONF, **env)
 
@@ -46,7 +48,7 @@ class InPlace(Run):
         launch: Sequence[str] = ("elastic.launch", "--in-place"),
         **env: str,
     ) -> list[Agent]:
-        return super().start(count, prefix, launch, worker="inplace.py", **env)
+        return super().start(count, prefix, launch, **env)
 
     def assert_no_step_lost(self) -> None:
         """Each step was made once by every process that saw it; the first process writes it down, unless it dies."""
@@ -193,7 +195,6 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
         assert loss == pytest.approx(losses("alone")[step], rel=0.01), step  # rounding grows
 
 
-@pytest.mark.xfail(strict=False, reason="one run in a few: the host that is back is not let in within two minutes")
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
 def test_a_host_loses_its_network_and_gets_it_back(account: azurite.Azurite, tmp_path: Path) -> None:
     """A host without a network tells nobody: the others go on within seconds; back on the network, it joins again."""

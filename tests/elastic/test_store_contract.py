@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch.distributed import DistStoreError, FileStore, HashStore, PrefixStore, QueueEmptyError, Store, TCPStore
@@ -37,7 +38,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def store(kind: str, tmp_path: Path, table: Table, run: str) -> Store:
+def store(kind: str, tmp_path: Path, table: Table, run: str) -> Any:
     made: dict[str, Callable[[], Store]] = {
         "hash": HashStore,
         "tcp": lambda: TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False),
@@ -48,29 +49,29 @@ def store(kind: str, tmp_path: Path, table: Table, run: str) -> Store:
     return made[kind]()
 
 
-def in_threads(store: Store, count: int, work: Callable[[Store, int], object]) -> list[object]:
+def in_threads(store: Any, count: int, work: Callable[[Any, int], object]) -> list[object]:
     """Call `work` in threads. Each gets a clone: a TCPStore lets no other thread in while one waits."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, [store.clone() for _ in range(count)], range(count)))
 
 
-def test_values_come_back_as_bytes(store: Store) -> None:
+def test_values_come_back_as_bytes(store: Any) -> None:
     """What was set comes back as bytes; text as UTF-8; the last write counts."""
-    store.set("bytes", b"\x00\xff")  # type: ignore[arg-type]
+    store.set("bytes", b"\x00\xff")
     store.set("text", "first")
     store.set("text", "später")
     assert store.get("bytes") == b"\x00\xff"
     assert store.get("text") == "später".encode()
 
 
-def test_an_empty_value_is_a_value(store: Store) -> None:
+def test_an_empty_value_is_a_value(store: Any) -> None:
     """A key with an empty value is there."""
     store.set("key", "")
     assert store.check(["key"])
     assert store.get("key") == b""
 
 
-def test_get_waits(store: Store) -> None:
+def test_get_waits(store: Any) -> None:
     """get returns when another thread has set the key."""
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(store.clone().get, "late")
@@ -78,7 +79,7 @@ def test_get_waits(store: Store) -> None:
         assert answer.result(30) == b"here"
 
 
-def test_wait_waits_for_all(store: Store) -> None:
+def test_wait_waits_for_all(store: Any) -> None:
     """wait returns when the last of the keys is there, and at once for no keys."""
     store.wait([])
     keys = [f"key{number}" for number in range(6)]
@@ -91,11 +92,11 @@ def test_wait_waits_for_all(store: Store) -> None:
         done.result(30)
 
 
-def test_waiting_ends(store: Store, kind: str) -> None:
+def test_waiting_ends(store: Any, kind: str) -> None:
     """What is still missing after the timeout is an error, which names the missing keys and no others."""
     store.set("yes", "x")
 
-    def ask(clone: Store, number: int) -> str:
+    def ask(clone: Any, number: int) -> str:
         clone.set_timeout(SHORT)
         assert clone.timeout == SHORT
         calls: list[Callable[[], object]] = [
@@ -113,7 +114,7 @@ def test_waiting_ends(store: Store, kind: str) -> None:
         assert kind == "tcp" or not any("yes" in str(keys) for keys in named)  # TCPStore names all that it was asked
 
 
-def test_wait_with_its_own_timeout(store: Store, kind: str) -> None:
+def test_wait_with_its_own_timeout(store: Any, kind: str) -> None:
     """A timeout given to wait counts instead of the store's; a millisecond is enough for what is there."""
     store.set("yes", "x")
     store.wait(["yes"], timedelta(milliseconds=1) if kind != "tcp" else SHORT)  # TCPStore needs time for its answer
@@ -121,7 +122,7 @@ def test_wait_with_its_own_timeout(store: Store, kind: str) -> None:
         store.wait(["no"], timedelta(milliseconds=1))
 
 
-def test_check(store: Store) -> None:
+def test_check(store: Any) -> None:
     """check says whether all keys are there, which is true of none."""
     store.multi_set([f"key{number}" for number in range(5)], ["x"] * 5)
     assert store.check([])
@@ -131,7 +132,7 @@ def test_check(store: Store) -> None:
     assert not store.check(["key0", "no"])
 
 
-def test_add(store: Store) -> None:
+def test_add(store: Any) -> None:
     """add begins at 0, returns the sum, keeps it as decimal text, goes on from such text, and wraps at 64 bits."""
     assert [store.add("n", amount) for amount in (5, -7, 0)] == [5, -2, -2]
     assert store.get("n") == b"-2"
@@ -141,7 +142,7 @@ def test_add(store: Store) -> None:
     assert store.add("n", 1) == -(2**63)
 
 
-def test_add_to_what_is_no_number(store: Store, kind: str) -> None:
+def test_add_to_what_is_no_number(store: Any, kind: str) -> None:
     """add refuses a value that is no number, and leaves it."""
     store.set("n", "text")
     with pytest.raises(ValueError if kind in REFUSES_TO_ADD_TO_TEXT else RuntimeError):
@@ -149,7 +150,7 @@ def test_add_to_what_is_no_number(store: Store, kind: str) -> None:
     assert kind not in REFUSES_TO_ADD_TO_TEXT or store.get("n") == b"text"
 
 
-def test_compare_set(store: Store) -> None:
+def test_compare_set(store: Any) -> None:
     """compare_set replaces only the expected value and returns what is there then; a missing key counts as empty."""
     assert store.compare_set("k", "x", "y") == b"x"  # missing, and something was expected: nothing is set
     assert not store.check(["k"])
@@ -162,14 +163,14 @@ def test_compare_set(store: Store) -> None:
     assert store.compare_set("k", "", "d") == b"d"
 
 
-def test_append(store: Store) -> None:
+def test_append(store: Any) -> None:
     """append writes behind what is there, also when nothing is."""
     store.append("k", "a")
     store.append("k", "b\x00")
     assert store.get("k") == b"ab\x00"
 
 
-def test_delete_key(store: Store, kind: str) -> None:
+def test_delete_key(store: Any, kind: str) -> None:
     """A deleted key is gone, and delete_key says whether it was there."""
     store.set("k", "x")
     assert store.delete_key("k")
@@ -177,7 +178,7 @@ def test_delete_key(store: Store, kind: str) -> None:
     assert store.delete_key("k") == (kind not in KNOWS_WHAT_IT_DELETED)
 
 
-def test_num_keys(store: Store) -> None:
+def test_num_keys(store: Any) -> None:
     """num_keys grows by one for each new key."""
     before = store.num_keys()
     for key in ("a", "b", "a"):
@@ -185,7 +186,7 @@ def test_num_keys(store: Store) -> None:
     assert store.num_keys() == before + 2
 
 
-def test_many_at_once(store: Store, kind: str) -> None:
+def test_many_at_once(store: Any, kind: str) -> None:
     """multi_get returns the values in the order of the keys, repeated ones too."""
     keys = [f"key{number}" for number in range(12)]
     store.multi_set(keys, [str(number) for number in range(12)])
@@ -194,7 +195,7 @@ def test_many_at_once(store: Store, kind: str) -> None:
     assert store.has_extended_api() == (kind in EXTENDED)
 
 
-def test_any_bytes_are_a_key(store: Store, kind: str) -> None:
+def test_any_bytes_are_a_key(store: Any, kind: str) -> None:
     """Keys of any bytes are keys of their own, long ones and those with characters that Azure forbids too."""
     keys: list[str] = [
         "",
@@ -219,7 +220,7 @@ def test_any_bytes_are_a_key(store: Store, kind: str) -> None:
     assert [store.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
 
 
-def test_prefixes_part(store: Store) -> None:
+def test_prefixes_part(store: Any) -> None:
     """The same key under two prefixes is two keys, and a prefix only lengthens the key."""
     one, two = PrefixStore("one", store), PrefixStore("two", store)
     one.set("k", "1")
@@ -231,7 +232,7 @@ def test_prefixes_part(store: Store) -> None:
     assert not store.check(["two/k"])
 
 
-def test_the_timeout_reaches_through_a_prefix(store: Store) -> None:
+def test_the_timeout_reaches_through_a_prefix(store: Any) -> None:
     """set_timeout on a PrefixStore is the timeout of what is below."""
     PrefixStore("one", store).set_timeout(SHORT)
     assert store.timeout == SHORT
@@ -240,33 +241,33 @@ def test_the_timeout_reaches_through_a_prefix(store: Store) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 2**16 - 1, 2**16, 2**16 + 1, MAX_VALUE])
-def test_big_values(store: Store, size: int) -> None:
+def test_big_values(store: Any, size: int) -> None:
     """A value is the same when it comes back, on both sides of 64 KiB and up to our limit."""
     value = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    store.set("big", value)  # type: ignore[arg-type]
+    store.set("big", value)
     assert store.get("big") == value
 
 
-def test_threads_add_exactly(store: Store) -> None:
+def test_threads_add_exactly(store: Any) -> None:
     """Eight threads that add at the same time are told eight times as many different sums."""
     sums = in_threads(store, 8, lambda s, _: [s.add("n", 1) for _ in range(4)])
     assert sorted(number for part in sums for number in part) == list(range(1, 33))  # type: ignore[attr-defined]
 
 
-def test_compare_set_is_a_lock(store: Store) -> None:
+def test_compare_set_is_a_lock(store: Any) -> None:
     """Of all who compare_set a missing key, the one whose value is returned to all has won."""
     answers = in_threads(store, 8, lambda s, number: s.compare_set("lock", "", str(number)))
     assert set(answers) == {store.get("lock")}
 
 
-def test_agents_synchronise(store: Store) -> None:
+def test_agents_synchronise(store: Any) -> None:
     """The exchanges of PyTorch's elastic agents work: synchronize and barrier."""
     data = in_threads(store, 3, lambda s, rank: store_util.synchronize(s, b"%d" % rank, rank, 3, "data", timeout=30))
     assert data == [[b"0", b"1", b"2"]] * 3
     in_threads(store, 3, lambda s, rank: store_util.barrier(s, 3, "exit", barrier_timeout=30, rank=rank))
 
 
-def test_keys_are_listed(store: Store, kind: str) -> None:
+def test_keys_are_listed(store: Any, kind: str) -> None:
     """list_keys gives all keys of the store, whatever they hold."""
     if kind == "azure, prefixed":
         with pytest.raises(NotImplementedError):
@@ -278,7 +279,7 @@ def test_keys_are_listed(store: Store, kind: str) -> None:
     assert set(store.list_keys()) - own == {"a", "b/c", "d e~"}
 
 
-def test_queues(store: Store, kind: str) -> None:
+def test_queues(store: Any, kind: str) -> None:
     """A queue gives its values in order, each once; an empty one raises, or is waited for."""
     if kind in NO_QUEUES:
         with pytest.raises((NotImplementedError, RuntimeError)):

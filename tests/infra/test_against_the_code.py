@@ -12,7 +12,8 @@ from emulators.arm import declared
 from emulators.eventgrid import config, filters, schema
 from local import configs
 from local.declaration import Declaration
-from shared.kernel.settings import SETTINGS, Settings
+from shared.adapters.arm import endpoints
+from shared.kernel.settings import SETTINGS, Settings, Storage
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
 from tests.infra.declared import INFRA, ROOT, main
@@ -69,7 +70,8 @@ def test_the_declared_settings_start_the_app(auth: str) -> None:
     given = declared.app_settings(main(auth))
     settings = Settings.from_env(given)
     assert settings.workspace.name == main(auth).outputs["AZURE_WORKSPACE_NAME"]
-    assert settings.storage.account == main(auth).outputs["AZURE_STORAGE_ACCOUNT_NAME"]
+    assert settings.storage == Storage.of_account(main(auth).outputs["AZURE_STORAGE_ACCOUNT_NAME"])
+    assert endpoints(settings.workspace.client_kwargs) == ("https://management.azure.com", "https://ml.azure.com")
     assert settings.topic is not None
     ours = {key for key in given if key.startswith(("TRAINYARD_", "AML_"))}
     assert ours <= SETTINGS.keys()

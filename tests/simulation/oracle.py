@@ -109,15 +109,22 @@ class Oracle:
         """Of two sweeps at once one may read too early what the other decides, and leave a ClusterAtZero out."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
+        if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
+            late = [what for what, since in self._needs(args[0].cluster) if since < sweep.changed_at]
+            require(not late, f"cluster {args[0].cluster} stays at zero, and {late} needed it when it went there")
         if sweep is not None and sweep.decisions_read != self.decisions:
             self.overlapped.add(f"{args[0].cluster}/{args[0].at.isoformat()}")
         self.decisions += 1
 
-    def _clusters_to_zero(self, args: tuple[Any, ...], result: Any) -> None:
+    def _clusters_scale(self, args: tuple[Any, ...], result: Any) -> None:
         """Whatever needed the cluster when the sweep looked must have kept it, and so must what came while it changed
-        another cluster, which takes minutes. What came later no look can see: the change is a step of its own."""
+        another cluster, which takes minutes. What came later no look can see: the change is a step of its own, and
+        is undone: see _sweeps_record."""
         sweep = self.simulation.scheduler.current
         assert sweep is not None
+        if self.world.clusters.clusters[args[0]].min_nodes:
+            self.simulation.counts["minimums put back"] += 1
+            return
         for what, since in self._needs(args[0]):
             seen = since < max(sweep.looked_at, sweep.changed_at)
             require(not seen, f"cluster {args[0]} goes to zero while {what} needs it")

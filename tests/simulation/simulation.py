@@ -88,7 +88,7 @@ class Simulation:
         self.length = self.random.choice((60, 150, 300, 600))
         self.world = self._world(trainers)
         self.oracle = Oracle(self.world, self)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "events")
+        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events")
         behind = {name: getattr(self.world, name) for name in names} | {"blobs": PagedBlobs(self.world.blobs)}
         ports: dict[str, Any] = {name: Port(name, behind[name], self) for name in names}
         self.system = replace(self.world.system, **ports)

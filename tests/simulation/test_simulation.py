@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.clusters import sweep
 from shared.runs import archive, follow, submit
 from tests.simulation.simulation import Outcome, play
 from tests.world import trainers_folder
@@ -50,6 +51,7 @@ LEFT_OUT = {
     "the second teller of RunSubmitted": (follow, "tell_submitted", "RunSubmitted"),
     "the first teller of RunSubmitted": (submit, "tell_submitted", "RunSubmitted"),
     "the event of an archive": (archive, "announce", "RunArchived"),
+    "the look after a cluster's change": (sweep, "_came_meanwhile", "stays at zero"),
 }
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "trainers"))
 
@@ -26,7 +27,7 @@ def train(args: argparse.Namespace, place: dist.Place, stop: dist.StopRequest) -
     if args.fsdp2:
         from torch.distributed.fsdp import fully_shard
 
-        model: nn.Module = fully_shard(net)
+        model: Any = fully_shard(net)
     else:
         model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
@@ -50,7 +51,7 @@ def train(args: argparse.Namespace, place: dist.Place, stop: dist.StopRequest) -
                     at.samples += len(whole)
                     at.step += 1
                     seen = int("".join(f"{number:02d}" for number in [1, *whole]))
-                    metrics.write(at.step, at.epoch, seen=seen, learning_rate=schedule.get_last_lr()[0])
+                    metrics.write(at.step, at.epoch, seen=seen, learning_rate=float(schedule.get_last_lr()[0]))
                     if at.step == args.kill_at and place.rank and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
                         os.kill(os.getpid(), signal.SIGKILL)
                     if checkpoints.due(at.step):

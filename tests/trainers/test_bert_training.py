@@ -305,8 +305,8 @@ def test_bad_text_ends_both_processes_with_its_name(docs: Path, tmp_path: Path) 
     [
         (["--model", "huge"], "invalid choice: 'huge'"),
         (["--length", "4"], "must be at least 8, not 4"),
-        (["--warmup", "1"], "must be from 0 to below 1, not 1"),
-        (["--val-share", "0"], "must be above 0"),
+        (["--warmup", "1"], "must be below 1, not 1"),
+        (["--val-share", "0"], "must be above 0, not 0"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(

@@ -17,6 +17,7 @@ import torch
 from checkpoint import Checkpoints, Position
 from files import DataError
 from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
 
 from emulators.process import wait_for
 from tests.trainers import launch as run
@@ -264,7 +265,7 @@ def test_a_full_disk_is_told_in_words(alone: None, tmp_path: Path) -> None:
     with pytest.raises(OSError) as raised, Path("/dev/full").open("w") as full:  # noqa: PT011, PT012
         full.write("x")
         full.flush()
-    wrapped = checkpoint.CheckpointException("write", {0: (raised.value, None)})  # type: ignore[dict-item]
+    wrapped = CheckpointException("write", {0: (raised.value, None)})  # type: ignore[dict-item]
     assert checkpoint._reason(wrapped).startswith("there is no room left (")
 
 

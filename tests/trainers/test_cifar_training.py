@@ -171,7 +171,12 @@ def test_sigterm_before_the_test_ends_is_taken_up(alone: None, data: Path, tmp_p
     args = [*base, "--metrics-dir", tmp_path / "m"]  # four steps in all
     evaluate = train.evaluate
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "evaluate", lambda t, images: signal.raise_signal(signal.SIGTERM) or evaluate(t, images))
+
+        def told_to_stop(*both: Any) -> Any:
+            signal.raise_signal(signal.SIGTERM)
+            return evaluate(*both)
+
+        patch.setattr(train, "evaluate", told_to_stop)
         assert here(*args) == 143
     [found] = [checkpoint.verified(path) for path in (tmp_path / "c").glob("0*")]
     assert found

@@ -6,19 +6,24 @@ cifar_elastic starts torchrun by itself, and has its own tests.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import warnings
+from pathlib import Path
 from typing import Any
 
 import bert.model
 import bert.train
+import detection.model
 import detection.options
 import detection.train
 import mnist.train
 import pytest
+import transfer.backbone
 import transfer.train
 import yaml
+from jsonschema import Draft202012Validator
 from packaging.requirements import Requirement
 
 from tests.trainers.launch import TRAINERS
@@ -33,11 +38,6 @@ PARSERS: dict[str, argparse.ArgumentParser] = {
     "transfer": transfer.train.arguments(),
     "detection": detection.options.arguments(detection.train.__doc__ or ""),
     "bert": bert.train.arguments(),
-}
-# What a trainer chooses by itself where no argument says it, and the job says all the same.
-CHOSEN: dict[str, dict[str, Any]] = {
-    "detection": {"min_size": 800, "max_size": 1333},
-    "bert": {"lr": bert.model.SIZES["tiny"].lr},
 }
 OUTPUTS = {"models", "metrics", "checkpoints"}
 # How metrics reach Azure ML. They don't go with other packages of the local cloud, which has no MLflow server.
@@ -73,9 +73,9 @@ def test_the_trainer_takes_what_the_job_passes(trainer: str, parser: argparse.Ar
     job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
     given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
     given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}
-    words = re.sub(r"\$\{\{(.+?)\}\}", lambda found: str(given.pop(found[1])), job["command"]).split()[2:]
+    words = re.sub(r"\$\{\{(.+?)\}\}", lambda found: _text(given.pop(found[1])), job["command"]).split()[2:]
     args = vars(parser.parse_args(words))
-    defaults = vars(parser.parse_args([words[0], "/in/data"])) | CHOSEN.get(trainer, {})
+    defaults = vars(parser.parse_args([words[0], "/in/data"]))
     assert not given  # none is left unused
     passed = {name: value for name, value in args.items() if value != defaults[name]}
     assert {name: path.as_posix() for name, path in passed.items()} == {
@@ -83,6 +83,35 @@ def test_the_trainer_takes_what_the_job_passes(trainer: str, parser: argparse.Ar
         "metrics_dir": "/out/metrics",
         "checkpoint_dir": "/out/checkpoints",
     }
+
+
+def _text(value: Any) -> str:
+    """As Azure ML puts it into a command."""
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+@pytest.mark.parametrize("file", sorted(TRAINERS.glob("*/parameters.json")), ids=lambda file: file.parent.name)
+def test_the_parameters_are_the_jobs_inputs(file: Path) -> None:
+    """parameters.json is a JSON Schema; its parameters and defaults are the literal inputs of the job beside it."""
+    schema = json.loads(file.read_text())
+    Draft202012Validator.check_schema(schema)
+    inputs = yaml.safe_load(file.with_name("job.yaml").read_text())["inputs"]
+    literals = {name: value for name, value in inputs.items() if not isinstance(value, dict)}
+    assert literals == {name: each["default"] for name, each in schema["properties"].items()}
+    Draft202012Validator(schema).validate(literals)
+    assert all(each["description"] for each in schema["properties"].values())
+
+
+def test_the_choices_are_what_the_libraries_have() -> None:
+    """The networks that a parameter may name are those that the trainer can build."""
+    assert _choices("transfer", "backbone") == transfer.backbone.BACKBONES
+    assert _choices("detection", "model") == list(detection.model.NAMES)
+    assert _choices("bert", "model") == list(bert.model.SIZES)
+
+
+def _choices(trainer: str, name: str) -> list[str]:
+    found: list[str] = json.loads((TRAINERS / trainer / "parameters.json").read_text())["properties"][name]["enum"]
+    return found
 
 
 @pytest.mark.parametrize(("trainer", "parser"), PARSERS.items(), ids=PARSERS)

@@ -46,6 +46,7 @@ import checkpoint
 import dist
 import files
 import metrics
+import parameters
 import speed
 from bert import corpus, model, order, text
 from checkpoint import Checkpoints, Position
@@ -104,34 +105,11 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with text files in UTF-8 (.gz or not), or an archive of them")
     add("--tokenizer", type=Path, help="a tokenizer.json (default: the one in --data, else one is trained)")
-    add("--vocabulary", type=_positive, default=8192, help="most tokens of a trained tokenizer (default: 8192)")
     add("--model-dir", type=Path, help="where model, tokenizer and model.json go (default: the model is not saved)")
-    add("--model", choices=model.SIZES, default="tiny", help="published size (default: tiny)")
-    add(
-        "--length", type=_length, default=128, help="tokens in a row, and the longest text for the model (default: 128)"
-    )
-    add("--dropout", type=_share, default=0.0, help="0.1 in the paper; depends on the number of processes (default: 0)")
-    add("--batch-size", type=_positive, default=16, help="rows per step, all processes together (default: 16)")
-    add(
-        "--accumulate", type=_positive, default=1, help="parts to compute a process's share in, for memory (default: 1)"
-    )
-    add("--epochs", type=_positive, default=6, help="passes over the text (default: 6)")
-    lrs = ", ".join(f"{name} {size.lr:g}" for name, size in model.SIZES.items())
-    add("--lr", type=float, help=f"highest learning rate (default: {lrs})")
-    add("--warmup", type=_share, default=0.1, help="share of the steps up to the highest learning rate (default: 0.1)")
-    add("--weight-decay", "--wd", type=float, default=0.01, help="of matrices (default: 0.01)")
-    add("--clip", type=float, default=1.0, help="longest gradient (default: 1)")
-    add(
-        "--parallel",
-        choices=["ddp", "fsdp2"],
-        default="ddp",
-        help="whole model in each process, or shares (default: ddp)",
-    )
-    add("--val-share", type=_some, default=0.05, help="of the text that is held out, at most a half (default: 0.05)")
     add("--val-rows", type=_positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
     add("--val-interval", type=_positive, help="steps between two validations, beside the one after each epoch")
-    add("--seed", type=int, default=1, help="fixes weights, order and masks (default: 1)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     checkpoint.add_arguments(parser)
     metrics.add_arguments(parser)
     speed.add_arguments(parser, channels_last=False)
@@ -142,24 +120,6 @@ def arguments() -> argparse.ArgumentParser:
 def _positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def _length(text: str) -> int:
-    if (number := int(text)) < 8:
-        raise argparse.ArgumentTypeError(f"must be at least 8, not {number}")
-    return number
-
-
-def _some(text: str) -> float:
-    if not (number := _share(text)):
-        raise argparse.ArgumentTypeError("must be above 0: without held-out text nothing says how good the model is")
-    return number
-
-
-def _share(text: str) -> float:
-    if not 0 <= (number := float(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be from 0 to below 1, not {number:g}")
     return number
 
 

@@ -21,12 +21,14 @@ class Block(nn.Module):
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
+        last_norm = norm(after)
+        nn.init.zeros_(last_norm.weight)  # each block starts as its way around (Goyal et al. 2017, 5.1)
         self.way = nn.Sequential(
             nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
             norm(after),
             nn.ReLU(inplace=True),
             nn.Conv2d(after, after, 3, padding=1, bias=False),
-            norm(after),
+            last_norm,
         )
         self.around: nn.Module = nn.Identity()
         if stride > 1 or before != after:
@@ -62,5 +64,3 @@ class ResNet18(nn.Sequential):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(module, Block):
-                nn.init.zeros_(module.way[-1].weight)  # each block starts as its way around (Goyal et al. 2017, 5.1)

@@ -45,6 +45,7 @@ import checkpoint
 import dist
 import files
 import metrics
+import parameters
 import speed
 from cifar_elastic import batches
 from cifar_elastic.batches import Images
@@ -83,16 +84,11 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="cifar-10-python.tar.gz, or a folder with it or with what is in it")
     add("--model-dir", type=Path, help="where model.pt, model.pt2 and model.json go (default: the model is not saved)")
-    add("--batch-size", type=_positive, default=128, help="images per step, all processes together (default: 128)")
     add("--test-batch-size", type=_positive, default=500, help="test images at once, per process (default: 500)")
-    add("--epochs", type=_positive, default=30, help="passes over the training set (default: 30)")
-    add("--lr", type=float, default=0.1, help="highest learning rate of the one cycle (default: 0.1)")
-    add("--momentum", type=float, default=0.9, help="Nesterov momentum, 0 for none (default: 0.9)")
-    add("--weight-decay", "--wd", type=float, default=5e-4, help="default: 5e-4")
-    add("--width", type=_positive, default=64, help="channels of the first layer; 64 is ResNet-18 (default: 64)")
-    add("--seed", type=int, default=1, help="fixes weights, order, shifts and flips (default: 1)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
+    own = Path(__file__).with_name("parameters.json")
+    parameters.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser)
@@ -111,6 +107,8 @@ class Normalised(nn.Module):
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__()
+        self.mean: Tensor
+        self.std: Tensor
         self.register_buffer("mean", mean.view(3, 1, 1))
         self.register_buffer("std", std.view(3, 1, 1))
 

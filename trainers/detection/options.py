@@ -9,6 +9,7 @@ from pathlib import Path
 import checkpoint
 import dist
 import metrics
+import parameters
 import speed
 from detection import model as models
 from metrics import Metrics
@@ -56,25 +57,17 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add, switch = parser.add_argument, argparse.BooleanOptionalAction
     add("--data", type=Path, required=True, help="folder in the layout of COCO, Pascal VOC or CSV, or an archive of it")
     add("--model-dir", type=Path, help="where the model and pictures go (default: the model is not saved)")
-    add("--epochs", type=_positive, default=12, help="passes over the training images (default: 12)")
-    add("--batch-size", type=_positive, default=16, help="images per step, all processes together (default: 16)")
     add("--batch-per-process", type=_positive, help="images per step and process, instead of --batch-size")
     add("--test-batch-size", type=_positive, default=4, help="test images at once, per process (default: 4)")
-    add("--optimizer", choices=sorted(LR), default="sgd", help="default: sgd")
-    add("--lr", type=float, help="highest learning rate for 16 images a step (default: 0.01 for sgd, 1e-4 for adamw)")
-    add("--momentum", type=float, default=0.9, help="of sgd (default: 0.9)")
-    add("--weight-decay", type=float, default=1e-4, help="default: 1e-4")
-    add("--warmup-steps", type=int, default=500, help="of rising rate, at most a tenth of the training (default: 500)")
     add("--clip-norm", type=float, default=10.0, help="longest gradient, 0 for any (default: 10)")
-    add("--mirror", action=switch, default=True, help="mirror half of the training images (default: on)")
     add("--test-on", choices=["val", "train"], default="val", help="images to test on (default: val)")
     add("--test-every", type=_positive, default=1, help="epochs between two tests (default: 1)")
     add("--pictures", type=int, default=4, help="test images to draw, with true and found boxes (default: 4)")
     add("--script", action=switch, default=True, help="also save the model as TorchScript (default: on)")
-    add("--seed", type=int, default=1, help="fixes weights, order and mirroring (default: 1)")
     add("-j", "--workers", type=int, help="processes that read images (default: 4 where there is a GPU, else 0)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     _add_model_arguments(parser)
+    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser, channels_last=False)
@@ -86,16 +79,10 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
-    add, pretrained = group.add_argument, "none, a file, or a name of torchvision's such as DEFAULT, which is fetched"
-    default = models.Plan.name
-    add("--model", choices=models.NAMES, default=default, metavar="NAME", help=f"{', '.join(models.NAMES)}; {default}")
+    add = group.add_argument
     add("--backbone", choices=models.RESNETS, help="another ResNet below retinanet, fcos or fasterrcnn_resnet50_fpn")
-    add("--weights", default="none", help=f"of the whole model: {pretrained} (default: none)")
-    add("--weights-backbone", default="none", help=f"of the backbone: {pretrained} (default: none)")
     add("--freeze-backbone", action="store_true", help="train the pyramid and the heads only")
     add("--trainable-stages", type=int, choices=range(6), help="of a ResNet's five (default: 3 with weights, else 5)")
-    add("--min-size", type=_positive, help="shorter side of an image as the model sees it (default: 800)")
-    add("--max-size", type=_positive, help="limit of the longer side (default: 1333)")
     add("--anchor", type=_positive, help="side of RetinaNet's smallest boxes as the model sees it (default: 32)")
 
 

@@ -76,6 +76,7 @@ BATCH = 100
 AZURE_HOST = re.compile(
     r"[a-z0-9]{3,24}(\.z\d+)?\.table\.(core\.windows\.net|core\.usgovcloudapi\.net|core\.chinacloudapi\.cn|storage\.azure\.net)"
 )
+LOCAL = ("127.0.0.1", "localhost", "::1")
 AUTHORITIES = {"usgovcloudapi.net": "login.microsoftonline.us", "chinacloudapi.cn": "login.chinacloudapi.cn"}
 EXPECTED = (
     "expected https://ACCOUNT.table.core.windows.net, http://127.0.0.1:PORT/devstoreaccount1 (Azurite), "
@@ -90,7 +91,7 @@ STALE = "W/\"datetime'1601-01-01T00%3A00%3A00.0000000Z'\""
 # Of this process; a child of a fork gives each connections of its own.
 _TABLES: weakref.WeakSet[Table] = weakref.WeakSet()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: [table._after_fork() for table in list(_TABLES)])
+    os.register_at_fork(after_in_child=lambda: _after_fork())
 
 T = TypeVar("T")
 K = TypeVar("K", str, bytes)
@@ -113,7 +114,8 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     """Give the table of this name; it is created with the first request that needs it. Sends nothing itself.
 
     `endpoint`: https://ACCOUNT.table.core.windows.net (other clouds' hosts too) with the identity that
-    DefaultAzureCredential finds; http://127.0.0.1:PORT/devstoreaccount1 for Azurite on this machine, with the signature
+    DefaultAzureCredential finds, and so for https://127.0.0.1:PORT/devstoreaccount1;
+    http://127.0.0.1:PORT/devstoreaccount1 for Azurite on this machine, with the signature
     in AZURE_STORAGE_SAS_TOKEN or, without one, the key that Microsoft publishes; or empty or
     `connection-string` for AZURE_STORAGE_CONNECTION_STRING in `environ`. Raises ValueError for anything else.
     """
@@ -129,7 +131,10 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     host, path = url.hostname or "", url.path.rstrip("/")
     if url.scheme == "https" and AZURE_HOST.fullmatch(url.netloc) and not path and not url.query:
         return Table(lambda: TableClient(f"https://{host}", credential=_identity(host, environ), **options))
-    if url.scheme == "http" and host in ("127.0.0.1", "localhost", "::1") and path == f"/{AZURITE}" and not url.query:
+    if url.scheme == "https" and host in LOCAL and path == f"/{AZURITE}" and not url.query:
+        address = f"https://{url.netloc.rpartition('@')[2]}{path}"
+        return Table(lambda: TableClient(address, credential=_identity(host, environ), **options))
+    if url.scheme == "http" and host in LOCAL and path == f"/{AZURITE}" and not url.query:
         address = f"http://{url.netloc.rpartition('@')[2]}{path}"
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN")  # the Azure CLI's name for it
         credential: Any = AzureSasCredential(signature) if signature else AzureNamedKeyCredential(AZURITE, AZURITE_KEY)
@@ -162,6 +167,11 @@ def _identity(host: str, environ: Mapping[str, str]) -> Any:
     if client_id := environ.get("AZURE_CLIENT_ID") or environ.get("DEFAULT_IDENTITY_CLIENT_ID"):
         options["managed_identity_client_id"] = client_id
     return DefaultAzureCredential(**options)
+
+
+def _after_fork() -> None:
+    for table in list(_TABLES):
+        table._after_fork()
 
 
 class Table:
@@ -343,7 +353,7 @@ class Rows:
             )
         except Missing:
             return None
-        return Row(unpack(found), Version(found.metadata["etag"], found.get("writers", b"")))
+        return Row(unpack(found), Version(found.metadata["etag"] or "", found.get("writers", b"")))
 
     def many(self, keys: Collection[K], deadline: float, values: bool = True) -> dict[K, bytes]:
         """Read those of the keys that are there, in one request for each 1,000 rows from the first to the last of them.

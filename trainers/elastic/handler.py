@@ -68,7 +68,7 @@ class AzureTableRendezvous(RendezvousHandler):
         self.worked = False
         self._joined = self._gone = False
         me = weakref.ref(self)
-        atexit.register(lambda: (handler := me()) and handler.leave())
+        atexit.register(_leave, me)
 
     @property
     def member(self) -> Member:
@@ -133,6 +133,11 @@ class AzureTableRendezvous(RendezvousHandler):
         if self._made and not self._gone:
             self._joined, self._gone = False, True
             self._made.leave()
+
+
+def _leave(handler: weakref.ref[AzureTableRendezvous]) -> None:
+    if living := handler():
+        living.leave()
 
 
 def _clean_up(table: Table) -> None:

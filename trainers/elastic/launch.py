@@ -96,9 +96,9 @@ def member(args: argparse.Namespace) -> tuple[int, str]:
 
 def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> tuple[int, str]:
     """PyTorch's own agent, which starts the workers again at each change, and ends at once for one that says 2."""
-    launcher.LocalElasticAgent = _Agent  # type: ignore[attr-defined, misc]
+    launcher.LocalElasticAgent = _Agent  # type: ignore[misc]
     try:
-        torchrun.run(args)
+        torchrun.run(args)  # type: ignore[no-untyped-call]
         return DONE, "done: all its workers ended with 0"
     except ChildFailedError as error:
         return _failure(error)
@@ -107,14 +107,14 @@ def _by_torchrun(args: argparse.Namespace, made: list[AzureTableRendezvous]) -> 
             handler.leave()
         return _stopped(error, worked=any(handler.worked for handler in made))
     finally:
-        launcher.LocalElasticAgent = LocalElasticAgent  # type: ignore[attr-defined]
+        launcher.LocalElasticAgent = LocalElasticAgent  # type: ignore[misc]
 
 
 class _Agent(LocalElasticAgent):
     """torchrun's agent, but that a worker's 2 (bad data, bad arguments) is final: trying again does not help."""
 
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
-        result = super()._monitor_workers(worker_group)
+        result: RunResult = super()._monitor_workers(worker_group)
         if result.state == WorkerState.FAILED and BAD_ARGUMENTS in [each.exitcode for each in result.failures.values()]:
             self._remaining_restarts = 0
         return result

@@ -27,6 +27,7 @@ class RoundStore(Store):
 
     def __init__(self, store: AzureTableStore, prefix: str, broken: Callable[[], Sequence[str]]) -> None:
         super().__init__()
+        self.timeout: timedelta  # of Store; torch's stubs lack it
         self._inner, self._prefix, self._broken = store.clone(), prefix, broken
         self._role = b""
         self.set_timeout(timedelta(seconds=300))

@@ -47,6 +47,7 @@ class AzureTableStore(Store):
 
     def __init__(self, table: Table, run: str, timeout: timedelta = timedelta(seconds=300)) -> None:
         super().__init__()
+        self.timeout: timedelta  # of Store; torch's stubs lack it
         self.set_timeout(timeout)
         self.table = table
         self.run = run

@@ -200,7 +200,7 @@ class Team:
     def group(self, patience: timedelta) -> dist.ProcessGroup:
         """Another gloo group of the same processes, which is cut with the first."""
         before = _sockets()
-        made = dist.new_group(backend="gloo", timeout=patience)
+        made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
         if self._ours is not None:
             self._ours |= _sockets() - before
         return made

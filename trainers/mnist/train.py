@@ -50,6 +50,7 @@ import checkpoint
 import dist
 import files
 import metrics
+import parameters
 import speed
 from metrics import Mean, Metrics, peak_memory_mib
 from mnist import idx
@@ -83,15 +84,10 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with the four IDX files (.gz or not), or an archive of them")
     add("--model-dir", type=Path, help="where model.pt and model.json go (default: the model is not saved)")
-    add("--batch-size", type=_positive, default=64, help="images per step, all processes together (default: 64)")
     add("--test-batch-size", type=_positive, default=1000, help="test images at once, per process (default: 1000)")
-    add("--epochs", type=_positive, default=10, help="passes over the training set (default: 10)")
-    add("--lr", type=float, default=0.05, help="highest learning rate of the one cycle (default: 0.05)")
-    add("--momentum", type=float, default=0.9, help="Nesterov momentum, 0 for none (default: 0.9)")
-    add("--weight-decay", "--wd", type=float, default=1e-4, help="default: 1e-4")
-    add("--seed", type=int, default=1, help="fixes weights, order and shifts (default: 1)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser)

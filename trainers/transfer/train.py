@@ -52,6 +52,7 @@ import checkpoint
 import dist
 import files
 import metrics
+import parameters
 import speed
 from checkpoint import Checkpoints, Position
 from metrics import Mean, Metrics, peak_memory_mib
@@ -95,46 +96,20 @@ def arguments() -> argparse.ArgumentParser:
     add, flag = parser.add_argument, argparse.BooleanOptionalAction
     add("--input-dir", "--input_dir", type=Path, required=True, help="folder with the images, or an archive of it")
     add("--output-dir", "--output_dir", type=Path, help="where model, pictures and skipped.txt go (default: nowhere)")
-    add("--backbone", default="resnet18", choices=backbone.BACKBONES, metavar="NAME", help=_backbones())
-    add(
-        "--weights",
-        default="imagenet",
-        help="imagenet (torchvision's, fetched), none, or a file, also one in --input-dir (default: imagenet)",
-    )
-    add("--tune", choices=["all", "head"], default="all", help="fine-tune all or learn the last layer (default: all)")
-    add("--freeze-batch-norm", action=flag, default=False, help="keep the statistics of --weights (default: no)")
-    add("--image-size", type=_positive, help="side of the square in pixels (default: what the weights were made for)")
-    add("--val-share", type=_share, default=0.2, help="validation, where there is no val/ (default: 0.2 of each class)")
-    add("--max-broken", type=_share, default=0.05, help="highest share of broken images to go on with (default: 0.05)")
-    add("--epochs", type=_positive, default=25, help="passes over the training set (default: 25)")
-    add("--batch-size", type=_positive, default=32, help="most images per step, all processes together (default: 32)")
     add("--test-batch-size", type=_positive, default=32, help="images at once per process in validation (default: 32)")
-    add("--lr", type=float, default=0.01, help="highest learning rate (default: 0.01)")
-    add("--momentum", type=float, default=0.9, help="Nesterov momentum, 0 for none (default: 0.9)")
-    add("--weight-decay", "--wd", type=float, default=1e-4, help="default: 1e-4")
-    add("--seed", type=int, default=1, help="fixes first weights, split, order and views (default: 1)")
     workers = 4 if torch.cuda.is_available() else 0
     add("-j", "--workers", type=int, default=workers, help="processes that decode (default: 4 with a GPU, 0 without)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--export", action=flag, default=True, help="also write model.pt2 with torch.export (default: yes)")
+    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     for part in (dist, checkpoint, metrics, speed):
         part.add_arguments(parser)
     return parser
 
 
-def _backbones() -> str:
-    return f"one of torchvision's (default: resnet18): {', '.join(backbone.BACKBONES)}"
-
-
 def _positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def _share(text: str) -> float:
-    if not 0 <= (number := float(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1, not {number}")
     return number
 
 

@@ -19,6 +19,7 @@ from emulators.storage.azurite import Azurite
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"
 ENVIRONMENT = "AzureML-local/versions/1"  # Microsoft's own environments need no registration
+VERSION = "2024-04-01"  # of the OpenAPI documents that the answers are held against
 TERMINAL = {"Completed", "Failed", "Canceled"}
 
 
@@ -38,8 +39,10 @@ class Cloud:
         return str(self.part.info["workspace_id"])
 
     def call(self, method: str, path: str, body: Any = None, **kwargs: Any) -> requests.Response:
-        """Call a path of the server with our authority and a token."""
+        """Call a path of the server with our authority, a token, and a version of Resource Manager's API."""
         kwargs.setdefault("headers", {"Authorization": f"Bearer {token()}"})
+        if path.lower().startswith("/subscriptions") and "api-version" not in path:
+            path += f"{'&' if '?' in path else '?'}api-version={VERSION}"
         bundle = self.part.info["env"]["REQUESTS_CA_BUNDLE"]
         return requests.request(method, self.url + path, json=body, verify=bundle, timeout=30, **kwargs)
 

@@ -16,9 +16,10 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "message"),
     [
-        ("GET", "/models", None, 404, "doesn't serve GET"),
+        ("GET", "/nothings", None, 404, "doesn't serve GET"),
+        ("GET", "/models/nope/versions/1", None, 404, "No version 1 of 'nope' among the workspace's models"),
         ("GET", "/jobs/nope", None, 404, "Run with id nope was not found"),
-        ("DELETE", "/jobs/nope", None, 405, "served: GET,"),
+        ("PATCH", "/jobs/nope", None, 405, "served: DELETE, GET,"),
         ("GET", "/datastores/nope", None, 404, "there are: drops, workspaceartifactstore, workspaceblobstore"),
         ("GET", "/codes/nope/versions/1", None, 404, "No version 1 of 'nope' among the workspace's codes"),
         ("PUT", "/jobs/x", {"nothing": 1}, 400, "The body lacks 'properties'"),
@@ -30,7 +31,7 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
         ("PUT", "/computes/ok", {"properties": {"computeType": "Kubernetes"}}, 400, "supported: AmlCompute"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, minimum=2), 400, "must be 0 <= min <= max"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, idle="soon"), 400, "'soon' is not an ISO 8601 duration"),
-        ("PATCH", "/computes/cpu-cluster", {"properties": {"x": 1}}, 400, "properties.properties.scaleSettings"),
+        ("PATCH", "/computes/cpu-cluster", {"properties": {"x": 1}}, 400, "scaleSettings, tags, and nothing else"),
         ("PUT", "/datastores/d", {"properties": {"datastoreType": "AzureFile"}}, 400, "needs datastoreType AzureBlob"),
         ("GET", "/jobs?listViewType=Some", None, 400, "choose ActiveOnly, ArchivedOnly or All"),
     ],

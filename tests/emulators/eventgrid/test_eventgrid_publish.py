@@ -14,6 +14,9 @@ from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundErr
 from azure.core.messaging import CloudEvent
 from azure.eventgrid import EventGridEvent, EventGridPublisherClient, generate_sas
 
+from emulators.eventgrid import access
+from emulators.eventgrid.config import Topic
+
 KEY = base64.b64encode(b"a key of the topic").decode()
 
 
@@ -86,6 +89,30 @@ def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, c
         with client(credential) as publisher:
             publisher.send(custom_event())
     assert grid.barrier()["pending"] == 0
+
+
+@pytest.mark.parametrize(
+    ("hours", "topic", "why"), [(-1, "trainyard", "expired at"), (1, "storage", "not for this topic")]
+)
+def test_a_token_is_good_for_its_topic_until_it_expires(
+    grid: Any, client: Any, custom_event: Any, hours: int, topic: str, why: str
+) -> None:
+    """A token of yesterday, or one signed for another topic, is 401 and says so, though its signature is right."""
+    old = generate_sas(grid.topic(topic), KEY, datetime.now(UTC) + timedelta(hours=hours))
+    with client(AzureSasCredential(old)) as publisher, pytest.raises(ClientAuthenticationError, match=why):
+        publisher.send(custom_event())
+
+
+@pytest.mark.parametrize(
+    "expiry", ["11/22/2999 3:00:00 PM", "2999-01-02T03:04:05Z", "2999-01-02 03:04:05.123456+02:00"]
+)
+def test_expiries_of_other_clients_are_read(expiry: str) -> None:
+    """A token's expiry is good as .NET, ISO 8601 and Python write it; what is no time is refused."""
+    topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
+    for written, good in ((expiry, True), (expiry.replace("2999", "1999"), False), ("soon", False)):
+        sas = generate_sas(f"https://127.0.0.1{path}", str(topic.key), written)  # type: ignore[arg-type]
+        why = access.refusal(topic, {"aeg-sas-token": sas}, path, datetime.now(UTC))
+        assert (why is None) is good, why
 
 
 @pytest.mark.parametrize("token", [False, True])

@@ -1,0 +1,19 @@
+"""The progress bar of what moves bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from ..session import Session
+
+
+@contextmanager
+def bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar of bytes on a terminal, nothing elsewhere. Gives what is called with each further number."""
+    columns = (TextColumn(words), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=session.err, disable=not session.err.is_terminal, transient=True) as progress:
+        task = progress.add_task(words, total=total)
+        yield lambda more: progress.advance(task, more)

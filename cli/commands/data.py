@@ -1,0 +1,46 @@
+"""data log, data diff, data files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import show
+from ..session import Session, command_of
+from . import options
+
+
+@command_of("data")
+def data_log(session: Session, drop: options.DataDrop) -> None:
+    """List the generations of a drop: what it held when it closed, and the run that this made.
+
+    Example: trainyard data log mnist/digits-1
+    """
+    route, _, name = drop.removeprefix("drops/").strip("/").partition("/")
+    found = session.api.get("drops", route, name, "generations")
+    session.tell(found, show.generations(f"{route}/{name}", found))
+
+
+@command_of("data")
+def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
+    """Show which files are added, changed and gone from one generation to another.
+
+    Both may be of different drops, and each may be a run, whose data are meant then.
+
+    Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
+    """
+    found: dict[str, Any] = session.api.get("data", "diff", a=a, b=b)
+    session.tell(found, show.difference(found))
+
+
+@command_of("data")
+def data_files(session: Session, data: options.DataRef) -> None:
+    """List the files of a generation, of a drop as it is now, or of a run.
+
+    Example: trainyard data files mnist/digits-1@now
+    """
+    found: dict[str, Any] = session.api.get("data", "files", of=data)
+    rows = page = found["files"]
+    while page and len(rows) < found["count"]:
+        page = session.api.get("data", "files", of=data, after=rows[-1]["path"])["files"]
+        rows = rows + page
+    session.tell(found | {"files": rows}, show.data_files(found | {"files": rows}))

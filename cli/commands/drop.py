@@ -1,0 +1,218 @@
+"""drop."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.prompt import Prompt
+
+from .. import given, show, upload
+from ..errors import CliError, NotFound
+from ..follow import find_drop, wait_for_drop
+from ..session import Session, command, user_path
+from ..upload import Plan
+from ..visible import one_line
+from ..watch import Screen
+from . import options
+from .bars import bar
+from .following import end_with, follow
+
+NAMED = 3  # files in a sentence
+RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
+MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
+
+
+@command
+def drop(
+    session: Session,
+    source: options.Source,
+    target: options.Target,
+    parameter: options.Parameters = None,
+    account_url: options.AccountUrl = "",
+    delete: options.Delete = False,
+    merge: options.Merge = False,
+    new: options.New = False,
+    again: options.Again = False,
+    dry_run: options.DropDryRun = False,
+    following: options.Follow = False,
+) -> None:
+    """Upload a folder as a drop, which makes it a run.
+
+    It says first what is there and what will change, and asks before two people's folders become one; where nobody can
+    answer it stops, and --merge, --delete or --new says what to do. Once interrupted, the same command goes on where it
+    was. Content that was trained before makes no new run: the command says which run it made.
+
+    Route, job file and parameters are checked before anything is uploaded. Parameters become a job file of the drop.
+
+    Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
+    """
+    source = user_path(source)
+    chosen = [name for name, given in (("--delete", delete), ("--merge", merge), ("--new", new)) if given]
+    if len(chosen) > 1:
+        raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
+    route, _, name = target.removeprefix("drops/").strip("/").partition("/")
+    values = given.parameters(parameter)
+    job = given.job_file(source, values)
+    given.check_route(session.api, route, job and job[1])
+    with upload.opened(session.profile, account_url) as container, given.written(job if values else None) as job_file:
+        upload_ = _Upload(session, container, source, route, upload.target_name(source, name), job_file)
+        if new:
+            upload_.name = upload.free_name(container, route, upload_.name)
+        todo, choice = upload_.plan(), DELETE if delete else MERGE if merge else ""
+        session.remark(_summary(todo, delete))
+        if dry_run:
+            session.tell(_told(todo), "Nothing was uploaded.")
+            return
+        if not choice and (why := _why_ask(todo, upload.whose(source))):
+            choice = _ask(session, why, upload.free_name(container, route, upload_.name))
+            if choice == NEW:
+                upload_.name = upload.free_name(container, route, upload_.name)
+                todo = upload_.plan()
+        upload_.send(todo, choice == DELETE)
+    upload_.finish(again, following)
+
+
+@dataclass
+class _Upload:
+    """An upload on its way: where from and where to, and what is known of the drop before it."""
+
+    session: Session
+    container: Any
+    source: Path
+    route: str
+    name: str
+    job_file: Path | None
+
+    @property
+    def drop(self) -> str:
+        return f"{self.route}/{self.name}"
+
+    def plan(self) -> Plan:
+        wanted = upload.items(self.source, self.route, self.name)
+        return upload.plan(
+            self.container, self.drop, given.with_job_file(wanted, self.drop, self.job_file), lambda _: None
+        )
+
+    def send(self, todo: Plan, delete: bool) -> None:
+        self.todo = todo
+        self.before = find_drop(self.session.api, self.route, self.name)
+        size = sum(item.size for item in (*todo.added, *todo.changed))
+        with bar(self.session, "uploading", size) as progress:
+            self.done = upload.upload(self.container, todo, progress, delete, upload.whose(self.source))
+
+    def finish(self, again: bool, following: bool) -> None:
+        """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""
+        done, session = self.done, self.session
+        found = self._closed(following)
+        run = str(found.get("run") or "") if found.get("state") == "sealed" else ""
+        unchanged = bool(run) and (not done.marked or found.get("code") == "unchanged" or self._is_old(found))
+        if again and unchanged:
+            key = {"Idempotency-Key": uuid.uuid4().hex}
+            run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
+            unchanged = False
+        told = _told(self.todo) | {
+            "drop": self.drop,
+            "files": done.files,
+            "bytes": done.bytes,
+            "kept": done.kept,
+            "deleted": done.deleted,
+            "closed": done.marked,
+            "run": run,
+            "generation": found.get("generation", 0),
+            "trained_before": unchanged,
+        }
+        words = _done_words(self.drop, done, run, unchanged, session.program)
+        if following and run:
+            session.remark(words)
+            end_with(follow(session, run))
+            return
+        session.tell(told, words)
+        hint = f"logs -f {run}" if run else f"show {self.drop}"
+        session.remark(f"Watch it: {session.program} {hint}", "dim")
+
+    def _closed(self, following: bool) -> dict[str, Any]:
+        before = self.before if self.done.marked else {}
+        if not self.done.marked and self.before.get("state") not in ("sealed", "rejected"):
+            return self.before
+        if following:
+            with Screen(self.session.err, {}).shown() as screen:
+                return wait_for_drop(self.session.api, self.drop, before, screen)
+        with Screen(self.session.err, {}).shown() as screen:
+            return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
+
+    def _is_old(self, found: dict[str, Any]) -> bool:
+        """Whether an earlier generation had the same content, and so the same run."""
+        try:
+            rows = self.session.api.get("drops", self.route, self.name, "generations")
+        except NotFound:
+            return False
+        return any(row["run"] == found["run"] and row["number"] < found["generation"] for row in rows)
+
+
+def _summary(todo: Plan, delete: bool) -> str:
+    """What is there, and what will change."""
+    if todo.is_new:
+        return f"drops/{todo.drop} is new: {show.files(len(todo.added))}."
+    if not (todo.added or todo.changed or todo.gone):
+        return f"drops/{todo.drop} has this content already: {show.files(len(todo.same))}."
+    gone = f"{len(todo.gone)} {'to delete' if delete else 'there only'}{_names(todo.gone, todo.drop)}"
+    parts = [
+        f"{len(todo.added)} added{_names([item.blob for item in todo.added], todo.drop)}",
+        f"{len(todo.changed)} changed{_names([item.blob for item in todo.changed], todo.drop)}",
+        gone,
+        f"{len(todo.same)} the same",
+    ]
+    return f"drops/{todo.drop}: {'; '.join(parts)}."
+
+
+def _names(blobs: Any, drop: str) -> str:
+    shown = [one_line(name.removeprefix(f"{drop}/")) for name in blobs[:NAMED]]
+    more = f" and {len(blobs) - NAMED} more" if len(blobs) > NAMED else ""
+    return f" ({', '.join(shown)}{more})" if shown else ""
+
+
+def _why_ask(todo: Plan, ours: str) -> str:
+    """Why this may be two people's folders, as a sentence; '' if nothing speaks for it."""
+    if todo.gone:
+        names = _names(todo.gone, todo.drop)
+        return f"drops/{todo.drop} holds {show.files(len(todo.gone))} that the folder has not{names}."
+    if (todo.changed or todo.added) and todo.by not in ("", ours):
+        return f"drops/{todo.drop} was uploaded by {one_line(todo.by)}."
+    return ""
+
+
+def _ask(session: Session, why: str, free: str) -> str:
+    """What to do. Raises CliError where nobody can answer, or the answer is to stop."""
+    choices = f"--merge keeps both, --delete makes the drop like the folder, --new uploads to {free} instead"
+    if not session.err.is_terminal or session.as_json:
+        raise CliError(f"{why} Say what to do: {choices}.", "would_merge")
+    session.remark(f"{why} {choices.replace('--', '')}.", "yellow")
+    answer = Prompt.ask("What to do", console=session.err, choices=[MERGE, DELETE, NEW, STOP], default=STOP)
+    if answer == STOP:
+        raise CliError("Nothing was uploaded.", "stopped")
+    return answer
+
+
+def _told(todo: Plan) -> dict[str, Any]:
+    def names(blobs: Any) -> list[str]:
+        return [blob.removeprefix(f"{todo.drop}/") for blob in blobs]
+
+    return {
+        "drop": todo.drop,
+        "added": names(item.blob for item in todo.added),
+        "changed": names(item.blob for item in todo.changed),
+        "gone": names(todo.gone),
+        "same": len(todo.same),
+    }
+
+
+def _done_words(drop: str, done: upload.Uploaded, run: str, unchanged: bool, program: str) -> str:
+    kept = f"; {show.files(done.kept)} were there" if done.kept else ""
+    deleted = f"; {done.deleted:,} deleted" if done.deleted else ""
+    words = f"{show.files(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."
+    if unchanged:
+        return f"{words}\nThis content was trained before: run {run}. Train it once more: {program} drop ... --again"
+    return f"{words}\nrun {run}" if run else words

@@ -1,0 +1,32 @@
+"""Tokens of Entra ID between the parts: one part issues them, another that has the same key believes them.
+
+https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference has the claims. Azure signs with a
+key pair; here both sides share a secret, which their configurations hold and no job sees.
+"""
+
+from __future__ import annotations
+
+import time
+
+import jwt
+
+TENANT = "00000000-0000-0000-0000-0000000000aa"
+LIFETIME_SECONDS = 86400
+ALGORITHM = "HS256"
+
+
+def issue(key: str, principal: str, audience: str) -> str:
+    """A token for the identity with this object id, good for `audience` alone."""
+    now = int(time.time())
+    claims = {"aud": audience, "iss": f"https://sts.windows.net/{TENANT}/", "tid": TENANT, "oid": principal}
+    return jwt.encode({**claims, "iat": now, "nbf": now, "exp": now + LIFETIME_SECONDS}, key, ALGORITHM)
+
+
+def principal_of(token: str, key: str, audience: str) -> str:
+    """The object id of a token for `audience`. Raises ValueError with the reason for any that is not to be believed."""
+    audiences = [audience, f"{audience}/"]
+    try:
+        claims = jwt.decode(token, key, [ALGORITHM], {"require": ["aud", "exp", "oid"]}, audience=audiences, leeway=60)
+    except jwt.PyJWTError as error:
+        raise ValueError(f"the token is not accepted: {error}") from error
+    return str(claims["oid"])

@@ -1,0 +1,78 @@
+"""What can be submitted: the trainers, the routes, and what would become of a drop's job file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.api.requests import RouteCheck
+from shared.drops.model import DropKey
+from shared.drops.seal import route_problems
+from shared.jobs.job import is_elastic
+from shared.jobs.parameters import Parameters, Schema
+from shared.jobs.routes_file import Route, trainer_names, trainer_template
+from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.suggest import did_you_mean, there_are
+from shared.system import System
+
+Json = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def trainers(system: System) -> list[Json]:
+    """Every trainer, with its parameters as a JSON Schema, from which a form can be made."""
+    return [_trainer(system, name) for name in trainer_names(system.trainers)]
+
+
+def _trainer(system: System, name: str) -> Json:
+    template, parameters = trainer_template(system.trainers, name)
+    return {
+        "trainer": name,
+        "description": str(template.get("description", "")),
+        "elastic": is_elastic(template),
+        "routes": sorted(route.name for route in system.routes.values() if route.trainer == name),
+        "parameters": schema_of(parameters),
+    }
+
+
+def routes(system: System) -> list[Json]:
+    """Every route: what a drop in its folder becomes, and within which limits."""
+    return [_route(route) for _, route in sorted(system.routes.items())]
+
+
+def _route(route: Route) -> Json:
+    return {
+        "route": route.name,
+        "trainer": route.trainer,
+        "description": str(route.template.get("description", "")),
+        "elastic": is_elastic(route.template),
+        "cluster": route.cluster,
+        "clusters": sorted(route.clusters | {route.cluster}),
+        "nodes": route.nodes,
+        "min_nodes": route.min_nodes,
+        "max_nodes": route.max_nodes,
+        "timeout_seconds": route.timeout_seconds,
+        "experiment": route.experiment,
+        "job_files": route.job_file.allowed,
+        "parameters": schema_of(route.parameters),
+    }
+
+
+def schema_of(parameters: Parameters) -> Json:
+    """The parameters as one JSON Schema, each with a title and its description."""
+    properties: dict[str, Schema] = {name: {"title": name, **schema} for name, schema in parameters.items()}
+    return {"$schema": DRAFT, "type": "object", "additionalProperties": False, "properties": properties}
+
+
+def check(system: System, name: str, asked: RouteCheck) -> Json:
+    """The job that a drop of this route with this job file would become. Raises Impossible with all that is wrong.
+
+    Raises NotFound for a route that is not there, with the nearest one.
+    """
+    route = system.routes.get(name)
+    if route is None:
+        known = there_are(system.routes)
+        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, system.routes)} Routes: {known}.")
+    job, problems = route_problems(system, DropKey(name, "example"), route, asked.job)
+    if problems:
+        raise Impossible("\n".join(f"{p.path}: {p.message}" for p in problems), problems[0].code)
+    return {"route": name, "job": job}

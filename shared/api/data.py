@@ -1,0 +1,87 @@
+"""What the HTTP API says of data: generations, files, differences."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.api.answers import _model, _plain_fields
+from shared.drops import diff, versions
+from shared.drops import model as drops
+from shared.drops.diff import DataFile as _DataFile
+from shared.drops.model import DropKey
+from shared.system import System
+
+Json = dict[str, Any]
+MOST_NAMED = 1000  # files named in each part of a difference, and in one page of a list
+
+_Ref = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=1100,
+        description="<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run.",
+    ),
+]
+
+Generation = _model(drops.Generation, {}, ("folder",))
+DataFile = _model(diff.DataFile, {})
+
+
+class DiffQuery(Struct):
+    a: _Ref
+    b: _Ref
+
+
+class FilesQuery(Struct):
+    of: _Ref
+    after: Annotated[str, Meta(max_length=1100, description="The path of the last file of the page before.")] = ""
+
+
+class Files(Struct):
+    of: str
+    count: int
+    bytes: int
+    files: Annotated[list[DataFile], Meta(description="By path, up to 1,000 a page.")]  # type: ignore[valid-type]
+
+
+class Part(Struct):
+    count: int
+    bytes: int
+    files: Annotated[list[DataFile], Meta(description="The first 1,000 of them.")]  # type: ignore[valid-type]
+
+
+class Diff(Struct):
+    a: str
+    b: str
+    added: Part
+    changed: Annotated[Part, Meta(description="As b has them.")]
+    gone: Part
+    same: int
+
+
+def generations(system: System, key: DropKey) -> list[Json]:
+    return [_plain_fields(each, ("folder",)) for each in versions.generations(system, key)]
+
+
+def files(system: System, query: FilesQuery) -> Json:
+    """A page of the files of a generation, of a drop as it is now, or of a run."""
+    found = versions.files(system, query.of)
+    page = [file for file in sorted(found, key=lambda file: file.path) if file.path > query.after][:MOST_NAMED]
+    return {"of": query.of, "count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in page]}
+
+
+def difference(system: System, query: DiffQuery) -> Json:
+    found = versions.diff(system, query.a, query.b)
+    parts = {name: _part(getattr(found, name)) for name in ("added", "changed", "gone")}
+    return {"a": query.a, "b": query.b, **parts, "same": found.same}
+
+
+def _part(found: tuple[_DataFile, ...]) -> Json:
+    return {"count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in found[:MOST_NAMED]]}
+
+
+def _file(file: _DataFile) -> Json:
+    return {f.name: getattr(file, f.name) for f in fields(file)}

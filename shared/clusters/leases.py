@@ -1,0 +1,57 @@
+"""Leases: dated promises to keep a cluster's nodes warm, each with an owner and a reason. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+LEASE_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
+LONGEST_POSSIBLE = timedelta(days=31)  # whatever an administrator allows
+
+
+@dataclass(frozen=True)
+class Lease:
+    """So many nodes of a cluster stay up until `until`, or until it is released. `run` is the run that asked for it."""
+
+    id: str
+    cluster: str
+    nodes: int
+    owner: str
+    why: str
+    made_at: datetime
+    until: datetime
+    released_at: datetime | None = None
+    released_by: str = ""
+    run: str = ""
+    project: str = ""  # of the cluster, when it was made
+
+    @property
+    def ended_at(self) -> datetime:
+        """When it ends, or ended."""
+        return min(self.until, self.released_at) if self.released_at else self.until
+
+    def holds(self, now: datetime) -> bool:
+        return self.made_at <= now < self.ended_at
+
+
+def lease_id(made_at: datetime, what: str) -> str:
+    """The id of a lease, the same for the same moment and text. Ids sort by time, to the second."""
+    return f"{made_at.astimezone(UTC):%Y%m%dT%H%M%S}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+
+
+def nodes_held(leases: Iterable[Lease], now: datetime) -> int:
+    """How many nodes the leases hold together: they share them, so the largest counts."""
+    return max((lease.nodes for lease in leases if lease.holds(now)), default=0)
+
+
+def words(leases: Iterable[Lease]) -> str:
+    """Who holds the nodes, until when, and why: the lease that lasts longest, and how many others there are."""
+    found = sorted(leases, key=lambda lease: lease.until, reverse=True)
+    first = found[0]
+    who = f"Leased by {first.owner or 'someone with a key'}" if not first.run else f"Kept warm after run {first.run}"
+    others = f"; {len(found) - 1} more leases" if len(found) > 1 else ""
+    nodes = "1 node" if first.nodes == 1 else f"{first.nodes} nodes"
+    return f"{who}: {nodes} until {first.until:%Y-%m-%d %H:%M} UTC ({first.why}{others})."

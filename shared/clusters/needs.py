@@ -1,0 +1,66 @@
+"""What needs each cluster now: runs, jobs of anyone's, drops on their way, leases; whether its project may spend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.clusters.decide import Need
+from shared.clusters.leases import Lease
+from shared.clusters.model import Cluster
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+from shared.system import System
+
+UNFINISHED = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
+RECENT = 100  # runs looked at for the time of a cluster's last use
+
+
+@dataclass(frozen=True)
+class Use:
+    """What is known of the use of all clusters, by their names."""
+
+    busy: dict[str, str]
+    expected: dict[str, str]
+    last_used: dict[str, datetime]
+    leases: tuple[Lease, ...]
+
+
+def use(system: System) -> Use:
+    """Ask what needs clusters now. Drops come first: one that becomes a run meanwhile is seen as either."""
+    expected = _expected(system)
+    busy = {cluster: f"Job {job} is queued or running." for job, cluster in system.jobs.active()}
+    for state in UNFINISHED:
+        for name, cluster in system.runs.in_state(state):
+            busy[cluster] = f"Run {name} is {state}."
+    return Use(busy, expected, _last_used(system.runs.newest(RECENT)), tuple(system.leases.open()))
+
+
+def need(system: System, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:
+    """What is known of one cluster's use."""
+    name = cluster.name
+    leases = tuple(lease for lease in known.leases if lease.cluster == name)
+    over = system.budgets.exhausted(cluster.project) if cluster.project else None
+    return Need(
+        known.busy.get(name), known.expected.get(name), leases, over, known.last_used.get(name), None, tuple(warnings)
+    )
+
+
+def _expected(system: System) -> dict[str, str]:
+    """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
+    found: dict[str, str] = {}
+    for drop in system.drops.open():
+        if route := system.routes.get(drop.key.route):
+            words = f"Drop {drop.key} is {drop.state} since {drop.opened_at:%Y-%m-%d %H:%M} UTC and will train here."
+            found |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
+    return found
+
+
+def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:
+    """When the last of these runs ended on each cluster: a job may begin and end between two sweeps."""
+    used: dict[str, datetime] = {}
+    for run in runs:
+        if is_over(run) and run.history:
+            used[run.cluster] = max(run.history[-1].at, used.get(run.cluster, run.history[-1].at))
+    return used

@@ -1,0 +1,51 @@
+"""Train a drop's content once more. The same content makes one run by itself; this is how a person asks for another."""
+
+from __future__ import annotations
+
+import hashlib
+
+from shared.drops.model import DropKey, DropState
+from shared.jobs.job import again, cluster, nodes
+from shared.jobs.parameters import resolved
+from shared.kernel.errors import Conflict, NotFound
+from shared.runs.ask import record
+from shared.runs.elastic import begin
+from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.system import System
+
+
+def train_again(system: System, drop: DropKey, key: str | None = None, owner: str = "") -> Run:
+    """A new run with the job of the drop's newest generation. The same key is the same run.
+
+    Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
+    """
+    stored = system.drops.get(drop)
+    if stored is None:
+        raise NotFound(f"No upload to drops/{drop} was seen.")
+    found, now = stored.value, system.clock()
+    if found.state is not DropState.SEALED:
+        raise Conflict(f"Drop {drop} is {found.state}, so there is nothing to train again. {found.why}", "not_sealed")
+    name = asked_run_name("key", key) if key else asked_run_name("token", system.new_token())
+    route = system.routes.get(drop.route)
+    bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
+    job = again(found.request, found.run, name)
+    why = f"Generation {found.generation} of drop {drop} is trained again."
+    run = Run(
+        name=name,
+        drop=str(drop),
+        route=drop.route,
+        fingerprint=found.fingerprint,
+        experiment=str(job.get("experiment_name") or drop.route),
+        cluster=cluster(job),
+        nodes=nodes(job),
+        created_at=now,
+        request=job,
+        history=(Moment(RunState.RECEIVED, now, why),),
+        elastic=begin(job, bounds, now),
+        asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
+        retry_of=found.run,
+        owner=owner,
+        generation=found.generation,
+        parameters=resolved(job),
+    )
+    return record(system, run)

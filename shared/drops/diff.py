@@ -1,0 +1,77 @@
+"""How two lists of a drop's files differ, and the names by which such lists are asked for. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.kernel.errors import Impossible
+from shared.kernel.storage import Blob
+
+NOW, LATEST = "now", "latest"
+_REF = re.compile(r"(?:drops/)?(?P<drop>[^/]+/[^/]+?)(?:@(?P<which>[0-9]{1,8}|now|latest))?/?")
+
+
+@dataclass(frozen=True)
+class DataRef:
+    """A generation of a drop, 0 for the newest; or what lies in the drop now."""
+
+    key: DropKey
+    number: int = 0
+    now: bool = False
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a drop. `content` is its MD5, or its etag where the storage knows no MD5."""
+
+    path: str
+    size: int
+    content: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one must do to the first list to have the second. A changed file is shown as the second has it."""
+
+    added: tuple[DataFile, ...]
+    changed: tuple[DataFile, ...]
+    gone: tuple[DataFile, ...]
+    same: int
+
+
+def read_ref(text: str) -> DataRef:
+    """`route/name`, `route/name@3`, `route/name@latest` or `route/name@now`. Raises Impossible for anything else."""
+    match = _REF.fullmatch(text)
+    if match is None:
+        forms = "<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run"
+        raise Impossible(f"{text[:120]!r} names no data. Use {forms}.", "bad_data")
+    which = match["which"] or LATEST
+    return DataRef(DropKey.of(match["drop"]), int(which) if which.isdigit() else 0, which == NOW)
+
+
+def files_of(key: DropKey, blobs: Iterable[Blob]) -> list[DataFile]:
+    """The blobs as files of the drop, without the marker, which is no content."""
+    found = []
+    for blob in blobs:
+        path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else key.name
+        if path != SUCCESS_MARKER and blob.metadata.get("hdi_isfolder") != "true":
+            found.append(DataFile(path, blob.size, blob.md5 or blob.etag.strip('"')))
+    return found
+
+
+def compare(before: Iterable[DataFile], after: Iterable[DataFile]) -> Difference:
+    """The difference, each part by path."""
+    old, new = {file.path: file for file in before}, {file.path: file for file in after}
+    both = sorted(old.keys() & new.keys())
+    changed = tuple(
+        new[path] for path in both if (old[path].size, old[path].content) != (new[path].size, new[path].content)
+    )
+    return Difference(
+        tuple(new[path] for path in sorted(new.keys() - old.keys())),
+        changed,
+        tuple(old[path] for path in sorted(old.keys() - new.keys())),
+        len(both) - len(changed),
+    )

@@ -1,0 +1,171 @@
+"""A job's parameters: the literal inputs that a run may set, each with its type, range, default and help. Pure.
+
+A trainer describes them in parameters.json beside its job.yaml, a template in <name>.parameters.json beside it: a JSON
+Schema, of which the keywords in KEYWORDS are understood. Of an input that is not described the type of its default is
+all that is known. Numbers that came as text ("1e-3", which YAML reads as text) become numbers before they are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shared.jobs.job import Job, mapping
+from shared.jobs.model import Problem
+from shared.kernel.errors import BadSetting
+from shared.kernel.suggest import did_you_mean, there_are
+
+Schema = dict[str, Any]
+Parameters = Mapping[str, Schema]  # by name, in the order in which they are shown
+
+AUTO = "^auto$"  # the pattern of a parameter that may be left to the trainer
+TYPES = ("integer", "number", "string", "boolean")
+BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", *BOUNDS}
+
+
+def parameters(template: Job, document: Mapping[str, Any] | None, where: str) -> dict[str, Schema]:
+    """The template's literal inputs with what the document says of them. Raises BadSetting for one it can't keep."""
+    literals = {name: value for name, value in mapping(template.get("inputs")).items() if not isinstance(value, dict)}
+    described = mapping((document or {}).get("properties"))
+    if unknown := set(described) - set(literals):
+        raise BadSetting(
+            f"{where}: {there_are(unknown)} are no literal inputs of the job; it has {there_are(literals)}."
+        )
+    for name, schema in described.items():
+        _check_schema(f"{where}: {name}", schema)
+    found = {name: {**described.get(name, _guessed(value)), "default": value} for name, value in literals.items()}
+    for name, schema in found.items():
+        if name in described and (fault := fault_of(schema, converted(schema, schema["default"]))):
+            raise BadSetting(f"{where}: the default of {name} {fault}")
+    return {name: found[name] for name in [*described, *(n for n in found if n not in described)]}
+
+
+def _check_schema(where: str, schema: Any) -> None:
+    kinds = _kinds(schema) if isinstance(schema, dict) else ()
+    if not kinds or not set(kinds) <= set(TYPES) or not set(schema) <= KEYWORDS:
+        raise BadSetting(
+            f"{where} must have a type out of {', '.join(TYPES)}, and keywords out of {there_are(KEYWORDS)}."
+        )
+    if not isinstance(schema.get("description"), str):
+        raise BadSetting(f"{where} must have a description.")
+
+
+def _guessed(default: Any) -> Schema:
+    if isinstance(default, bool):
+        return {"type": "boolean"}
+    return {"type": "number"} if isinstance(default, int | float) else {"type": "string"}
+
+
+def _kinds(schema: Schema) -> tuple[str, ...]:
+    kinds = schema.get("type", ())
+    return (kinds,) if isinstance(kinds, str) else tuple(map(str, kinds))
+
+
+def unknown_names(known: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
+    """A problem for each name that is no parameter."""
+    for name in names:
+        if name not in known:
+            words = f"is not a parameter.{did_you_mean(name, known)} There are: {there_are(known)}."
+            yield Problem(f"{at}.{name}", words, "unknown_parameter")
+
+
+def bad_values(known: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:
+    """A problem for each value that its parameter can't have."""
+    for name, value in values.items():
+        if name in known and (fault := fault_of(known[name], converted(known[name], value))):
+            yield Problem(f"{at}.{name}", fault, "bad_parameter")
+
+
+def all_converted(known: Parameters, inputs: Job) -> Job:
+    """The inputs with numbers and switches as such, where text says one."""
+    return {name: converted(known[name], value) if name in known else value for name, value in inputs.items()}
+
+
+def converted(schema: Schema, value: Any) -> Any:
+    """The value as its parameter's type, if it says one; else as it is."""
+    kinds = _kinds(schema)
+    if kinds[:1] == ("boolean",) and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if kinds[:1] == ("string",) and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if not {"integer", "number"} & set(kinds):
+        return value
+    number = _number(value)
+    if number is None:
+        return value
+    return int(number) if "integer" in kinds and float(number).is_integer() else number
+
+
+def _number(value: Any) -> float | int | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value if math.isfinite(value) else None
+    if not isinstance(value, str) or len(value) > 40 or "_" in value:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def fault_of(schema: Schema, value: Any) -> str:
+    """What is wrong with a converted value, as the end of a sentence that begins with the parameter's name; or ''."""
+    shown, kinds = repr(value)[:80], _kinds(schema)
+    if isinstance(value, str) and schema.get("pattern") == AUTO and value == "auto":
+        return ""
+    if choices := schema.get("enum"):
+        if value in choices:
+            return ""
+        return f"is {shown}.{did_you_mean(str(value), map(str, choices))} Choose from {there_are(map(str, choices))}."
+    if not _has_type(kinds, schema, value):
+        return f"is {shown}; use {describe(schema)}."
+    if isinstance(value, int | float) and not isinstance(value, bool) and not _in_range(schema, value):
+        return f"is {shown}; use {describe(schema)}."
+    return ""
+
+
+def _has_type(kinds: tuple[str, ...], schema: Schema, value: Any) -> bool:
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    if isinstance(value, int):
+        return bool({"integer", "number"} & set(kinds))
+    if isinstance(value, float):
+        return "number" in kinds and math.isfinite(value)
+    return isinstance(value, str) and "string" in kinds and schema.get("pattern") != AUTO
+
+
+def _in_range(schema: Schema, number: float) -> bool:
+    return (
+        number >= schema.get("minimum", number)
+        and number <= schema.get("maximum", number)
+        and ("exclusiveMinimum" not in schema or number > schema["exclusiveMinimum"])
+        and ("exclusiveMaximum" not in schema or number < schema["exclusiveMaximum"])
+    )
+
+
+def describe(schema: Schema) -> str:
+    """Which values it takes, for people: `a whole number from 1`, `a number above 0 and below 1`, `auto or ...`."""
+    kinds = _kinds(schema)
+    if choices := schema.get("enum"):
+        return f"one of {there_are(map(str, choices))}"
+    if "boolean" in kinds:
+        return "true or false"
+    if not {"integer", "number"} & set(kinds):
+        return "text"
+    kind = "a whole number" if "integer" in kinds else "a number"
+    low = _bound(schema, "minimum", "from") or _bound(schema, "exclusiveMinimum", "above")
+    high = _bound(schema, "maximum", "to") or _bound(schema, "exclusiveMaximum", "below")
+    words = f"{kind}{low}{' and' if low and high.startswith(' below') else ''}{high}"
+    return f"{words}, or auto" if schema.get("pattern") == AUTO else words
+
+
+def _bound(schema: Schema, key: str, word: str) -> str:
+    return f" {word} {schema[key]:g}" if key in schema else ""
+
+
+def resolved(job: Job) -> dict[str, Any]:
+    """The values of all parameters of a job that was built, those left at their defaults too."""
+    values = mapping(job.get("inputs")).items()
+    return {name: value for name, value in values if isinstance(value, str | int | float | bool)}

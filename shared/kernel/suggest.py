@@ -1,0 +1,28 @@
+"""Did you mean: the nearest of the names that there are. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+MOST_SHOWN = 20
+LONGEST = 80  # characters of a name that are compared and shown
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """The choice that was probably meant, or ''."""
+    found = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
+    return found[0] if found else ""
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """` Did you mean 'trees'?` for one that is near, else ''."""
+    near = nearest(name, choices)
+    return f" Did you mean {near!r}?" if near else ""
+
+
+def there_are(choices: Iterable[str]) -> str:
+    """`a, b, c`, cut where there are many; `none` where there is none."""
+    known = sorted(choices)
+    rest = f" and {len(known) - MOST_SHOWN} more" if len(known) > MOST_SHOWN else ""
+    return ", ".join(known[:MOST_SHOWN]) + rest or "none"

@@ -1,0 +1,185 @@
+"""What a run may cost, whether its project may still spend that, and what follows when it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from statistics import median
+
+import msgspec
+
+from shared.jobs.job import timeout
+from shared.money.ledger import IDLE_TAIL
+from shared.money.model import Account, Budget, Quote, Reserved, month_of
+from shared.runs.model import Run
+
+ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
+UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
+_DAY = 86_400
+_CENT = 0.005
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a run may not start: a stable code, and a sentence that says what to do."""
+
+    code: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """What follows from the state of a budget: an event of this kind is told, or (without one) these runs are canceled.
+
+    `subject` is what the event is about, told once: a project's month, or a run.
+    """
+
+    why: str
+    event: str = ""
+    subject: str = ""
+    cancel: tuple[str, ...] = ()
+
+
+def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
+    """What the run will cost. `seconds_before` are the durations of earlier runs of its kind, in seconds.
+
+    The greatest cost is that of its time limit and the allowance on all its nodes; a preempted job that begins again
+    does so within its limit.
+    """
+    if price is None:
+        return Quote(why=f"No price is known for the nodes of {run.cluster}.")
+    most = run.nodes * (timeout(run.request, otherwise=_DAY) + ALLOWANCE_SECONDS) * price / 3600
+    if not seconds_before:
+        return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
+    usual = run.nodes * median(seconds_before) * price / 3600
+    return Quote(min(usual, most), most, price)
+
+
+def admit(budget: Budget, account: Account, run: Run, cost: Quote, now: datetime) -> Account | Refusal:
+    """The account with the run's greatest cost kept back, or why the run may not start. A second time changes nothing.
+
+    What is kept back is no more than the budget's limit for one run, which ends a run that reaches it.
+    """
+    account = of_month(account, now)
+    if run.name in account.reserved:
+        return account
+    if cost.greatest is None:
+        return Refusal("no_price", f"Project {account.project} has a budget, so its runs need a price. {cost.why}")
+    if budget.run is not None and (cost.estimated or 0.0) > budget.run:
+        return Refusal(
+            "over_budget",
+            f"The run is estimated at ${cost.estimated:.2f}; project {account.project} allows ${budget.run:.2f} a run.",
+        )
+    most = cost.greatest if budget.run is None else min(cost.greatest, budget.run)
+    if budget.month is not None and (refusal := _month_refuses(budget.month, budget, account, most)):
+        return refusal
+    return replace(account, reserved=account.reserved | {run.name: Reserved(most, now)})
+
+
+def _month_refuses(amount: float, budget: Budget, account: Account, most: float) -> Refusal | None:
+    project, month = f"Project {account.project}", _words(account.month)
+    if account.reached_at or account.spent >= amount * budget.refuse / 100:
+        used = f"{project} has spent ${account.spent:.2f} of its ${amount:.2f} for {month}"
+        return Refusal("over_budget", f"{used}; from {budget.refuse:g} % on no run starts.")
+    if account.committed + most > amount + _CENT:
+        left = max(0.0, amount - account.committed)
+        return Refusal(
+            "over_budget",
+            f"The run may cost ${most:.2f}. {project} has ${left:.2f} left of its ${amount:.2f} for {month}, after "
+            f"${account.spent:.2f} spent, and what its runs that go on may cost. Lower timeout_seconds or the nodes, "
+            "wait for runs to end, or ask for more.",
+        )
+    return None
+
+
+def of_month(account: Account, now: datetime) -> Account:
+    """The account in the month of this moment: a new one begins with nothing spent, and its runs' reservations."""
+    month = month_of(now)
+    if account.month >= month:
+        return account
+    return Account(account.project, month, reserved=account.reserved)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the ledger knows of a project: of this month, and of each run in all months, with its end if it is over."""
+
+    month: float
+    runs: Mapping[str, float]
+    ended: Mapping[str, datetime]
+    live: frozenset[str]
+
+
+def settle(account: Account, spent: Spent, now: datetime) -> Account:
+    """The account as the ledger has it now.
+
+    A run that is over keeps its reservation while its nodes may idle; then what it did not use is free again. A live
+    run without one, because it began before there was a budget, gets an empty one.
+    """
+    account = of_month(account, now)
+    held = {run: Reserved(0.0, now) for run in spent.live} | account.reserved
+    kept = {}
+    for run, reserved in held.items():
+        ended = spent.ended.get(run)
+        patience = IDLE_TAIL if ended else UNSEEN
+        if run in spent.live or now - (ended or reserved.at) < patience:
+            kept[run] = msgspec.structs.replace(reserved, spent=spent.runs.get(run, reserved.spent), ended=ended)
+    return replace(account, spent=spent.month, reserved=kept)
+
+
+def consequences(budget: Budget, account: Account, now: datetime) -> tuple[Account, list[Consequence]]:
+    """What follows from what was spent, with the account that remembers what was told, and when."""
+    month = f"{account.project}/{_words(account.month)}"
+    words = f"Project {account.project} has spent ${account.spent:.2f}"
+    marks = _Marks(account.warned_at, account.reached_at)
+    marks, found = _judge(budget, budget.month, account.spent, marks, now, Consequence(words, subject=month))
+    if any(consequence.cancel for consequence in found):
+        live = tuple(run for run, held in account.reserved.items() if held.ended is None)
+        found = [replace(c, cancel=live) if c.cancel else c for c in found]
+    reserved = dict(account.reserved)
+    for run, held in account.reserved.items():
+        if held.ended is None:
+            about = Consequence(f"Run {run} has cost ${held.spent:.2f}", subject=run, cancel=(run,))
+            its, more = _judge(budget, budget.run, held.spent, _Marks(held.warned_at, held.reached_at), now, about)
+            reserved[run] = msgspec.structs.replace(held, warned_at=its.warned_at, reached_at=its.reached_at)
+            found += more
+    return replace(account, warned_at=marks.warned_at, reached_at=marks.reached_at, reserved=reserved), found
+
+
+@dataclass(frozen=True)
+class _Marks:
+    warned_at: datetime | None
+    reached_at: datetime | None
+
+
+def _judge(
+    budget: Budget, amount: float | None, spent: float, marks: _Marks, now: datetime, about: Consequence
+) -> tuple[_Marks, list[Consequence]]:
+    """The same three steps for a month's amount and for a run's: warn, reached, and after the grace the end."""
+    found = []
+    if amount is None:
+        return marks, []
+    if marks.warned_at is None and spent >= amount * budget.warn / 100:
+        marks = replace(marks, warned_at=now)
+        why = f"{about.why}, {budget.warn:g} % of its ${amount:.2f} or more."
+        found.append(Consequence(why, "BudgetWarned", about.subject))
+    if marks.reached_at is None and spent >= amount:
+        marks = replace(marks, reached_at=now)
+        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", "BudgetReached", about.subject))
+    if marks.reached_at and now - marks.reached_at >= timedelta(seconds=budget.grace_seconds):
+        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", cancel=about.cancel or ("*",)))
+    return marks, found
+
+
+def most_over(nodes: int, price: float, seconds: float) -> float:
+    """The most dollars by which a budget can be passed, if so many nodes were up when all of it was spent.
+
+    `seconds` is the sum of the terms that docs/cost.md names: two periods of the sweep (one sees it, one cancels), the
+    grace, the cancellation itself, and the release of the nodes.
+    """
+    return nodes * price * seconds / 3600
+
+
+def _words(month: str) -> str:
+    return f"{month[:4]}-{month[4:]}"

@@ -1,0 +1,177 @@
+"""Whom each second of each node is charged to. Pure.
+
+Node counts are the truth for what was paid; runs and leases say what for. Between any two moments at which something
+changed, each node of a cluster goes to the first of these that wants it:
+
+    training      a run that runs, up to its nodes, oldest run first
+    allocation    a run that waits for nodes, up to its nodes
+    lease         a lease that is in force, up to its nodes
+    idle          runs that ended here, the last one first, up to their nodes, for at most IDLE_TAIL
+    unexplained   nobody
+
+So a node second is charged once, and all of them are. Times are whole microseconds, so no sum loses anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from shared.clusters.samples import Sample
+
+KINDS = ("training", "allocation", "idle", "lease", "unexplained")
+IDLE_TAIL = timedelta(minutes=30)  # what idles longer than this after a run is nobody's
+HOLDS = timedelta(hours=1)  # so long a sample holds at most, if nobody looked again or the cluster is gone
+DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML takes a node by default
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Spell:
+    """From `begin` to before `end` someone had, or wanted, so many nodes."""
+
+    begin: datetime
+    end: datetime
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run had of its cluster: when it waited for nodes and when it ran. `ended` is None while it is not over."""
+
+    run: str
+    cluster: str
+    created: datetime
+    waited: tuple[Spell, ...] = ()
+    ran: tuple[Spell, ...] = ()
+    ended: datetime | None = None
+
+    @property
+    def nodes(self) -> int:
+        """The most nodes that it ever ran on."""
+        return max((spell.nodes for spell in self.ran), default=0)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A lease: who keeps how many nodes of a cluster warm, and when."""
+
+    lease: str
+    cluster: str
+    spell: Spell
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many nodes of a cluster, from `begin` to before `end`, charged to a run, to a lease, or ('') to nobody."""
+
+    kind: str
+    who: str
+    begin: datetime
+    end: datetime
+    nodes: int
+
+    @property
+    def node_seconds(self) -> float:
+        return self.nodes * ((self.end - self.begin) / _SECOND)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A stretch of time in which a cluster had this many nodes, of this size and tier."""
+
+    spell: Spell
+    vm_size: str
+    tier: str
+
+
+def paid(samples: Iterable[Sample], since: datetime, until: datetime) -> list[Paid]:
+    """What a cluster had between two moments, from its samples in order of time.
+
+    They must begin HOLDS before `since`, because a sample holds until the next one, but no longer than that.
+    """
+    ordered = list(samples)
+    ends = [sample.at for sample in ordered[1:]] + [until]
+    found = []
+    for sample, end in zip(ordered, ends, strict=False):
+        spell = _within(Spell(sample.at, min(end, sample.at + HOLDS), sample.nodes), since, until)
+        if spell and spell.nodes:
+            found.append(Paid(spell, sample.vm_size, sample.tier))
+    return found
+
+
+def split(had: Spell, uses: Sequence[Use], holds: Sequence[Hold] = ()) -> list[Share]:
+    """Charge every node of this stretch of a cluster, from its runs and leases."""
+    moments = {had.begin, had.end}
+    for use in uses:
+        spells = (*use.waited, *use.ran)
+        moments.update(at for spell in spells for at in (spell.begin, spell.end))
+        if use.ended:
+            moments.update((use.ended, use.ended + IDLE_TAIL))
+    moments.update(at for hold in holds for at in (hold.spell.begin, hold.spell.end))
+    cuts = sorted(at for at in moments if had.begin <= at <= had.end)
+    ordered = sorted(uses, key=lambda use: (use.created, use.run))
+    shares = [share for begin, end in pairwise(cuts) for share in _charge(Spell(begin, end, had.nodes), ordered, holds)]
+    return _joined(shares)
+
+
+def _charge(had: Spell, uses: Sequence[Use], holds: Sequence[Hold]) -> list[Share]:
+    at = had.begin
+    wants = [("training", use.run, _nodes_at(use.ran, at)) for use in uses]
+    wants += [("allocation", use.run, max(0, _nodes_at(use.waited, at) - _nodes_at(use.ran, at))) for use in uses]
+    wants += [("lease", hold.lease, _nodes_at((hold.spell,), at)) for hold in holds]
+    tails = [(use.ended, use) for use in uses if use.ended and use.ended <= at < use.ended + IDLE_TAIL]
+    wants += [("idle", use.run, use.nodes) for _, use in sorted(tails, key=lambda tail: tail[0], reverse=True)]
+    shares, left = [], had.nodes
+    for kind, who, wanted in [*wants, ("unexplained", "", left)]:
+        if nodes := min(wanted, left):
+            shares.append(Share(kind, who, had.begin, had.end, nodes))
+            left -= nodes
+    return shares
+
+
+def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
+    return max((spell.nodes for spell in spells if spell.begin <= at < spell.end), default=0)
+
+
+def _joined(shares: list[Share]) -> list[Share]:
+    """The shares, where one goes on for the same as before, as one."""
+    joined: dict[tuple[str, str, int], Share] = {}
+    done: list[Share] = []
+    for share in shares:
+        key = (share.kind, share.who, share.nodes)
+        before = joined.pop(key, None)
+        if before and before.end == share.begin:
+            share = Share(share.kind, share.who, before.begin, share.end, share.nodes)
+        elif before:
+            done.append(before)
+        joined[key] = share
+    return sorted([*done, *joined.values()], key=lambda share: (share.begin, KINDS.index(share.kind), share.who))
+
+
+def default_seconds(shares: Iterable[Share], until: datetime) -> float:
+    """The node seconds of the same work if Azure ML alone took nodes away, DEFAULT_IDLE after their last use.
+
+    A node that is taken is the one that was used last, as in a pool that shrinks. What more starts would have cost is
+    left out, so this is rather too little.
+    """
+    changes: dict[datetime, int] = {}
+    for share in shares:
+        if share.kind in ("training", "allocation"):
+            changes[share.begin] = changes.get(share.begin, 0) + share.nodes
+            changes[share.end] = changes.get(share.end, 0) - share.nodes
+    total, used, before, free = timedelta(), 0, until, list[datetime]()
+    for at in sorted(changes):
+        total += used * (at - before)
+        used, before = used + changes[at], at
+        for _ in range(changes[at]):
+            total += min(at - free.pop(), DEFAULT_IDLE) if free else timedelta()
+        free += [at] * -changes[at]
+    return (total + sum((min(max(until - at, timedelta()), DEFAULT_IDLE) for at in free), timedelta())) / _SECOND
+
+
+def _within(spell: Spell, since: datetime, until: datetime) -> Spell | None:
+    begin, end = max(spell.begin, since), min(spell.end, until)
+    return Spell(begin, end, spell.nodes) if begin < end else None

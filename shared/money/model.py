@@ -1,0 +1,122 @@
+"""Money: what a project may spend, what a run will and did cost, and the rows of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from shared.money.prices import Prices
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a project may spend, in dollars: in a month of UTC, and for one run. None is no limit.
+
+    `warn` and `refuse` are percent. `grace_seconds` passes between the moment that all is spent and the cancellation of
+    what runs, so that it can write a checkpoint.
+    """
+
+    month: float | None = None
+    run: float | None = None
+    warn: float = 80.0
+    refuse: float = 100.0
+    grace_seconds: float = 300.0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The money file. `prices` are its own, `shipped` those that come with the app.
+
+    `standing` are dollars a month of what costs without any node, by name.
+    """
+
+    region: str = ""
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    prices: Prices = field(default_factory=Prices)
+    shipped: Prices = field(default_factory=Prices)
+    standing: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a run is estimated to cost, and the most that its limits allow. None where that is not known; `why` says it.
+
+    `price` is dollars an hour for one node.
+    """
+
+    estimated: float | None = None
+    greatest: float | None = None
+    price: float | None = None
+    why: str = ""
+
+
+class Reserved(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept back of a budget for a run: `most` dollars, of which `spent` are spent already, in any month.
+
+    `warned_at` and `reached_at` say when the run had cost `warn` percent and all of what one run may cost.
+    """
+
+    most: float
+    at: datetime
+    spent: float = 0.0
+    ended: datetime | None = None
+    warned_at: datetime | None = None
+    reached_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """A project's budget in use: what the ledger says was spent in `month`, and what is kept back for its runs.
+
+    `warned_at` and `reached_at` say when `warn` percent and all of the month's amount were spent.
+    """
+
+    project: str
+    month: str  # 202601
+    spent: float = 0.0
+    reserved: dict[str, Reserved] = field(default_factory=dict)
+    warned_at: datetime | None = None
+    reached_at: datetime | None = None
+
+    @property
+    def committed(self) -> float:
+        """What is spent, and what the reserved runs may still spend."""
+        return self.spent + sum(max(0.0, kept.most - kept.spent) for kept in self.reserved.values())
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """A day's charge for one kind of use of one cluster: to a run, a lease, or ('') to nobody.
+
+    `dollars` is None where no price is known. `owner` and `project` are '' where nobody said so.
+    """
+
+    kind: str
+    who: str
+    owner: str
+    project: str
+    node_seconds: float
+    dollars: float | None
+
+
+@dataclass(frozen=True)
+class Day:
+    """One cluster on one day of UTC (20260131): its charges, and what other ways to run it would have cost.
+
+    `peak` is the most nodes that it had, `price` that of one node for an hour, 0 if unknown. `default_seconds` are the
+    node seconds that it would have had if Azure ML alone took nodes away, after its default of 120 s.
+    """
+
+    cluster: str
+    day: str
+    rows: tuple[Row, ...] = ()
+    peak: int = 0
+    price: float = 0.0
+    default_seconds: float = 0.0
+
+
+def month_of(at: datetime) -> str:
+    """The month of a moment in UTC, 202601."""
+    return f"{at.astimezone(UTC):%Y%m}"

@@ -1,0 +1,103 @@
+"""What a node costs an hour, by size, tier and region. Pure.
+
+prices.csv beside this module is where prices begin; those that Azure's retail prices API gave go over it, and those of
+the money file over both.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.kernel.errors import BadInput
+
+TIERS = ("dedicated", "low_priority")
+SHIPPED = "prices.csv"  # source of the prices that come with the app
+RETAIL = "Azure's retail prices"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars an hour for one node. `source` says who said so, `at` since when; None where that is not known."""
+
+    vm_size: str
+    tier: str
+    region: str
+    dollars: float
+    source: str
+    at: datetime | None = None
+
+
+class Prices:
+    """Prices by size, tier and region, whatever the case of their letters. Of two for the same the later one holds."""
+
+    def __init__(self, prices: Iterable[Price] = ()) -> None:
+        self._known = {_key(p.vm_size, p.tier, p.region): p for p in prices}
+
+    def find(self, vm_size: str, tier: str, region: str) -> Price | None:
+        """The price, or one that holds in every region, or None. No tier is dedicated."""
+        exact = self._known.get(_key(vm_size, tier, region))
+        return exact or self._known.get(_key(vm_size, tier, ""))
+
+    def over(self, other: Prices) -> Prices:
+        """These prices, and the others' where these have none."""
+        merged = Prices()
+        merged._known = {**other._known, **self._known}
+        return merged
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:
+    return vm_size.lower(), tier or "dedicated", region.lower().replace(" ", "")
+
+
+def read_csv(text: str) -> Prices:
+    """The prices of prices.csv: columns vm_size, region, dedicated, low_priority; lines with # are comments."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return Prices(
+        Price(row["vm_size"], tier, row["region"], float(row[tier]), SHIPPED)
+        for row in csv.DictReader(lines)
+        for tier in TIERS
+        if row[tier]
+    )
+
+
+def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime) -> list[Price]:
+    """The Linux prices of one size out of the `Items` that the retail prices API gives for it.
+
+    An item's skuName ends with Spot for Spot machines, and with Low Priority for the tier that Spot replaced. Windows
+    has a product of its own. Of several prices the one that began last holds. Raises BadInput for what is no such item.
+    https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
+    """
+    found: dict[str, Price] = {}
+    for item in items:
+        try:
+            price = _retail(item, region)
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            raise BadInput(f"The retail prices API gave what is no price: {exc!r}.") from exc
+        if price is None or price.at is None or price.at > now or price.vm_size.lower() != vm_size.lower():
+            continue
+        before = found.get(price.tier)
+        if before is None or before.at is None or price.at >= before.at:
+            found[price.tier] = price
+    return list(found.values())
+
+
+def _retail(item: Json, region: str) -> Price | None:
+    """The price of an item; None for one that is not an hour of a Linux machine in this region."""
+    fits = item["type"] == "Consumption" and item["unitOfMeasure"] == "1 Hour" and item["armRegionName"] == region
+    if not fits or "Windows" in item["productName"] or item["currencyCode"] != "USD":
+        return None
+    sku = str(item["skuName"])
+    if sku.endswith("Low Priority") or float(item["retailPrice"]) <= 0:
+        return None
+    tier = "low_priority" if sku.endswith("Spot") else "dedicated"
+    began = datetime.fromisoformat(item["effectiveStartDate"])
+    return Price(str(item["armSkuName"]), tier, region, float(item["retailPrice"]), RETAIL, began)

@@ -1,0 +1,60 @@
+"""What a practitioner does with runs day by day, on the local cloud: with which parameters, which is better, go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local import digits
+from local.cloud import Cloud, Options
+from tests.e2e.desk import Desk
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("daily")
+    digits.write(folder / "digits")
+    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+        yield Desk(cloud, folder)
+
+
+@pytest.fixture(scope="module")
+def first(desk: Desk) -> dict[str, Any]:
+    """A run of the digits with one epoch."""
+    told: dict[str, Any] = desk.ask("drop", "digits", "mnist/d1", "-p", "epochs=1", "--follow")
+    return told
+
+
+def test_a_drop_takes_parameters(first: dict[str, Any], desk: Desk) -> None:
+    """drop -p sets what submit -p sets; the run keeps and shows all parameters, those at their defaults too."""
+    assert first["state"] == "completed"
+    assert first["parameters"] == {
+        "epochs": 1, "batch_size": 64, "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0001, "seed": 1,
+    }  # fmt: skip
+    assert "epochs=1 batch_size=64 lr=0.05" in desk.type("show", first["run"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("mnist/wrong", "-p", "epoch=2"), "inputs.epoch: is not a parameter. Did you mean 'epochs'?"),
+        (("mnist/wrong", "-p", "epochs=abc"), "inputs.epochs: is 'abc'; use a whole number from 1."),
+        (("mnist/wrong", "-p", "epochs=-5"), "inputs.epochs: is -5; use a whole number from 1."),
+        (("minst/wrong",), "There is no route 'minst'. Did you mean 'mnist'?"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_upload(desk: Desk, words: tuple[str, ...], why: str) -> None:
+    """A wrong parameter or route is refused before a byte is uploaded, with what was meant."""
+    refused = desk.type("drop", "digits", *words, expect=3 if words[0].startswith("minst") else 1)
+    assert why in refused.stderr
+    desk.type("show", words[0], expect=3)
+
+
+def test_a_trainers_help_shows_its_parameters(desk: Desk) -> None:
+    """submit TRAINER --help shows each parameter with its default, its meaning and which values it takes."""
+    told = desk.type("submit", "transfer", "--help").stdout
+    assert "-p epochs=25" in told
+    assert "passes over the training set; integer from 1" in told
+    assert "one of torchvision's networks; one of" in told

@@ -1,0 +1,110 @@
+"""A folder that changes, dropped again and again, on one local cloud: its versions, their runs, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from azure.storage.blob import ContainerClient
+
+from emulators.process import wait_for
+from local import digits
+from local.cloud import Cloud, Options
+from tests.e2e.desk import Desk
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("desk")
+    digits.write(folder / "digits")
+    (folder / "digits" / "job.yaml").write_text("inputs:\n  epochs: 1\n")
+    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+        yield Desk(cloud, folder)
+
+
+@pytest.fixture(scope="module")
+def first(desk: Desk) -> dict[str, Any]:
+    """What `drop` says of a new folder."""
+    told: dict[str, Any] = desk.ask("drop", "digits", "mnist/v")
+    return told
+
+
+def test_a_route_that_is_not_there_is_told_before_the_upload(desk: Desk) -> None:
+    """A typo in the route names the route that was meant, and nothing is uploaded."""
+    assert "Did you mean 'mnist'?" in desk.type("drop", "digits", "mnits/v", expect=3).stderr
+    assert desk.type("show", "mnits/v", expect=3).returncode == 3
+
+
+def test_a_drop_tells_its_run(desk: Desk, first: dict[str, Any]) -> None:
+    """Without --follow too, `drop` waits for the run's name; the same content again says which run it made."""
+    assert first["run"] in desk.runs()
+    assert (len(first["added"]), first["changed"], first["gone"], first["generation"]) == (5, [], [], 1)
+    again = desk.ask("drop", "digits", "mnist/v")
+    assert (again["run"], again["trained_before"], again["files"]) == (first["run"], True, 0)
+    assert "has this content already" in desk.type("drop", "digits", "mnist/v", "--dry-run").stderr
+
+
+def test_two_folders_do_not_become_one_unasked(desk: Desk, first: dict[str, Any]) -> None:
+    """A folder that lacks what the drop holds is refused where nobody can answer; --new or --delete decides."""
+    other = desk.folder / "other"
+    shutil.copytree(desk.folder / "digits", other)
+    (other / "job.yaml").unlink()
+    (other / "notes.txt").write_text("mine")
+    assert "--merge keeps both" in desk.type("drop", "other", "mnist/v", expect=1).stderr
+    assert desk.ask("data", "diff", "mnist/v", "mnist/v@now")["same"] == 5
+
+    new = desk.ask("drop", "other", "mnist/v", "--new")
+    assert (new["drop"], new["generation"]) == ("mnist/v-2", 1)
+    made = desk.ask("drop", "other", "mnist/v", "--delete")
+    assert (made["added"], made["gone"], made["deleted"], made["generation"]) == (["notes.txt"], ["job.yaml"], 1, 2)
+    for run in (new["run"], made["run"]):
+        desk.type("cancel", run)
+
+
+def test_versions_are_listed_and_compared(desk: Desk, first: dict[str, Any]) -> None:
+    """`data log` has each generation with its run, `data diff` what changed between two, `show` a run's generation."""
+    log = desk.ask("data", "log", "mnist/v")
+    assert [row["number"] for row in log] == [2, 1]
+    assert log[1]["run"] == first["run"]
+    found = desk.ask("data", "diff", first["run"], "mnist/v@2")
+    assert [file["path"] for file in found["added"]["files"] + found["gone"]["files"]] == ["notes.txt", "job.yaml"]
+    assert desk.ask("show", log[0]["run"])["generation"] == 2
+    assert "generation 2" in desk.type("show", log[0]["run"]).stdout
+    assert "it has: 2, 1" in desk.type("data", "files", "mnist/v@9", expect=3).stderr
+
+
+def test_the_same_content_is_trained_again_when_asked(desk: Desk, first: dict[str, Any]) -> None:
+    """Going back to the first content gives its run; --again makes another one, of the newest generation."""
+    back = desk.ask("drop", "digits", "mnist/v", "--delete")
+    assert (back["run"], back["generation"], back["trained_before"]) == (first["run"], 3, True)
+    again = desk.ask("drop", "digits", "mnist/v", "--again", "--follow")
+    assert (again["state"], again["retry_of"], again["generation"]) == ("completed", first["run"], 3)
+
+
+def test_a_single_archive_keeps_its_extension(desk: Desk, first: dict[str, Any]) -> None:
+    """An archive dropped under a bare name is an archive there too, and becomes a run."""
+    file = desk.folder / "all.tar.gz"
+    with tarfile.open(file, "w:gz") as archive:
+        for path in sorted(Path(desk.folder / "digits").iterdir()):
+            archive.add(path, path.name)
+    told = desk.ask("drop", "all.tar.gz", "mnist/small")
+    assert told["drop"] == "mnist/small.tar.gz"
+    desk.type("cancel", told["run"])
+
+
+def test_a_follow_knows_no_older_verdict(desk: Desk, first: dict[str, Any]) -> None:
+    """A drop that was rejected and is mended has its run told; the old rejection is not taken for the new one's."""
+    with ContainerClient.from_connection_string(desk.cloud.connection_string, "drops") as drops:
+        drops.upload_blob("mnist/m/_SUCCESS", b"")
+    wait_for(lambda: _state(desk, "mnist/m") == "rejected", 60, "the empty drop to be rejected", 0.2)
+    desk.type("cancel", desk.ask("drop", "digits", "mnist/m")["run"])
+
+
+def _state(desk: Desk, drop: str) -> str:
+    found = (row["state"] for row in httpx.get(f"{desk.cloud.api}/drops", timeout=30).json() if row["drop"] == drop)
+    return str(next(found, ""))

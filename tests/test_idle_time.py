@@ -1,0 +1,97 @@
+"""`idle: auto`: the rule, its bound on any gaps, and the benchmark that replays a trace through it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import idle_policy
+from shared.clusters.idle import REMEMBERED, IdleTime, auto_idle_seconds, cheapest, cost
+
+B = 300.0
+
+
+def replay(gaps: list[float], start: float = B) -> tuple[float, float]:
+    """What the learnt times cost over these gaps, and the best in hindsight."""
+    learnt, spent = IdleTime(start), 0.0
+    for gap in gaps:
+        assert 0 <= learnt.seconds <= start
+        spent += cost(gap, learnt.seconds, start)
+        learnt.see(gap)
+    return spent, sum(min(gap, start) for gap in gaps)
+
+
+def test_until_thirty_gaps_are_seen_it_is_a_start() -> None:
+    """With 29 gaps a cluster waits as long as a start costs, with 30 as long as would have been cheapest."""
+    assert auto_idle_seconds([1e6] * 29, B) == B
+    assert auto_idle_seconds([1e6] * 30, B) == 0
+    assert auto_idle_seconds([20.0] * 30, B) == 20
+
+
+def test_only_the_last_gaps_count() -> None:
+    """A cluster whose use has changed is judged by its last 200 gaps alone."""
+    assert auto_idle_seconds([20.0] * 500 + [1e6] * REMEMBERED, B) == 0
+
+
+@given(st.lists(st.floats(0, 3 * B), min_size=1, max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_no_other_timeout_is_cheaper(gaps: list[float]) -> None:
+    """Of all timeouts up to a start's cost the chosen one is the cheapest over the gaps."""
+    gaps = sorted(gaps)
+    chosen = cheapest(gaps, B)
+    assert 0 <= chosen <= B
+    least = min(sum(cost(gap, t, B) for gap in gaps) for t in (0.0, B, *(g for g in gaps if g <= B), B / 2, B / 3))
+    assert sum(cost(gap, chosen, B) for gap in gaps) <= least + 1e-6
+
+
+@given(st.lists(st.one_of(st.floats(0, 2 * B), st.sampled_from([0.0, 1.0, B, B + 1, 1e6])), max_size=400))
+@settings(max_examples=60, deadline=None)
+def test_never_more_than_twice_hindsight_and_one_start(gaps: list[float]) -> None:
+    """Whatever the gaps, they cost at most twice the best in hindsight, and one start."""
+    spent, best = replay(gaps)
+    assert spent <= 2 * best + B + 1e-6
+
+
+def test_an_enemy_that_knows_the_rule_gains_no_more() -> None:
+    """Gaps that end right after each timeout, the worst for a rule that follows the past, keep the bound too."""
+    for seed in range(20):
+        dice, learnt, spent, best = random.Random(seed), IdleTime(B), 0.0, 0.0
+        for _ in range(600):
+            gap = learnt.seconds + 0.01 if dice.random() < 0.9 else dice.choice([1.0, 1e6])
+            spent, best = spent + cost(gap, learnt.seconds, B), best + min(gap, B)
+            learnt.see(gap)
+            assert spent <= 2 * best + B + 1e-6
+
+
+def test_a_start_that_costs_nothing_is_refused() -> None:
+    """There is no idle time for a start that costs nothing."""
+    with pytest.raises(ValueError, match="0 s"):
+        IdleTime(0)
+
+
+def test_gaps_of_nodes_and_of_the_pool(tmp_path: Path) -> None:
+    """The node that was freed last is used first; the pool is idle only while no job of its cluster runs."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("start,duration,nodes,cluster\n0,100,2,a\n100,50,1,a\n130,10,1,a\n400,10,2,a\n5,9000,1,b\n")
+    first, second = sorted(idle_policy.by_cluster(idle_policy.read_jobs(file)), key=len, reverse=True)
+    assert sorted(idle_policy.node_gaps(first)) == [0, 30, 250, 260]
+    assert idle_policy.pool_gaps(first) == [250]
+    assert idle_policy.node_gaps(second) == idle_policy.pool_gaps(second) == []
+
+
+@pytest.mark.skipif(not idle_policy.PHILLY.is_file(), reason="the Philly trace is not on this machine")
+def test_philly(capsys: pytest.CaptureFixture[str]) -> None:
+    """On the Philly trace `auto` is within 1.2 of hindsight for nodes and 1.3 for pools, and beats each fixed time."""
+    idle_policy.main(["--json"])
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(found) == {"node_gaps", "pool_gaps"}
+    for kind, rows in found.items():
+        assert list(rows) == ["180", "300", "600"]
+        for row in rows.values():
+            assert row["auto"] <= idle_policy.TARGETS[kind]
+            assert kind != "node_gaps" or row["auto"] == min(row.values())

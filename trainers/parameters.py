@@ -1,0 +1,94 @@
+"""A trainer's parameters: the flags that parameters.json beside it describes.
+
+That file is a JSON Schema, and the one place for each parameter's type, range, default and help: Trainyard checks job
+files and requests with it before anything starts, and a page makes a form of it. `batch_size` becomes --batch-size.
+A parameter with the pattern ^auto$ may be left to the trainer; its setting is None then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+AUTO = "^auto$"
+_WORDS = {"true": True, "false": False}
+
+
+def add_arguments(parser: argparse.ArgumentParser, file: Path, skip: tuple[str, ...] = ()) -> None:
+    """Add a flag for each parameter of the file but those in `skip`, which other modules add."""
+    for name, schema in json.loads(file.read_text("utf-8"))["properties"].items():
+        if name not in skip:
+            _add(parser, name, schema)
+
+
+def _add(parser: argparse.ArgumentParser, name: str, schema: dict[str, Any]) -> None:
+    flag = "--" + name.replace("_", "-")
+    default = schema["default"]
+    shown = str(default).lower() if isinstance(default, bool) else f"{default:g}" if _is_number(default) else default
+    words = f"{schema['description']} (default: {shown})".replace("%", "%%")
+    if schema["type"] == "boolean":
+        parser.add_argument(flag, type=_boolean, nargs="?", const=True, default=default, help=words, metavar="BOOL")
+        parser.add_argument(f"--no-{flag[2:]}", dest=name, action="store_false", help=argparse.SUPPRESS)
+        return
+    kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
+    metavar = {"integer": "N", "number": "X", "string": "NAME"}[kind]
+    aliases = schema.get("x-aliases", [])
+    start = None if schema.get("pattern") == AUTO and default == "auto" else default
+    parser.add_argument(
+        flag,
+        *aliases,
+        dest=name,
+        type=_reader(kind, schema),
+        choices=schema.get("enum"),
+        default=start,
+        help=words if "enum" not in schema else f"{words}; one of {', '.join(schema['enum'])}",
+        metavar=metavar,
+    )
+
+
+def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
+    """What turns the flag's text into its value, or raises with the range."""
+
+    def read(text: str) -> Any:
+        if schema.get("pattern") == AUTO and text == "auto":
+            return None
+        number = _integer(text) if kind == "integer" else float(text)
+        if fault := out_of_range(number, schema):
+            raise argparse.ArgumentTypeError(fault)
+        return number
+
+    read.__name__ = "whole number" if kind == "integer" else kind  # argparse: invalid <name> value
+    return str if kind == "string" else read
+
+
+def out_of_range(number: float, schema: dict[str, Any]) -> str:
+    """Why the number is none that the schema allows, or ''."""
+    for key, fits, words in (
+        ("minimum", number >= schema.get("minimum", number), "at least"),
+        ("exclusiveMinimum", number > schema.get("exclusiveMinimum", number - 1), "above"),
+        ("maximum", number <= schema.get("maximum", number), "at most"),
+        ("exclusiveMaximum", number < schema.get("exclusiveMaximum", number + 1), "below"),
+    ):
+        if not fits:
+            return f"must be {words} {schema[key]:g}, not {number:g}"
+    return "" if number == number and abs(number) != float("inf") else f"must be a number, not {number}"
+
+
+def _integer(text: str) -> int:
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _WORDS:
+        raise argparse.ArgumentTypeError(f"must be true or false, not {text!r}")
+    return _WORDS[text.lower()]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
