@@ -44,6 +44,17 @@ def clusters(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Clusters", "", rows, _cluster_row, ["cluster", "nodes", "busy", "range", "decision"])
 
 
+def lease(told: dict[str, Any], hint: str = "") -> RenderableType:
+    """One lease: what it holds, for whom, until when."""
+    nodes = f"{told['nodes']} node{'s' if told['nodes'] > 1 else ''} of {told['cluster']}"
+    line = Text.assemble((told["lease"], "bold"), f"  {nodes} until {clock(told['released_at'] or told['until'])}")
+    return Group(line, *([Text(hint, "dim")] if hint else []))
+
+
+def leases(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
+
+
 def run(told: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
     times = phases.spent(told, datetime.now(UTC))
@@ -221,6 +232,13 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:
     return [Text(one_line(drop["drop"])), _state(drop), Text(str(drop.get("blobs", ""))), Text(drop.get("why") or "")]
+
+
+def _lease_row(lease: dict[str, Any]) -> list[Text]:
+    why = f"after run {lease['run']}, {lease['why']}" if lease["run"] else lease["why"]
+    owner = one_line(lease["owner"]) or "a key"
+    names = Text(lease["lease"]), Text(lease["cluster"]), Text(str(lease["nodes"])), Text(clock(lease["until"]))
+    return [*names, Text(owner), Text(one_line(why))]
 
 
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:

@@ -4,11 +4,12 @@ import os
 
 import azure.functions as func
 
+from functions import access
 from functions.http import answer, handled
-from shared.api import status
-from shared.api.requests import ScaleQuery, read_query
+from shared.api import answers, status
+from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
-from shared.clusters import sweep
+from shared.clusters import lease, sweep
 from shared.events import incoming
 from shared.kernel.settings import sweep_schedule
 from shared.system import CLUSTER_LOOKS
@@ -34,6 +35,39 @@ def cluster_looks(message: func.QueueMessage) -> None:
 def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters with the latest decision about each."""
     return answer(status.clusters(the_system()))
+
+
+@blueprint.route("leases", methods=["GET"])
+@handled
+def list_leases(req: func.HttpRequest) -> func.HttpResponse:
+    """The leases that hold nodes now."""
+    return answer(status.leases(the_system()))
+
+
+@blueprint.route("clusters/{cluster}/leases", methods=["POST"])
+@handled
+def make_lease(req: func.HttpRequest) -> func.HttpResponse:
+    """Keep nodes of a cluster warm for some time."""
+    system, wanted = the_system(), read_body(req.get_body(), LeaseRequest)
+    made = lease.lease(system, req.route_params["cluster"], wanted, access.caller(req))
+    return answer(answers.lease(made, system.clock()), 201)
+
+
+@blueprint.route("leases/{lease}/extend", methods=["POST"])
+@handled
+def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
+    """Let a lease go on for longer."""
+    system, wanted = the_system(), read_body(req.get_body(), LeaseExtension)
+    return answer(answers.lease(lease.extend(system, req.route_params["lease"], wanted), system.clock()))
+
+
+@blueprint.route("leases/{lease}", methods=["DELETE"])
+@handled
+def release_lease(req: func.HttpRequest) -> func.HttpResponse:
+    """End a lease now."""
+    system = the_system()
+    ended = lease.release(system, req.route_params["lease"], access.caller(req))
+    return answer(answers.lease(ended, system.clock()))
 
 
 @blueprint.route("clusters/{cluster}/scale-to-zero", methods=["POST"])

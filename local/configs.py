@@ -7,7 +7,9 @@ from typing import Any
 
 from emulators.storage.azurite import ACCOUNT
 from local.declaration import Declaration
+from local.record import REPOSITORY
 
+ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
 LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
@@ -66,7 +68,18 @@ def azureml(
         "node_start_seconds": node_start,
         "preemption_grace_seconds": grace,
         "events": None,
+        "environments": str(ENVIRONMENTS),
+        "made_of": {"trainyard": trainer_requirements()},
     }
+
+
+def trainer_requirements() -> list[str]:
+    """What the trainers' environment is made of here: the packages that were installed for them, linked in a second.
+
+    Their conda file says the same for Azure, and MLflow beside it, whose server is Azure ML's.
+    """
+    lines = (REPOSITORY / "trainers" / "requirements.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def host(app: Path) -> dict[str, Any]:

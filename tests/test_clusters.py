@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.api.requests import LeaseExtension, LeaseRequest, RunRequest
+from shared.clusters import lease as lease_use
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
 from shared.clusters.leases import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.settings import Rules
+from shared.runs import ask
 from tests.fakes import Crash
 from tests.world import World, trainers_folder
 
@@ -224,3 +229,126 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     second = timedelta(seconds=1)
     (sample,) = world.samples.between("cpu-cluster", ended + second, world.clock() + second)
     assert sample.seen_by == "event"
+
+
+def wanted(seconds: float, nodes: int = 1) -> LeaseRequest:
+    return LeaseRequest(seconds=seconds, why="tuning lr", nodes=nodes)
+
+
+def minimum(world: World) -> int:
+    return world.clusters.clusters["cpu-cluster"].min_nodes
+
+
+def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
+    """A lease sets the cluster's minimum; once its time is over, and nothing used the cluster, it is zero again."""
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120)
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), "ada")
+    world.run_until_idle()
+    assert minimum(world) == 2
+    latest = world.sweeps.latest("cpu-cluster")
+    assert latest is not None
+    assert latest.why == "Leased by ada: 2 nodes until 2026-01-01 01:00 UTC (tuning lr)."
+    world.clock.advance(3599)
+    world.run_until_idle()
+    assert minimum(world) == 2
+    world.clock.advance(3)
+    world.run_until_idle()
+    assert minimum(world) == 0
+    sweep.sweep(world.system)
+    assert world.leases.open() == []
+    assert world.leases.get(made.id).value == made
+
+
+def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> None:
+    """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), "ada")
+    world.clock.advance(1800)
+    longer = lease_use.extend(world.system, made.id, LeaseExtension(seconds=7200))
+    assert longer.until == made.made_at + timedelta(seconds=9000)
+    assert lease_use.extend(world.system, made.id, LeaseExtension(seconds=60)).until == longer.until
+    with pytest.raises(Impossible, match="12 h in all"):
+        lease_use.extend(world.system, made.id, LeaseExtension(seconds=12 * 3600))
+    ended = lease_use.release(world.system, made.id, "bob")
+    assert (ended.ended_at, ended.released_by) == (world.clock(), "bob")
+    world.clock.advance(5)
+    assert lease_use.release(world.system, made.id, "eve") == ended
+    with pytest.raises(Conflict, match="Make a new one"):
+        lease_use.extend(world.system, made.id, LeaseExtension(seconds=60))
+
+
+def test_a_lease_asks_for_what_there_is(world: World) -> None:
+    """More nodes than the cluster has, a time beyond the limit and an unknown cluster are refused."""
+    with pytest.raises(Impossible, match="at most 4"):
+        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), "ada")
+    with pytest.raises(Impossible, match="12 h"):
+        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600), "ada")
+    with pytest.raises(NotFound, match="cpu-cluster"):
+        lease_use.lease(world.system, "gpu", wanted(60), "ada")
+
+
+def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
+    """The end of a run that asked for it makes one lease in its owner's name, though the end is told twice."""
+    request = RunRequest(template="mnist", data="drops/mnist/a", nodes=2, keep_warm_seconds=1800)
+    world.upload("mnist/a/1.bin")
+    run = ask.create_run(world.system, request, owner="ada")
+    world.run_until_idle()
+    for _ in range(2):
+        world.job_goes(run.name, "Completed")
+        world.deliver_all()
+        world.run_until_idle()
+    sweep.sweep(world.system)
+    (made,) = world.leases.open()
+    assert (made.run, made.owner, made.nodes, made.until - made.made_at) == (
+        run.name, "ada", 2, timedelta(seconds=1800),
+    )  # fmt: skip
+    lease_use.release(world.system, made.id, "ada")
+    world.clock.advance(1)
+    sweep.sweep(world.system)
+    assert world.leases.open() == []
+
+
+def running(world: World) -> str:
+    world.upload("mnist/a/1.bin")
+    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a", timeout_seconds=600))
+    world.run_until_idle()
+    world.job_goes(run.name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    return run.name
+
+
+def test_a_run_past_its_limit_is_canceled(world: World) -> None:
+    """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
+    name = running(world)
+    world.clock.advance(600 + 299)
+    assert sweep.sweep(world.system)[0].findings == ("Its minimum is 1; no lease and no pin explains it.",)
+    world.clock.advance(2)
+    words = "It has run for 0.3 h, past its time limit of 600 s."
+    assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"
+    world.run_until_idle()
+    world.job_goes(name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    assert world.runs.get(name).value.reason == words
+
+
+@pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
+    (False, 2.0, True, "Running"), (True, 2.0, True, "Canceled"), (True, 60.0, False, "Running"),
+])  # fmt: skip
+def test_idle_gpus_are_told_of_and_canceled_where_configured(
+    world: World, cancels: bool, utilization: float, told: bool, state: str
+) -> None:
+    """A run whose metrics say that its GPUs did nothing for 15 minutes is a finding; configured so, it is canceled."""
+    name = running(world)
+    began = world.clock().timestamp()
+    rows = [{"step": n, "gpu_utilization": utilization, "time": began + 60 * n} for n in range(17)]
+    text = "\n".join(json.dumps(row) for row in rows) + "\n"
+    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text.encode())
+    world.clock.advance(16 * 60 - 100)
+    world.clock.advance(100)
+    run = world.runs.get(name)
+    world.runs.update(run, timeout_seconds=7200)
+    (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
+    assert any("GPUs have been idle" in words for words in decision.findings) == told
+    world.run_until_idle()
+    assert world.jobs.jobs[name].raw == state

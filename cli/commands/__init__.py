@@ -8,7 +8,20 @@ __all__ = ["GROUPS", "ORDER", "admin", "clusters", "data", "drop", "evict", "fil
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
     *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry"),
-    *("clusters", "pause", "evict", "status", "doctor", "open", "login", "logout"),
+    *(
+        "clusters",
+        "lease",
+        "leases",
+        "extend",
+        "release",
+        "pause",
+        "evict",
+        "status",
+        "doctor",
+        "open",
+        "login",
+        "logout",
+    ),
 )
 
 GROUPS = {"data": ("log", "diff", "files"), "admin": ("replay",)}  # of `trainyard data` and so on

@@ -1,10 +1,13 @@
-"""status, clusters, pause."""
+"""status, clusters, pause, lease, leases, extend, release."""
 
 from __future__ import annotations
+
+import typer
 
 from .. import show
 from ..session import Session, command
 from . import options
+from .runs import seconds
 
 
 @command
@@ -37,3 +40,56 @@ def pause(session: Session, cluster: options.ClusterName, force: options.Force =
     """
     answer = session.api.post("clusters", cluster, "scale-to-zero", force=force)
     session.tell(answer, f"{answer['cluster']}: {answer['action']}. {answer['why']}")
+
+
+@command
+def lease(
+    session: Session,
+    cluster: options.ClusterName,
+    length: options.For = "1h",
+    nodes: options.LeaseNodes = 1,
+    why: options.Why = "",
+) -> None:
+    """Keep nodes of a cluster warm for some time.
+
+    The nodes are paid for until the lease is over, whatever they do; `release` ends it sooner.
+
+    Example: trainyard lease cpu-cluster --for 2h --nodes 1 --why "tuning lr"
+    """
+    if not why.strip():
+        raise typer.BadParameter("say why, for whoever asks why the cluster is up.", param_hint="--why")
+    body = {"seconds": seconds(length), "nodes": nodes, "why": why}
+    answer = session.api.post("clusters", cluster, "leases", body=body)
+    session.tell(answer, show.lease(answer, f"End it sooner with `{session.program} release {answer['lease']}`."))
+
+
+@command
+def leases(session: Session) -> None:
+    """List the leases that hold nodes now.
+
+    Example: trainyard leases
+    """
+    answer = session.api.get("leases")
+    session.tell(answer, show.leases(answer))
+
+
+@command
+def extend(session: Session, lease: options.LeaseId, length: options.For = "1h") -> None:
+    """Let a lease go on for so long from now.
+
+    An administrator sets how long it may last in all.
+
+    Example: trainyard extend 20260131T080000-0123abcd --for 2h
+    """
+    answer = session.api.post("leases", lease, "extend", body={"seconds": seconds(length)})
+    session.tell(answer, show.lease(answer))
+
+
+@command
+def release(session: Session, lease: options.LeaseId) -> None:
+    """End a lease now; its nodes go unless something else needs them.
+
+    Example: trainyard release 20260131T080000-0123abcd
+    """
+    answer = session.api.delete("leases", lease)
+    session.tell(answer, f"{answer['lease']} is over.")

@@ -119,6 +119,13 @@ DataRef = Annotated[
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
+LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
+Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
+LeaseId = Annotated[str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.")]
+KeepWarm = Annotated[
+    str, Option("--keep-warm", metavar="TIME", help="Keep its nodes up for so long after its end: 30m, 2h.")
+]
 
 # set-up
 Address = Annotated[

@@ -35,6 +35,7 @@ def submit(
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
+    warm: options.KeepWarm = "",
     key: options.Key = "",
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -55,6 +56,7 @@ def submit(
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
+        "keep_warm_seconds": seconds(warm) if warm else None,
     }
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
     if dry_run:

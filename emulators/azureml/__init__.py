@@ -3,14 +3,16 @@
 The unmodified `azure.ai.ml.MLClient` works against it. Who does what:
 
     config, identity          what the part is started with; tokens for DefaultAzureCredential
-    models, spec, cluster_body, plan, environment
+    models, spec, sources, distribution, cluster_body, plan, environment
                               states, what a body asks for, the scheduler's decisions, a rank's variables: no I/O
+    recipe, dockerfile, recipes, environments, installed
+                              what a job's environment is made of, and making it with uv
     store, workspace          what survives a restart, and the use cases that change it
     wire, *_routes, operations, control, server
                               bodies as Microsoft's OpenAPI has them, and the routes that answer with them
     scheduler, attempt        carry decisions out; one attempt runs a job on its nodes
-    processes, guard, interpreter
-                              process groups of a rank, who ends them if this process is killed, their `python`
-    blobs, data, logs, copies inputs, outputs and logs in the storage account
+    processes, guard          process groups of a rank, and who ends them if this process is killed
+    blobs, places, web, data, logs, copies, registering
+                              inputs, outputs and logs in the storage account, and outputs that become assets
     events, blobfront         status changes to Event Grid; TLS in front of Azurite for the SDK's datastore access
 """

@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from emulators import certs
-from emulators.azureml import identity, interpreter
+from emulators.azureml import identity
 from emulators.azureml.arm_routes import ArmRoutes
 from emulators.azureml.asset_routes import AssetRoutes
 from emulators.azureml.attempt import Site
@@ -28,15 +28,19 @@ from emulators.azureml.blobs import Blobs, Place, connect
 from emulators.azureml.compute_routes import ComputeRoutes
 from emulators.azureml.config import Config, parse
 from emulators.azureml.control import ControlRoutes
+from emulators.azureml.environments import Environments
 from emulators.azureml.events import Publisher
 from emulators.azureml.guard import Guard
 from emulators.azureml.job_routes import JobRoutes
 from emulators.azureml.models import TERMINAL
 from emulators.azureml.mounts import Mounts
 from emulators.azureml.operations import Operations
+from emulators.azureml.places import Places
+from emulators.azureml.recipes import Recipes
+from emulators.azureml.registering import Register
 from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.server import Parts, Recorder, application
-from emulators.azureml.spec import Location
+from emulators.azureml.spec import JobSpec
 from emulators.azureml.store import Store
 from emulators.azureml.wire import Wire
 from emulators.azureml.workspace import Workspace
@@ -168,23 +172,34 @@ def _application(parts: Parts, front: BlobFront, nodes: identity.NodeTokens) -> 
 
 
 def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base: str) -> Site:
-    def place(location: Location) -> Place:
-        return Place(workspace.datastore(location.datastore).container, location.path)
-
     def code_place(code: tuple[str, str]) -> Place:
         return blobs.place_of(workspace.assets.get("codes", *code).properties["codeUri"])
 
+    def check_needs(wanted: JobSpec) -> None:
+        recipes.check(*wanted.environment)
+        for given in wanted.inputs:
+            if given.source:
+                places.check(given.source, f"Input {given.name!r}")
+        for output in wanted.outputs:
+            places.check(output.location, f"Output {output.name!r}")
+
+    places = Places(workspace, blobs.account)
+    recipes = Recipes(workspace, blobs, config.made_of)
+    workspace.check_needs = check_needs
     work = _work_folder(config.state, workspace)
+    python = Path(config.python).absolute()
     return Site(
         config=config,
         blobs=blobs,
         guard=guard,
-        interpreter=interpreter.on_path(Path(config.python).absolute(), config.state / "bin"),
+        environments=Environments((config.environments or config.state / "environments").resolve(), python),
         service_url=base,
         work=work,
         mounts=Mounts(work / ".mounts"),  # no job's name begins with a dot
-        place=place,
+        places=places,
         code_place=code_place,
+        recipe=recipes.find,
+        register=Register(workspace, places),
     )
 
 

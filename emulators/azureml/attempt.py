@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
 import socket
@@ -14,15 +15,17 @@ from pathlib import Path
 from emulators.azureml.blobs import Blobs, Place
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.copies import Copies
-from emulators.azureml.data import Folders, Mover, Resolver, Watched
+from emulators.azureml.data import Finder, Folders, Mover, Watched
 from emulators.azureml.environment import Gang, environment
+from emulators.azureml.environments import Environments, JobEnvironment
 from emulators.azureml.errors import DataError
 from emulators.azureml.guard import Guard
 from emulators.azureml.logs import LogCopy
 from emulators.azureml.models import Job, Status
 from emulators.azureml.mounts import Mounts
 from emulators.azureml.processes import Launch, RankProcess
-from emulators.azureml.spec import JobSpec, resolve
+from emulators.azureml.recipe import Recipe
+from emulators.azureml.spec import JobSpec, Output, resolve
 
 log = logging.getLogger(__name__)
 
@@ -50,17 +53,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Site:
-    """What every attempt uses. `place` finds datastore paths in storage, `code_place` code versions."""
+    """What every attempt uses.
+
+    `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
+    `register` makes an asset of an output that names one.
+    """
 
     config: Config
     blobs: Blobs
     guard: Guard
-    interpreter: Path
+    environments: Environments
     service_url: str
     work: Path
     mounts: Mounts
-    place: Resolver
+    places: Finder
     code_place: Callable[[tuple[str, str]], Place]
+    recipe: Callable[[str, str], Awaitable[Recipe]]
+    register: Callable[[Job, Output], None]
 
 
 @dataclass(frozen=True)
@@ -126,11 +135,27 @@ class Attempt:
         spec, site = self._spec, self._site
         if spec.world_size > MOST_PROCESSES:
             raise DataError(
-                f"The job has {spec.world_size} processes ({spec.nodes} nodes with {spec.processes} each); all of its "
+                f"The job has {spec.world_size} processes on {spec.nodes} nodes; all of its "
                 f"nodes are this machine, which starts at most {MOST_PROCESSES} for a job."
             )
         shutil.rmtree(self._folders.run, ignore_errors=True)
-        mover = Mover(site.blobs, site.place, self._folders, self._mount)
+        made = asyncio.create_task(self._environment())
+        try:
+            paths = await self._bring()
+            job_environment = await made
+        finally:
+            made.cancel()
+            await asyncio.gather(made, return_exceptions=True)
+        return Gang(self._node_ids, _free_ports(spec.world_size), paths, job_environment, site.service_url)
+
+    async def _environment(self) -> JobEnvironment:
+        recipe = await self._site.recipe(*self._spec.environment)
+        return await self._site.environments.give(recipe, self._folders.environment)
+
+    async def _bring(self) -> dict[str, str]:
+        """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
+        spec, site = self._spec, self._site
+        mover = Mover(site.blobs, site.places, self._folders, self._mount)
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
         inputs = await mover.bring_inputs(spec)
         outputs, self._watched = await mover.prepare_outputs(spec)
@@ -140,7 +165,7 @@ class Attempt:
             watch = Watched(folder, self._run_place("outputs"), mirror=False)
             watch.remember()  # files of the code snapshot are no outputs
             self._watched.append(watch)
-        return Gang(self._node_ids, _free_port(), {**inputs, **outputs}, site.interpreter, site.service_url)
+        return {**inputs, **outputs}
 
     async def _mount(self, place: Place) -> Watched:
         watched = await self._site.mounts.take(self._site.blobs, place)
@@ -152,22 +177,26 @@ class Attempt:
         (self._folders.logs / "user_logs").mkdir(parents=True)
         self._logs = [LogCopy(self._folders.logs / name, self._run_place(name)) for name in names]
         for copy in self._logs:
-            copy.file.write_text(self._heading())
+            copy.file.write_text(self._heading(gang.environment.notes))
             await copy.open(self._site.blobs)
         progress.logs(names)
         command = resolve(spec.command, gang.paths)
         for rank, copy in enumerate(self._logs):
             variables = environment(self._site.config, self._job, spec, gang, rank)
-            folder = self._folders.code(rank // spec.processes)
+            folder = self._folders.code(spec.distribution.node_of(rank))
             launch = Launch(command, folder, variables, copy.file)
             self._ranks.append(await RankProcess.start(launch, self._site.guard))
         progress.entered(Status.RUNNING)
 
-    def _heading(self) -> str:
-        """The line between two attempts in a log; a first attempt's log is the program's output alone."""
-        if self._job.attempt == 1:
-            return ""
-        return f"[azureml] attempt {self._job.attempt} starts from the beginning: {self._job.notice}\n"
+    def _heading(self, notes: tuple[str, ...]) -> str:
+        """The lines before an attempt in its log: what its environment lacks, and why it is not the first one.
+
+        Where there is nothing to say, a first attempt's log is the program's output alone.
+        """
+        lines = [f"[azureml] {note}\n" for note in notes]
+        if self._job.attempt > 1:
+            lines.append(f"[azureml] attempt {self._job.attempt} starts from the beginning: {self._job.notice}\n")
+        return "".join(lines)
 
     async def _supervise(self, progress: Progress) -> Outcome:
         copies = Copies(self._site.blobs, self._logs, self._watched)
@@ -178,10 +207,16 @@ class Attempt:
         if stop is None:
             progress.entered(Status.FINALIZING)
         await copies.finish()
+        if stop is None and failed is None:
+            for output in self._spec.outputs:
+                self._site.register(self._job, output)
         return Outcome(stop, None if stop or failed is None else await self._failure(failed))
 
     async def _until_over(self) -> int | None:
-        """Return when all ranks have ended well, with the rank that failed first, or when the attempt is given up."""
+        """Return when all ranks have ended well, with the rank that failed first, or when the attempt is given up.
+
+        Parameter servers serve until they are stopped, so they end with the last of the others.
+        """
         ending = asyncio.create_task(self._first_failure())
         stop = asyncio.create_task(self._interrupted.wait())
         try:
@@ -200,13 +235,18 @@ class Attempt:
 
     async def _first_failure(self) -> int | None:
         waiting = {asyncio.create_task(rank.wait()): number for number, rank in enumerate(self._ranks)}
-        while waiting:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in sorted(done, key=lambda task: waiting[task]):
-                if task.result() != 0:
-                    return waiting[task]
-                del waiting[task]
-        return None
+        serves = self._spec.distribution.serves
+        try:
+            while any(not serves(number) for number in waiting.values()):
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in sorted(done, key=lambda task: waiting[task]):
+                    if task.result() != 0:
+                        return waiting[task]
+                    del waiting[task]
+            return None
+        finally:
+            for task in waiting:
+                task.cancel()
 
     async def _stop_ranks(self) -> None:
         """End all ranks; those of a lost node before the others, which don't know yet that it is lost."""
@@ -214,8 +254,9 @@ class Attempt:
         if self._stop is Stop.SHUT_DOWN:
             grace = min(grace, SHUT_DOWN_GRACE_SECONDS)
         if self._lost_node is not None:
-            first = self._lost_node * self._spec.processes
-            await asyncio.gather(*(rank.stop(grace) for rank in self._ranks[first : first + self._spec.processes]))
+            node_of = self._spec.distribution.node_of
+            lost = [rank for number, rank in enumerate(self._ranks) if node_of(number) == self._lost_node]
+            await asyncio.gather(*(rank.stop(grace) for rank in lost))
         await asyncio.gather(*(rank.stop(grace) for rank in self._ranks))
 
     async def _failure(self, rank: int) -> str:
@@ -249,7 +290,10 @@ def _program(command: str) -> str:
     return Path(next(words, command)).name
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)

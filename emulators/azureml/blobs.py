@@ -116,6 +116,18 @@ class Blobs:
             client = self._service.get_blob_client(place.container, place.path)
             return bool(place.path) and await client.exists()
 
+    async def texts(self, place: Place, limit: int) -> dict[str, str]:
+        """The blobs of a folder that are texts of at most so many bytes, by their names in it."""
+        prefix = place.path.rstrip("/") + "/"
+        found = {}
+        with _as_data_error(f"{place}"):
+            container = self._service.get_container_client(place.container)
+            async for blob in container.list_blobs(name_starts_with=prefix):
+                if blob.size <= limit:
+                    content = await (await container.download_blob(blob.name)).readall()
+                    found[str(blob.name).removeprefix(prefix)] = content.decode("utf-8", "replace")
+        return found
+
     async def upload(self, place: Place, source: Path) -> None:
         """Write a file to a blob, replacing it."""
         with _as_data_error(f"{place}"), source.open("rb") as data:

@@ -82,6 +82,9 @@ class Config:
     arm_limits: Limits | None = None
     roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
     nodes: NodeIdentity | None = None  # None: nodes have no identity
+    environments: Path | None = None  # where those of jobs are made and kept; None: with the state
+    # Environments, by name, that are made of other requirements here than their own files say.
+    made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What every node has beside Azure ML's own variables.
     node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
@@ -107,6 +110,9 @@ def parse(source: Mapping[str, Any]) -> Config:
         values["connection_string"] = values.pop("storage")["connection_string"]
         values["certs"], values["state"] = Path(values["certs"]), Path(values["state"])
         values["clusters"] = tuple(_cluster(seed) for seed in values.get("clusters", ()))
+        if (kept := values.get("environments")) is not None:
+            values["environments"] = Path(kept)
+        values["made_of"] = {name: tuple(lines) for name, lines in values.get("made_of", {}).items()}
         if (limits := values.get("arm_limits")) is not None:
             values["arm_limits"] = Limits(**{kind: Bucket(*bucket) for kind, bucket in limits.items()})
         if (listed := values.get("roles")) is not None:

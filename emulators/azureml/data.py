@@ -8,13 +8,16 @@ import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 from emulators.azureml.blobs import Blobs, Place
 from emulators.azureml.errors import DataError
-from emulators.azureml.spec import Input, JobSpec, Location, Output
+from emulators.azureml.sources import Source, Web
+from emulators.azureml.spec import Input, JobSpec, Output
+from emulators.azureml.web import download
 
 log = logging.getLogger(__name__)
-Resolver = Callable[[Location], Place]  # a datastore's path to the container's
 
 
 @dataclass
@@ -67,6 +70,16 @@ class Watched:
         return found
 
 
+class Finder(Protocol):
+    """Where the addresses of inputs and outputs lead."""
+
+    def place(self, wanted: Source) -> Place | Web:
+        """The blobs, or another address to fetch from. Raises DataError if there is no such thing."""
+
+    def address(self, wanted: Source) -> str:
+        """What a job gets that reads its input by itself."""
+
+
 Mount = Callable[[Place], Awaitable[Watched]]  # mounts a place in storage
 
 
@@ -90,6 +103,10 @@ class Folders:
         return self.run / "outputs"
 
     @property
+    def environment(self) -> Path:
+        return self.run / "environment"
+
+    @property
     def logs(self) -> Path:
         return self.run / "logs"
 
@@ -101,10 +118,10 @@ class Folders:
 class Mover:
     """Brings a job's data to its nodes and its results back."""
 
-    def __init__(self, blobs: Blobs, place: Resolver, folders: Folders, mount: Mount) -> None:
+    def __init__(self, blobs: Blobs, places: Finder, folders: Folders, mount: Mount) -> None:
         self._blobs = blobs
         self._mount = mount
-        self._place = place
+        self._places = places
         self._folders = folders
 
     async def bring_code(self, code: Place | None, nodes: int) -> None:
@@ -120,24 +137,36 @@ class Mover:
         """Download what is not here yet from an earlier attempt; return values of the `inputs.` placeholders."""
         values = {}
         for given in spec.inputs:
-            values[f"inputs.{given.name}"] = given.literal if given.location is None else await self._bring(given)
+            values[f"inputs.{given.name}"] = await self._value(given)
         return values
 
-    async def _bring(self, given: Input) -> str:
-        assert given.location is not None
-        place, folder = self._place(given.location), self._folders.inputs / given.name
-        target = folder / Path(place.path).name if given.kind == "uri_file" else folder
+    async def _value(self, given: Input) -> str:
+        if given.source is None:
+            return given.literal
+        return self._places.address(given.source) if given.direct else await self._bring(given, given.source)
+
+    async def _bring(self, given: Input, source: Source) -> str:
+        place, folder = self._places.place(source), self._folders.inputs / given.name
+        is_file = given.kind == "uri_file" or await self._is_one_file(given, place)
+        target = folder / _file_name(place) if is_file else folder
         complete = folder.with_name(f"{given.name}.complete")
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            await self._fetch(given, place, target)
+            await self._fetch(given, place, target, is_file)
             complete.touch()
         return target.as_posix()
 
-    async def _fetch(self, given: Input, place: Place, target: Path) -> None:
-        missing = f"Input {given.name!r}: there is nothing at {given.location}"
-        if given.kind == "uri_file":
+    async def _is_one_file(self, given: Input, place: Place | Web) -> bool:
+        """Whether a model is a single file: its type does not say."""
+        single = given.kind.endswith("_model") and isinstance(place, Place) and not place.path.endswith("/")
+        return single and isinstance(place, Place) and await self._blobs.exists(place)
+
+    async def _fetch(self, given: Input, place: Place | Web, target: Path, is_file: bool) -> None:
+        missing = f"Input {given.name!r}: there is nothing at {given.source}"
+        if isinstance(place, Web):
+            await download(place.uri, target, f"Input {given.name!r}")
+        elif is_file:
             if not await self._blobs.exists(place):
                 raise DataError(f"{missing}; is it a folder (uri_folder)?")
             await self._blobs.download_file(place, target)
@@ -149,7 +178,11 @@ class Mover:
         a second attempt finds the first one's checkpoints. Returns placeholder values and what to watch."""
         values, watched = {}, []
         for output in spec.outputs:
-            place = self._place(output.location)
+            place = self._places.place(output.location)
+            assert isinstance(place, Place), "outputs are in datastores"
+            if output.direct:
+                values[f"outputs.{output.name}"] = self._places.address(output.location)
+                continue
             if output.mounted and output.kind != "uri_file":
                 watch = await self._mount(place)
                 target = watch.folder
@@ -161,6 +194,11 @@ class Mover:
             values[f"outputs.{output.name}"] = target.as_posix()
             watched.append(watch)
         return values, watched
+
+
+def _file_name(place: Place | Web) -> str:
+    path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
+    return unquote(path.rstrip("/").rpartition("/")[2]) or "file"
 
 
 def _file_output(output: Output, folder: Path, place: Place) -> tuple[Path, Place]:

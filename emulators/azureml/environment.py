@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from emulators.azureml.config import Config
+from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.identity import token
 from emulators.azureml.models import Job
 from emulators.azureml.spec import JobSpec
@@ -16,8 +15,6 @@ from emulators.azureml.spec import JobSpec
 # What a program needs of the machine. The rest stays out: the control plane's own settings are no business of a job.
 SYSTEM = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
 WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "USERPROFILE", "TEMP", "TMP")
-# Gloo asks the machine's name for its address; on a laptop without a network that may lead nowhere.
-LOOPBACK = {"linux": {"GLOO_SOCKET_IFNAME": "lo"}, "darwin": {"GLOO_SOCKET_IFNAME": "lo0"}}
 INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"))
 
 
@@ -26,26 +23,28 @@ class Gang:
     """What the ranks of one attempt share. `paths` are the placeholders' values (`inputs.data` -> a path)."""
 
     node_ids: tuple[str, ...]
-    master_port: int
+    ports: tuple[int, ...]  # free ones, one for each process; the first is the master's
     paths: Mapping[str, str]
-    interpreter: Path  # its folder goes first on PATH, so `python` in a command is the nodes' interpreter
+    environment: JobEnvironment  # its scripts go first on PATH, so `python` in a command is its interpreter
     service_url: str
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
     """All variables of one rank; the job's own come last, so a job may override any of them."""
     inherited = {key: value for key, value in os.environ.items() if key in INHERITED}
-    path = os.pathsep.join((str(gang.interpreter.parent), os.environ.get("PATH", os.defpath)))
-    node = rank // spec.processes
+    path = os.pathsep.join((str(gang.environment.scripts), os.environ.get("PATH", os.defpath)))
+    node = spec.distribution.node_of(rank)
     return {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // _together(spec))),
         **inherited,
         "PATH": path,
+        "VIRTUAL_ENV": str(gang.environment.folder),
         "PYTHONUNBUFFERED": "1",  # so that a log grows line by line
         **_run(config, job, gang.service_url),
         **_cluster(spec, gang, node, rank),
-        **(_distribution(spec, gang, rank) if spec.distributed else {}),
+        **spec.distribution.variables(rank, gang.ports),
         **_paths(gang.paths),
+        **gang.environment.variables,
         **config.node_environment,
         **spec.variables,
     }
@@ -85,22 +84,10 @@ def _cluster(spec: JobSpec, gang: Gang, node: int, rank: int) -> dict[str, str]:
         "AZ_BATCHAI_TASK_INDEX": str(node),
         "AZ_BATCHAI_JOB_MASTER_NODE_IP": "127.0.0.1",
         "AZ_BATCH_NODE_ID": gang.node_ids[node],
-        "AZ_BATCH_MASTER_NODE": f"127.0.0.1:{gang.master_port}",
+        "AZ_BATCH_MASTER_NODE": f"127.0.0.1:{gang.ports[0]}",
         "AZ_BATCH_HOST_LIST": ",".join(["127.0.0.1"] * spec.nodes),
         "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if node == 0 else "false",
         "NODE_RANK": str(node),
-    }
-
-
-def _distribution(spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
-    return {
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(gang.master_port),
-        "WORLD_SIZE": str(spec.world_size),
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank % spec.processes),
-        "LOCAL_WORLD_SIZE": str(spec.processes),
-        **LOOPBACK.get(sys.platform, {}),
     }
 
 

@@ -7,34 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emulators.azureml import checks
+from emulators.azureml import checks, distribution
 from emulators.azureml.checks import mapping
+from emulators.azureml.distribution import Distribution
 from emulators.azureml.errors import BadRequest, among
 from emulators.azureml.models import Json
+from emulators.azureml.sources import Location, Source, location, source
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
 OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 ASSET_ID = re.compile(
-    r"(?:.*/)?(?P<kind>codes|environments)/(?P<name>[^/]+)/versions/(?P<version>[^/]+)", re.IGNORECASE
+    r"(?:.*/)?(?P<kind>codes|environments)/(?P<name>[^/]+)/(?:versions|labels)/(?P<version>[^/]+)", re.IGNORECASE
 )
-DATASTORE_URI = re.compile(
-    r"azureml://(?:subscriptions/[^/]+/resource[gG]roups/[^/]+/(?:providers/[^/]+/)?workspaces/[^/]+/)?"
-    r"datastores/(?P<datastore>[^/]+)/(?:paths/)?(?P<path>.*)"
-)
-FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable"})
+SHORT_ID = re.compile(r"azureml:(?P<name>[^/:@]+)(?:[:@])(?P<version>[^/:@]+)")
+REGISTRY_ID = re.compile(r"azureml://registries/(?P<registry>[^/]+)/environments/(?P<name>[^/]+)(?:/.*)?")
+INSTEAD = {
+    "Sweep": "Submit a command job for each set of parameters.",
+    "Pipeline": "Submit each step as a command job of its own.",
+    "AutoML": "Submit a command job that trains.",
+}
+OWN_REGISTRY = "azureml"  # Microsoft's, where its curated environments lie
+FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
+DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
-
-
-@dataclass(frozen=True)
-class Location:
-    """A place in a datastore; `path` is a blob's name or a folder's prefix."""
-
-    datastore: str
-    path: str
-
-    def __str__(self) -> str:
-        return f"azureml://datastores/{self.datastore}/paths/{self.path}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,8 @@ class Input:
     name: str
     kind: str  # literal, or one of DATA_TYPES
     literal: str = ""
-    location: Location | None = None
+    source: Source | None = None
+    direct: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,19 +48,20 @@ class Output:
     kind: str
     location: Location
     mounted: bool  # a mount shows what is at the location already, and deletes there what is deleted here
+    direct: bool = False
+    asset: tuple[str, str] | None = None  # name and version ('' for the next) under which it is registered
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job as it will run. `processes` is per node; `timeout` is in seconds, of one attempt's processes."""
+    """A job as it will run. `timeout` is in seconds, of one attempt's processes."""
 
     command: str
     code: tuple[str, str] | None  # name and version
     environment: tuple[str, str]
     cluster: str
     nodes: int
-    processes: int
-    distributed: bool
+    distribution: Distribution
     variables: Mapping[str, str]
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
@@ -71,7 +69,11 @@ class JobSpec:
 
     @property
     def world_size(self) -> int:
-        return self.nodes * self.processes
+        return self.distribution.world_size
+
+    @property
+    def distributed(self) -> bool:
+        return self.distribution.kind != "none"
 
 
 def parse(name: str, properties: Json) -> JobSpec:
@@ -79,19 +81,18 @@ def parse(name: str, properties: Json) -> JobSpec:
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     if (kind := properties.get("jobType")) != "Command":
-        raise BadRequest(f"jobType {kind!r} is not supported here; supported: Command.")
+        raise BadRequest(f"jobType {kind!r} is not supported here; supported: Command. {INSTEAD.get(str(kind), '')}")
     check_facts(properties)
     inputs = tuple(_input(key, value) for key, value in mapping(properties, "inputs").items())
     outputs = tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
-    processes = _processes(mapping(properties, "distribution"))
+    nodes = checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1)
     return JobSpec(
         command=_command(properties, inputs, outputs),
         code=asset_id(properties["codeId"], "codeId") if properties.get("codeId") else None,
-        environment=asset_id(checks.text(properties, "environmentId"), "environmentId"),
+        environment=environment_id(checks.text(properties, "environmentId")),
         cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
-        nodes=checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1),
-        processes=processes or 1,
-        distributed=processes is not None,
+        nodes=nodes,
+        distribution=distribution.read(mapping(properties, "distribution"), nodes),
         variables={key: str(value) for key, value in mapping(properties, "environmentVariables").items()},
         inputs=inputs,
         outputs=outputs,
@@ -111,21 +112,19 @@ def check_facts(properties: Json) -> None:
 
 
 def asset_id(value: Any, key: str) -> tuple[str, str]:
-    """Name and version of an asset's ARM id, or of `azureml:NAME:VERSION`."""
-    if match := ASSET_ID.fullmatch(str(value)):
+    """Name and version (or label) of an asset's ARM id, of `azureml:NAME:VERSION` or `azureml:NAME@LABEL`."""
+    if match := ASSET_ID.fullmatch(str(value)) or SHORT_ID.fullmatch(str(value)):
         return match["name"], match["version"]
-    scheme, _, rest = str(value).partition(":")
-    name, _, version = rest.rpartition(":")
-    if scheme == "azureml" and name and version:
-        return name, version
     raise BadRequest(f"{key} {value!r} is neither an ARM id (.../versions/VERSION) nor azureml:NAME:VERSION.")
 
 
-def location(uri: Any, what: str) -> Location:
-    match = DATASTORE_URI.fullmatch(str(uri))
-    if not match:
-        raise BadRequest(f"{what}: {uri!r} is not a path in a datastore; write azureml://datastores/NAME/paths/PATH.")
-    return Location(match["datastore"], match["path"])
+def environment_id(value: str) -> tuple[str, str]:
+    """Name and version of an environment: the workspace's, or one of Microsoft's own by its registry."""
+    if match := REGISTRY_ID.fullmatch(value):
+        if match["registry"] != OWN_REGISTRY:
+            raise BadRequest(f"Environment {value!r}: registry {match['registry']!r} is out of reach of this machine.")
+        return f"AzureML-{match['name'].removeprefix('AzureML-')}", value.rpartition("/")[2]
+    return asset_id(value, "environmentId")
 
 
 def resolve(command: str, values: Mapping[str, str]) -> str:
@@ -156,7 +155,8 @@ def _input(name: str, body: Any) -> Input:
         return Input(name, "literal", literal=str(body.get("value", "")))
     if kind not in DATA_TYPES:
         raise BadRequest(f"Input {name!r}: jobInputType {kind!r}; choose literal, {among(DATA_TYPES)}.")
-    return Input(name, kind, location=location(body.get("uri"), f"Input {name!r}"))
+    mode = checks.optional_text(body, "mode")
+    return Input(name, kind, source=source(body.get("uri"), f"Input {name!r}", kind), direct=mode == DIRECT)
 
 
 def _output(job: str, name: str, body: Any) -> Output:
@@ -165,12 +165,7 @@ def _output(job: str, name: str, body: Any) -> Output:
     if kind not in DATA_TYPES:
         raise BadRequest(f"Output {name!r}: jobOutputType {kind!r}; choose {among(DATA_TYPES)}.")
     uri = body.get("uri") or f"azureml://datastores/workspaceblobstore/paths/azureml/{job}/{name}/"
-    return Output(name, kind, location(uri, f"Output {name!r}"), mounted=body.get("mode") != "Upload")
-
-
-def _processes(distribution: Json) -> int | None:
-    if not distribution:
-        return None
-    if (kind := distribution.get("distributionType")) != "PyTorch":
-        raise BadRequest(f"distributionType {kind!r} is not supported here; supported: PyTorch, or none.")
-    return checks.int32(distribution, "processCountPerInstance", 1, 1)
+    mode, name_of = body.get("mode"), checks.optional_text(body, "assetName")
+    asset = (name_of, checks.optional_text(body, "assetVersion") or "") if name_of else None
+    place = location(uri, f"Output {name!r}")
+    return Output(name, kind, place, mounted=mode not in ("Upload", DIRECT), direct=mode == DIRECT, asset=asset)

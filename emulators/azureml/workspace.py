@@ -49,6 +49,8 @@ class Workspace:
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = Assets(store)
         self.created = self._created()
+        # Checks what a job needs beside the workspace's own records: see `places` and `recipes`.
+        self.check_needs: Callable[[spec.JobSpec], None] = lambda _: None
 
     def _created(self) -> str:
         for body in self._store.all("workspace"):
@@ -157,10 +159,7 @@ class Workspace:
         if not self.has_environment(*wanted.environment):
             names = among(self.assets.names("environments"))
             raise BadRequest(f"Environment {':'.join(wanted.environment)} was not found; there are: {names}.")
-        places = [i.location for i in wanted.inputs if i.location] + [o.location for o in wanted.outputs]
-        for place in places:
-            if place.datastore not in self.datastores:
-                raise BadRequest(f"{place}: there is no such datastore; there are: {among(self.datastores)}.")
+        self.check_needs(wanted)
 
     # Clusters
 
@@ -220,6 +219,10 @@ class Workspace:
         return self.datastores.pop(name, None) is not None
 
     # Assets
+
+    def is_curated(self, name: str) -> bool:
+        """Whether an environment is Microsoft's own, and none of the workspace has its name."""
+        return name.startswith(CURATED) and not self.assets.versions("environments", name)
 
     def has_environment(self, name: str, version: str) -> bool:
         return name.startswith(CURATED) or self.assets.has("environments", name, version)

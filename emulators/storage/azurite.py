@@ -39,12 +39,12 @@ STOP_SECONDS = 15.0
 # And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
 # follows a signed address (a download) is let through: who has the address may read the blob.
 GUARD = """
-const http = require("http"), make = http.createServer;
+const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);
-function refused({ method, headers }) {
+function refused({ method, headers }, scheme) {
   const host = headers.host ?? "";
   if (!names.has(host.replace(/:\\d+$/, ""))) return "This server answers for programs of this machine only.";
-  const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `http://${host}`) !== `http://${host}`;
+  const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `${scheme}://${host}`) !== `${scheme}://${host}`;
   const download = method === "GET" && headers["sec-fetch-mode"] === "navigate" && !foreign;
   if (foreign || !(site === "none" || site === "same-origin" || download))
     return "Web pages of other origins may not call this server.";
@@ -62,11 +62,11 @@ function ours(socket) {  // as emulators.neighbours
   const row = rows.find((row) => row[1]?.endsWith(end(socket.remotePort)) && row[2]?.endsWith(end(socket.localPort)));
   return row !== undefined && row[9] !== "0" && ["0", String(process.getuid())].includes(row[7]);
 }
-http.createServer = (...given) => {
+const guarded = (make, scheme) => (...given) => {
   const server = make(...given), emit = server.emit;
   server.prependListener("connection", (socket) => { if (!ours(socket)) socket.destroy(); });
   server.emit = function (event, request, response) {
-    const why = event === "request" ? refused(request) : undefined;
+    const why = event === "request" ? refused(request, scheme) : undefined;
     if (why !== undefined) {
       response.writeHead(403, { "Content-Type": "text/plain", Connection: "close" }).end(why);
       return true;
@@ -81,6 +81,8 @@ http.createServer = (...given) => {
   };
   return server;
 };
+http.createServer = guarded(http.createServer, "http");
+https.createServer = guarded(https.createServer, "https");
 require("fs").fdatasync = (fd, done) => process.nextTick(done, null);
 process.stdin.resume().unref();
 const stop = () => process.emit("SIGTERM") || setTimeout(stop, 20);  // until Azurite listens for it
@@ -89,7 +91,7 @@ process.argv.splice(2, 1);
 require(process.argv[1]);
 """
 LISTENING = re.compile(
-    r"Azurite (Blob|Queue|Table) service (?:is successfully listening at|successfully listens on) http://[^:]+:(\d+)"
+    r"Azurite (Blob|Queue|Table) service (?:is successfully listening at|successfully listens on) https?://[^:]+:(\d+)"
 )
 
 
@@ -105,8 +107,12 @@ class Ports:
 class Azurite:
     """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
 
-    def __init__(self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False) -> None:
+    def __init__(
+        self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False, tls: Path | None = None
+    ) -> None:
         self.home = home
+        self._tls = tls
+        self._scheme = "https" if tls else "http"
         self.key = key
         self.access_log = home / "access.log"
         self.error_log = home / "azurite.log"
@@ -116,24 +122,24 @@ class Azurite:
 
     @property
     def blob_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.blob}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.blob}/{ACCOUNT}"
 
     @property
     def queue_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.queue}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.queue}/{ACCOUNT}"
 
     @property
     def table_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports.table}/{ACCOUNT}"
+        return f"{self._scheme}://127.0.0.1:{self.ports.table}/{ACCOUNT}"
 
     @property
     def connection_string(self) -> str:
         """Names the endpoints of the services that were started."""
         endpoints = "".join(
-            f"{name.capitalize()}Endpoint=http://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
+            f"{name.capitalize()}Endpoint={self._scheme}://127.0.0.1:{getattr(self.ports, name)}/{ACCOUNT};"
             for name in self._services
         )
-        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={self.key};{endpoints}"
+        return f"DefaultEndpointsProtocol={self._scheme};AccountName={ACCOUNT};AccountKey={self.key};{endpoints}"
 
     @property
     def pid(self) -> int:
@@ -171,7 +177,7 @@ class Azurite:
         with private_append(self.access_log) as out, private_append(self.error_log) as err:
             begin = out.tell()
             process = subprocess.Popen(
-                [*self._command, *_options(self.home / "data", ports, self._services)],
+                [*self._command, *_options(self.home / "data", ports, self._services), *_tls_options(self._tls)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
@@ -205,6 +211,7 @@ def start(
     key: str = "",
     names: Iterable[str] = (),
     blobs_only: bool = False,
+    tls: Path | None = None,
 ) -> Azurite:
     """Start Azurite on the data under `home` and wait until it serves; with `blobs_only` not its queues and tables.
 
@@ -213,13 +220,14 @@ def start(
     $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Without `key` (base64) the one in `home`/account.key is used,
     which the first start draws. `names` are further host names that it answers to. Raises PartFailed, saying what to
     run, without Node or Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per
-    `home` at a time.
+    `home` at a time. With `tls`, a PEM file of key and certificate, it serves HTTPS, and takes tokens of Entra ID too
+    (it looks at their claims alone: whoever makes one may do everything).
     """
     program = str(_program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     account_key = key or _own_key(home / "account.key")
-    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only)
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only, tls)
     write_private(home / "ports.json", json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
 
@@ -262,6 +270,10 @@ def _options(data: Path, ports: Ports, services: tuple[str, ...]) -> list[str]:
         "--disableTelemetry",
         "--disableProductStyleUrl",  # so that every path in the access log begins with the account
     ]
+
+
+def _tls_options(tls: Path | None) -> list[str]:
+    return [f"--cert={tls}", f"--key={tls}", "--oauth=basic"] if tls else []
 
 
 def _saved_ports(path: Path) -> Ports:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from shared.clusters import leases
 from shared.clusters import model as clusters
 from shared.drops import model as drops
 from shared.runs import model as runs
@@ -162,6 +163,7 @@ Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment]
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
+Lease = _model(leases.Lease, {"lease": str, "active": bool}, ("id",))
 
 
 class RunPage(Struct):
@@ -266,6 +268,10 @@ def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
 
 def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
     return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+
+
+def lease(record: leases.Lease, now: datetime) -> Json:
+    return {"lease": record.id, **_plain_fields(record, ("id",)), "active": record.holds(now)}
 
 
 def _plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:

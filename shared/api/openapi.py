@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shared.api import answers, data, requests
+from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 
@@ -20,6 +21,7 @@ PATH_PARAMETERS: dict[str, Json] = {
     "run": {"type": "string", "pattern": f"^{RUN_NAME.pattern}$"},
     "member": {"type": "string", "pattern": "^[0-9]{1,4}$"},
     "cluster": {"type": "string", "pattern": f"^{NAME.pattern}$"},
+    "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
@@ -173,6 +175,24 @@ OPERATIONS = [
         _R.ScaleQuery,
         problems=(404, 409),
     ),
+    Operation("get", "leases", "The leases that hold nodes now", {200: list[_A.Lease]}),
+    Operation(
+        "post",
+        "clusters/{cluster}/leases",
+        "Keep nodes of a cluster warm for some time",
+        {201: _A.Lease},
+        body=_R.LeaseRequest,
+        problems=(404, 409, 422),
+    ),
+    Operation(
+        "post",
+        "leases/{lease}/extend",
+        "Let a lease go on for longer",
+        {200: _A.Lease},
+        body=_R.LeaseExtension,
+        problems=(404, 409, 422),
+    ),
+    Operation("delete", "leases/{lease}", "End a lease now", {200: _A.Lease}, problems=(404,)),
 ]
 
 

@@ -92,6 +92,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     cluster: Name | None = None
     experiment: Name | None = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
+    keep_warm_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
+        Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
+    ] = None
     tags: Annotated[
         dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
         Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
@@ -110,6 +114,18 @@ class ImportRequest(Struct, forbid_unknown_fields=True):
     batchai: BatchAI | None = None
     cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
     experiment: Name | None = None
+
+
+class LeaseRequest(Struct, forbid_unknown_fields=True):
+    """Nodes to keep warm."""
+
+    seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long.")]
+    why: Annotated[str, Meta(min_length=1, max_length=200, description="For whoever asks why the cluster is up.")]
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
+
+
+class LeaseExtension(Struct, forbid_unknown_fields=True):
+    seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long from now.")]
 
 
 class RouteCheck(Struct, forbid_unknown_fields=True):

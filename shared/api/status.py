@@ -67,5 +67,10 @@ def status(system: System) -> dict[str, Any]:
     }
 
 
+def leases(system: System) -> list[dict[str, Any]]:
+    now = system.clock()
+    return [answers.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
+
+
 def clusters(system: System) -> list[dict[str, Any]]:
     return [answers.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]

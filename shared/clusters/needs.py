@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.clusters.decide import Need
+from shared.clusters.lease import keep_warm
 from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster
 from shared.runs.decide import is_over
@@ -30,11 +31,15 @@ class Use:
 def use(system: System) -> Use:
     """Ask what needs clusters now. Drops come first: one that becomes a run meanwhile is seen as either."""
     expected = _expected(system)
+    recent = system.runs.newest(RECENT)
+    for run in recent:  # whose end may have been written by a process that died before it made the lease
+        if is_over(run) and run.keep_warm_seconds and run.job:
+            keep_warm(system, run)
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in system.jobs.active()}
     for state in UNFINISHED:
         for name, cluster in system.runs.in_state(state):
             busy[cluster] = f"Run {name} is {state}."
-    return Use(busy, expected, _last_used(system.runs.newest(RECENT)), tuple(system.leases.open()))
+    return Use(busy, expected, _last_used(recent), tuple(system.leases.open()))
 
 
 def need(system: System, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:

@@ -8,7 +8,8 @@ under way whose maker died puts it back too, if the cluster is needed.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
@@ -16,6 +17,7 @@ from shared.clusters.leases import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Use, need, use
 from shared.clusters.samples import sample_of
+from shared.clusters.watch import watch
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.system import System
@@ -27,15 +29,15 @@ def sweep(system: System) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = system.clusters.list()
     _close_leases(system)
-    known = use(system)
-    return _swept(system, clusters, known, "sweep")
+    warnings = watch(system)
+    return _swept(_Pass(system, use(system), "sweep", warnings), clusters)
 
 
 def sweep_one(system: System, name: str) -> None:
     """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
     clusters = [cluster for cluster in system.clusters.list() if cluster.name == name]
     if clusters:
-        _swept(system, clusters, use(system), "event")
+        _swept(_Pass(system, use(system), "event"), clusters)
 
 
 def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
@@ -66,6 +68,7 @@ class _Pass:
     system: System
     known: Use
     seen_by: str
+    warnings: Mapping[str, list[str]] = field(default_factory=dict)
 
     def decide(self, cluster: Cluster) -> Decision | TrainyardError:
         """The decision, recorded; or the error, if it could not even be recorded."""
@@ -85,11 +88,19 @@ class _Pass:
     def _judged(self, cluster: Cluster, latest: Decision | None) -> Decision:
         if cluster.kind == INSTANCE:
             return judge_instance(cluster, latest, self.system.rules, self.system.clock())
-        needed = need(self.system, cluster, self.known)
+        warnings = self._warnings(cluster, latest)
+        needed = need(self.system, cluster, self.known, warnings)
         decision = judge_cluster(cluster, needed, latest, self.system.clock())
         if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
-            decision = judge_cluster(cluster, _needed_now(self.system, cluster), latest, self.system.clock())
+            needed = need(self.system, cluster, use(self.system), warnings)
+            decision = judge_cluster(cluster, needed, latest, self.system.clock())
         return decision
+
+    def _warnings(self, cluster: Cluster, latest: Decision | None) -> list[str]:
+        """What was seen of the runs on it; the look after an event leaves them alone, and repeats what was said."""
+        if self.seen_by == "sweep":
+            return self.warnings.get(cluster.name, [])
+        return [words for words in (latest.findings if latest else ()) if words.startswith("Run ")]
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
         """Carry the decision out. What Azure ML refuses is recorded with its words, and tried again by the next."""
@@ -103,8 +114,8 @@ class _Pass:
             return replace(refused(decision, f"{decision.why} Azure ML refused: {exc}"), replaces=under_way)
 
 
-def _swept(system: System, clusters: list[Cluster], known: Use, seen_by: str) -> list[Decision]:
-    outcomes = system.each(_Pass(system, known, seen_by).decide, clusters)
+def _swept(look: _Pass, clusters: list[Cluster]) -> list[Decision]:
+    outcomes = look.system.each(look.decide, clusters)
     if errors := [outcome for outcome in outcomes if isinstance(outcome, TrainyardError)]:
         raise errors[0]
     return outcomes

@@ -12,7 +12,7 @@ from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, nodes
+from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.parameters import resolved
@@ -162,6 +162,7 @@ def _run(system: System, drop: Drop) -> Run:
         request=job,
         parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
     )
     return replace(run, history=first_moment(run))

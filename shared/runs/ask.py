@@ -16,7 +16,7 @@ from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import again, cluster, nodes, resolve
+from shared.jobs.job import again, cluster, nodes, resolve, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
@@ -119,6 +119,8 @@ def retry_run(system: System, name: str, owner: str = "") -> Run:
         elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
         history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
         retry_of=name,
+        timeout_seconds=old.timeout_seconds,
+        keep_warm_seconds=old.keep_warm_seconds,
         owner=owner,
         tags=old.tags,
         generation=generation,
@@ -243,6 +245,13 @@ def _values(request: RunRequest) -> Values:
     )
 
 
+def _keep_warm(system: System, request: RunRequest) -> float:
+    seconds, longest = request.keep_warm_seconds or 0.0, system.rules.longest_lease.total_seconds()
+    if seconds > longest:
+        raise Impossible(f"keep_warm_seconds is {seconds:g}; a lease may last {longest:g} s.", "too_long")
+    return seconds
+
+
 def _tags(request: RunRequest, data: Data | None) -> dict[str, str]:
     drop = data.drop if data else None
     tags = {"trainyard.route": request.template or "", "trainyard.drop": str(drop or "")}
@@ -280,6 +289,8 @@ def _received(system: System, asking: _Asking) -> Run:
         history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
         parameters=resolved(built.job),
         elastic=begin(built.job, asking.bounds, now),
+        timeout_seconds=timeout(built.job, otherwise=0),
+        keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,
         generation=generation,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from shared.jobs.job import timeout
@@ -43,11 +43,32 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     if status.state is not RunState.CANCELED:
         return ""
     if status.error or run.cancel_asked_at:
-        return status.error or "Canceled as asked."
+        return status.error or run.cancel_why or "Canceled as asked."
     limit = timeout(run.request, otherwise=0)
     if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
         return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
     return "The job was canceled in Azure ML."
+
+
+def overdue(run: Run, now: datetime) -> str | None:
+    """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
+    if run.state is not RunState.RUNNING or run.elastic is not None or not run.timeout_seconds:
+        return None  # an elastic run's own deadline ends it
+    over = now - run.history[-1].at - timedelta(seconds=run.timeout_seconds)
+    if over < OVERDUE_GRACE:
+        return None
+    hours = (over + timedelta(seconds=run.timeout_seconds)) / timedelta(hours=1)
+    return f"It has run for {hours:.1f} h, past its time limit of {run.timeout_seconds} s."
+
+
+def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet: timedelta) -> str | None:
+    """Why GPUs do nothing: points of utilization, in percent and Unix time, that were low for so long, up to now."""
+    timed = [(value, at) for value, at in points if at is not None]
+    recent = [value for value, at in timed if now.timestamp() - at <= quiet.total_seconds()]
+    if not recent or timed[0][1] > now.timestamp() - quiet.total_seconds() or max(recent) >= IDLE_PERCENT:
+        return None
+    minutes = quiet / timedelta(minutes=1)
+    return f"Its GPUs have been idle for {minutes:.0f} min: at most {max(recent):.0f} % of their time in use."
 
 
 def first_line(text: str) -> str:
@@ -75,6 +96,8 @@ def is_over(run: Run) -> bool:
     return run.state in FINAL
 
 
+OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit; its word may be late
+IDLE_PERCENT = 5.0
 NEARLY = 0.9  # of its time limit: our history begins after Azure ML's clock
 METRICS_KEPT = 200  # names; a trainer that makes more has a fault
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "seconds", "wait")

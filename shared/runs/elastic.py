@@ -94,7 +94,7 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
     if done := [m for m in members if m.state is RunState.COMPLETED]:
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
     if run.cancel_asked_at is not None:
-        return _ending(elastic, RunState.CANCELED, "Canceled as asked.", _alive(members))
+        return _ending(elastic, RunState.CANCELED, run.cancel_why or "Canceled as asked.", _alive(members))
     if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
         return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
     return _going_on(run, elastic, now)

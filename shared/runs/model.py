@@ -12,7 +12,8 @@ Archiving is no state: a final run has `archived_at` once its manifest is writte
 
 Who writes which field of a run (one writer each): ask and seal write what the run is, submit writes job, code and
 environment, follow writes state, history, attempts, reason and elastic, archive writes output, metrics and archived_at,
-cancel writes cancel_asked_at. The first two also write their own step into state and history, under the row's etag.
+cancel writes cancel_asked_at and cancel_why. The first two also write their own step into state and history, under the
+row's etag.
 """
 
 from __future__ import annotations
@@ -182,6 +183,9 @@ class Run:
     archive_tries: int = 0
     archive_error: str = ""  # why it could not be archived
     gave_up_at: datetime | None = None  # when archiving it was given up
+    keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
+    timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
+    cancel_why: str = ""  # why it was asked to end, if not by its owner
 
 
 def hour_of(at: datetime) -> str:

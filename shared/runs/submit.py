@@ -65,8 +65,10 @@ def give_up(system: System, run: Run, why: str) -> None:
     workload(after).cancel(system, after)
 
 
-def cancel_run(system: System, name: str) -> Run:
+def cancel_run(system: System, name: str, why: str = "") -> Run:
     """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+
+    `why` becomes the run's reason where it is not its owner who asks.
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
@@ -76,7 +78,7 @@ def cancel_run(system: System, name: str) -> Run:
             return stored.value
         try:
             if stored.value.cancel_asked_at is None:
-                stored = system.runs.update(stored, cancel_asked_at=system.clock())
+                stored = system.runs.update(stored, cancel_asked_at=system.clock(), cancel_why=why)
         except Changed:
             continue
         system.queues.send(SUBMISSIONS, {"run": name})
@@ -101,7 +103,7 @@ def _cancel(system: System, run: Run) -> None:
     if sent and not run.job:
         tell_submitted(system, run)
     if run.state is RunState.RECEIVED and not sent:
-        apply(system, run.name, RunState.CANCELED, "Canceled before its job was sent.")
+        apply(system, run.name, RunState.CANCELED, run.cancel_why or "Canceled before its job was sent.")
     how.cancel(system, run)
 
 

@@ -4,18 +4,25 @@ tables, or on a real local Azure ML."""
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
+import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulators import process
+from emulators import certs, process
 from emulators.storage import azurite, services
+from emulators.tokens import issue
 from shared.adapters import storage
 from shared.adapters.storage import StorageClients
 from shared.kernel.settings import Settings, Storage
@@ -33,6 +40,56 @@ def clients(account: azurite.Azurite) -> Iterator[StorageClients]:
     made = storage.clients(Storage(connection_string=account.connection_string))
     with closing(made.blob), closing(made.queue), closing(made.table):
         yield made
+
+
+class _Identity(BaseHTTPRequestHandler):
+    """Gives tokens as App Service does: what stands between the app and Entra ID in Azure."""
+
+    def do_GET(self) -> None:
+        resource = parse_qs(urlsplit(self.path).query)["resource"][0]
+        token = {"access_token": issue("k" * 40, "app", resource), "expires_on": str(int(time.time()) + 86400)}
+        body = json.dumps({**token, "resource": resource, "token_type": "Bearer"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StorageClients, Path]]:
+    made = certs.ensure(tmp_path_factory.mktemp("certs"))
+    with (
+        azurite.start(tmp_path_factory.mktemp("azurite"), tls=made.server) as running,
+        ThreadingHTTPServer(("127.0.0.1", 0), _Identity) as identity,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        threading.Thread(target=identity.serve_forever, daemon=True).start()
+        patch.setenv("IDENTITY_ENDPOINT", f"http://127.0.0.1:{identity.server_port}")
+        patch.setenv("IDENTITY_HEADER", "x")
+        patch.setenv("REQUESTS_CA_BUNDLE", str(made.bundle))
+        found = storage.clients(Storage(running.blob_url, running.queue_url, running.table_url))
+        with closing(found.blob), closing(found.queue), closing(found.table):
+            patch.undo()
+            yield found, made.bundle
+        identity.shutdown()
+
+
+@pytest.fixture
+def token_clients(_by_token: tuple[StorageClients, Path], monkeypatch: pytest.MonkeyPatch) -> StorageClients:
+    """The clients as in Azure: by the services' addresses, over HTTPS, with tokens of the app's identity."""
+    found, bundle = _by_token
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    return found
+
+
+@pytest.fixture
+def token_tables(token_clients: StorageClients) -> StorageClients:
+    """The same without tables."""
+    return without_tables(token_clients)
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from tests.fakes import FakeBlobs
 Names = Callable[[], str]
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", "clients", "token_clients"])
 def blobs(request: pytest.FixtureRequest) -> Blobs:
     if request.param == "fake":
         return FakeBlobs()
-    clients: StorageClients = request.getfixturevalue("clients")
+    clients: StorageClients = request.getfixturevalue(request.param)
     return StorageBlobs(clients.blob)
 
 

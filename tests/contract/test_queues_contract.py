@@ -14,7 +14,7 @@ from shared.kernel.storage import Queues
 from tests.fakes import Clock, FakeQueues
 
 
-@pytest.fixture(params=["fake", "clients", "own_clients"])
+@pytest.fixture(params=["fake", "clients", "own_clients", "token_clients"])
 def queues(request: pytest.FixtureRequest) -> Queues:
     if request.param == "fake":
         return FakeQueues()

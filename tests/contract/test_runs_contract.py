@@ -25,7 +25,7 @@ HOUR = "20260102T03"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
-@pytest.fixture(params=["fake", "tables", "own_tables"])
+@pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
 def runs(request: pytest.FixtureRequest) -> Runs:
     if request.param == "fake":
         return FakeRuns()

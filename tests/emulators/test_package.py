@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "emulators" / "pyproject.toml").read_text("utf-8"))
 # Import names of what the package's requirements bring, and of what they bring in turn.
 BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
-BROUGHT |= {"trustme", "yarl"}
+BROUGHT |= {"filelock", "packaging", "trustme", "yaml", "yarl"}
 
 
 def test_every_folder_is_packaged() -> None:

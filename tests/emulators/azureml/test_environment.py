@@ -1,17 +1,16 @@
-"""The variables of a rank and the interpreter on its PATH, without a server."""
+"""The variables of a rank, without a server."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from emulators.azureml import interpreter, spec
+from emulators.azureml import spec
 from emulators.azureml.config import Config, parse
 from emulators.azureml.environment import Gang, environment
+from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.models import Job
 
 PROPERTIES = {
@@ -23,6 +22,7 @@ PROPERTIES = {
     "resources": {"instanceCount": 2},
     "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 2},
 }
+HERE = JobEnvironment(Path(sys.prefix), {}, (), 0.0)
 REQUIRED = {
     "certs": "c",
     "state": "s",
@@ -45,12 +45,14 @@ def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monk
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
     member = spec.parse("m", {**alone, "environmentVariables": {"PET_NNODES": "1:4"}})
-    gang = Gang(("n0",), 2345, {}, Path(sys.executable), "https://x")
+    gang = Gang(("n0",), (2345,), {}, HERE, "https://x")
     assert environment(config, Job("m", 1, PROPERTIES, ""), member, gang, 0)["OMP_NUM_THREADS"] == "2"
 
 
 def variables(config: Config, rank: int) -> dict[str, str]:
-    gang = Gang(("n0", "n1"), 2345, {"inputs.data": "/in", "outputs.models": "/out"}, Path(sys.executable), "https://x")
+    gang = Gang(
+        ("n0", "n1"), (2345, 2346, 2347, 2348), {"inputs.data": "/in", "outputs.models": "/out"}, HERE, "https://x"
+    )
     return environment(config, Job("run-1", 1, PROPERTIES, ""), spec.parse("run-1", PROPERTIES), gang, rank)
 
 
@@ -73,18 +75,6 @@ def test_the_control_planes_own_environment_stays_outside(config: Config, monkey
     assert (seen["AZURE_ML_INPUT_data"], seen["AZURE_ML_OUTPUT_models"]) == ("/in", "/out")
     assert (seen["RANK"], seen["NODE_RANK"], seen["AZ_BATCH_NODE_ID"]) == ("3", "1", "n1")
     assert (seen["AZUREML_ARM_SUBSCRIPTION"], seen["AZUREML_ARM_RESOURCEGROUP"]) == ("sub", "group")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the script is a shell's")
-def test_python_is_the_configured_interpreter_whatever_its_name(tmp_path: Path) -> None:
-    """An interpreter that is not called `python` gets a script of that name, which runs it with its arguments."""
-    odd = tmp_path / "python3.99"
-    odd.write_text('#!/bin/sh\necho odd "$@"\n')
-    odd.chmod(0o755)
-    script = interpreter.on_path(odd, tmp_path / "bin")
-    assert subprocess.check_output([script, "a b", "c"], text=True) == "odd a b c\n"
-    named = tmp_path / "python"
-    assert interpreter.on_path(named, tmp_path / "bin") == named
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from emulators.azureml import spec
 from emulators.azureml.errors import BadRequest
 from emulators.azureml.models import NEXT, TERMINAL, Status, seconds
+from emulators.azureml.sources import AccountBlob, AssetRef, JobOutput, Location, Source, Web, location, source
 
 GOOD: dict[str, Any] = {
     "jobType": "Command",
@@ -28,9 +29,9 @@ def test_a_good_body_is_read_whole() -> None:
     """References, counts, places and the timeout come out as values; an output without a path has Azure's default."""
     job = spec.parse("run-1", GOOD)
     assert (job.code, job.environment, job.cluster) == (("abc", "1"), ("trainer", "3"), "cpu-cluster")
-    assert (job.nodes, job.processes, job.world_size, job.timeout) == (2, 3, 6, 5400)
-    assert job.inputs[0].location == spec.Location("drops", "a/b/")
-    assert job.outputs[0].location == spec.Location("workspaceblobstore", "azureml/run-1/models/")
+    assert (job.nodes, job.distribution.processes, job.world_size, job.timeout) == (2, 3, 6, 5400)
+    assert job.inputs[0].source == Location("drops", "a/b/")
+    assert job.outputs[0].location == Location("workspaceblobstore", "azureml/run-1/models/")
 
 
 @pytest.mark.parametrize(
@@ -41,10 +42,17 @@ def test_a_good_body_is_read_whole() -> None:
         ({"command": "run ${{inputs.dta}}"}, r"uses \$\{\{inputs.dta\}\}.*it has: inputs.data, outputs.models"),
         ({"environmentId": None}, "need a 'environmentId'"),
         ({"environmentId": "trainer"}, "environmentId 'trainer' is neither an ARM id"),
-        ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "https://x/y"}}}, "azureml://datastores/NAME/paths"),
+        ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "s3://x/y"}}}, "azureml://datastores/NAME/paths"),
+        ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "https://x/y"}}}, "can be a file only"),
+        (
+            {"inputs": {"m": {"jobInputType": "custom_model", "uri": "azureml://registries/r/models/m/versions/1"}}},
+            "reach",
+        ),
         ({"inputs": {"data": {"jobInputType": "tensor"}}}, "jobInputType 'tensor'; choose literal, .*uri_folder"),
         ({"inputs": []}, "'inputs' must be an object, not list"),
-        ({"distribution": {"distributionType": "Mpi"}}, "'Mpi' is not supported here; supported: PyTorch"),
+        ({"distribution": {"distributionType": "Horovod"}}, "'Horovod' is not supported here; supported: PyTorch, Mpi"),
+        ({"distribution": {"distributionType": "Ray"}}, "no Ray cluster is started on this machine"),
+        ({"environmentId": "azureml://registries/mine/environments/e/versions/1"}, "'mine' is out of reach"),
         ({"resources": {"instanceCount": 0}}, "instanceCount is 0; it must be a whole number of at least 1"),
         ({"limits": {"timeout": "1 hour"}}, "limits.timeout: '1 hour' is not an ISO 8601 duration"),
     ],
@@ -65,7 +73,7 @@ def test_a_bad_job_name_is_refused(name: str) -> None:
 def test_full_datastore_addresses_are_understood() -> None:
     """The long form that the SDK writes is the same place as the short one."""
     long = "azureml://subscriptions/s/resourcegroups/r/workspaces/w/datastores/drops/paths/a b/c"
-    assert spec.location(long, "x") == spec.Location("drops", "a b/c")
+    assert location(long, "x") == Location("drops", "a b/c")
 
 
 @pytest.mark.parametrize(
@@ -84,3 +92,29 @@ def test_every_status_leads_to_an_end() -> None:
         while frontier := {after for s in frontier for after in NEXT[s]} - reached:
             reached |= frontier
         assert reached & TERMINAL
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind", "found"),
+    [
+        ("azureml:iris:3", "uri_folder", AssetRef("data", "iris", "3")),
+        ("azureml:net@latest", "mlflow_model", AssetRef("models", "net", "latest")),
+        ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/data/iris/versions/3", "mltable",
+         AssetRef("data", "iris", "3")),
+        ("azureml://subscriptions/s/resourcegroups/g/workspaces/w/models/net/versions/2", "custom_model",
+         AssetRef("models", "net", "2")),
+        ("azureml://jobs/run-1/outputs/artifacts/paths/outputs/model", "uri_folder",
+         JobOutput("run-1", "artifacts", "outputs/model")),
+        ("azureml://jobs/run-1/outputs/models", "uri_folder", JobOutput("run-1", "models", "")),
+        ("wasbs://data@account.blob.core.windows.net/a/b.csv", "uri_file",
+         AccountBlob("account", "data", "a/b.csv", "wasbs://data@account.blob.core.windows.net/a/b.csv")),
+        ("abfss://data@lake.dfs.core.windows.net/a/", "uri_folder",
+         AccountBlob("lake", "data", "a/", "abfss://data@lake.dfs.core.windows.net/a/")),
+        ("https://account.blob.core.windows.net/data/a%20b.csv", "uri_file",
+         AccountBlob("account", "data", "a b.csv", "https://account.blob.core.windows.net/data/a%20b.csv")),
+        ("https://example.com/a.csv?x=1", "uri_file", Web("https://example.com/a.csv?x=1")),
+    ],
+)  # fmt: skip
+def test_an_input_may_be_written_in_each_of_azures_ways(uri: str, kind: str, found: Source) -> None:
+    """Assets by version and label, other jobs' outputs, storage accounts and the web are told apart."""
+    assert source(uri, "Input 'x'", kind) == found

@@ -1,0 +1,138 @@
+"""Where an input lies, in every way that Azure ML can write it. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from emulators.azureml.errors import BadRequest
+
+_SCOPE = r"(?:subscriptions/[^/]+/resource[gG]roups/[^/]+/(?:providers/[^/]+/)?workspaces/[^/]+/)?"
+_DATASTORE = re.compile(rf"azureml://{_SCOPE}datastores/(?P<datastore>[^/]+)/(?:paths/)?(?P<path>.*)")
+_JOB = re.compile(r"azureml://jobs/(?P<job>[^/]+)/outputs/(?P<output>[^/]+)(?:/paths)?(?:/(?P<path>.*))?")
+_ASSET = re.compile(
+    r"(?:azureml:)?(?:azureml:/)?/?(?:.*/)?(?P<kind>data|models)/(?P<name>[^/:]+)/"
+    r"(?:(?:versions|labels)/)(?P<version>[^/:]+)",
+    re.IGNORECASE,
+)
+_SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))")
+_REGISTRY = re.compile(r"azureml://registries/(?P<registry>[^/]+)/.*")
+_WASBS = re.compile(r"(?:wasbs?|abfss?)://(?P<container>[^@/]+)@(?P<account>[^./]+)\.[^/]+/(?P<path>.*)")
+_BLOB_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:blob|dfs)\.core\.[\w.-]+")
+ARTIFACTS = "artifacts"  # the output under which a job's logs and ./outputs are found
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a datastore; `path` is a blob's name or a folder's prefix."""
+
+    datastore: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"azureml://datastores/{self.datastore}/paths/{self.path}"
+
+
+@dataclass(frozen=True)
+class AssetRef:
+    """A version of a data asset or a model; `kind` is `data` or `models`."""
+
+    kind: str
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}/versions/{self.version}"
+
+
+@dataclass(frozen=True)
+class JobOutput:
+    """What another job wrote: to a named output, or as `artifacts` its logs and ./outputs."""
+
+    job: str
+    output: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"azureml://jobs/{self.job}/outputs/{self.output}/paths/{self.path}"
+
+
+@dataclass(frozen=True)
+class AccountBlob:
+    """A place in a storage account that is named by its address."""
+
+    account: str
+    container: str
+    path: str
+    uri: str
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+@dataclass(frozen=True)
+class Web:
+    """Any other address."""
+
+    uri: str
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+Source = Location | AssetRef | JobOutput | AccountBlob | Web
+
+
+def source(uri: Any, what: str, kind: str = "uri_folder") -> Source:
+    """Read an address. `kind` says what azureml:NAME:VERSION is of: a model, or data. Raises BadRequest."""
+    text = str(uri)
+    for pattern, make in _FORMS:
+        if match := pattern.fullmatch(text):
+            return make(match)
+    if match := _SHORT.fullmatch(text):
+        return AssetRef(_collection(kind), match["name"], match["version"] or match["label"])
+    if match := _REGISTRY.fullmatch(text):
+        raise BadRequest(f"{what}: registry {match['registry']!r} is out of reach of this machine ({text[:120]}).")
+    if text.startswith(("https://", "http://")):
+        return _web(text, what, kind)
+    raise BadRequest(
+        f"{what}: {text[:200]!r} is not a path in a datastore, nor another address that is known here; write "
+        "azureml://datastores/NAME/paths/PATH, azureml:NAME:VERSION, azureml://jobs/NAME/outputs/NAME or https://..."
+    )
+
+
+def location(uri: Any, what: str) -> Location:
+    """Read the address of a place in a datastore, the only ones that can be written to."""
+    if match := _DATASTORE.fullmatch(str(uri)):
+        return Location(match["datastore"], match["path"])
+    raise BadRequest(f"{what}: {uri!r} is not a path in a datastore; write azureml://datastores/NAME/paths/PATH.")
+
+
+def _asset(match: re.Match[str]) -> Source:
+    return AssetRef(match["kind"].lower(), match["name"], match["version"])
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Source]], ...] = (
+    (_DATASTORE, lambda m: Location(m["datastore"], m["path"])),
+    (_JOB, lambda m: JobOutput(m["job"], m["output"], m["path"] or "")),
+    (re.compile(rf"(?!azureml://registries/){_ASSET.pattern}", re.IGNORECASE), _asset),
+    (_WASBS, lambda m: AccountBlob(m["account"], m["container"], m["path"], m[0])),
+)
+
+
+def _web(text: str, what: str, kind: str) -> Source:
+    """An https address: of a storage account's blob without a signature, or any other."""
+    parts = urlsplit(text)
+    if (host := _BLOB_HOST.fullmatch(parts.hostname or "")) and not parts.query:
+        container, _, path = unquote(parts.path).lstrip("/").partition("/")
+        return AccountBlob(host["account"], container, path, text)
+    if kind != "uri_file":
+        raise BadRequest(f"{what}: {text[:200]!r} can be a file only (uri_file); what lies below it can't be listed.")
+    return Web(text)
+
+
+def _collection(kind: str) -> str:
+    return "models" if kind.endswith("_model") else "data"
