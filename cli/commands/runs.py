@@ -69,7 +69,7 @@ def submit(
         PATIENCE_SECONDS,
         lambda exc: session.remark(str(exc)),
     )
-    _go_on(session, answer, following)
+    go_on(session, answer, following)
 
 
 @command
@@ -129,10 +129,10 @@ def retry(session: Session, run: options.Run, following: options.Follow = False)
 
     Example: trainyard retry mnist-0123456789abcdef --follow
     """
-    _go_on(session, session.api.post("runs", run, "retry"), following)
+    go_on(session, session.api.post("runs", run, "retry"), following)
 
 
-def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
     name = answer["run"]
     if following:
         end_with(follow(session, name))

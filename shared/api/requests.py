@@ -56,7 +56,9 @@ class BatchAI(Struct, forbid_unknown_fields=True):
     ] = None
     environment: Annotated[
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(description="An environment to take instead of the document's image: azureml:<name>:<version>."),
+        Meta(
+            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
+        ),
     ] = None
     files: Annotated[
         dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],

@@ -18,6 +18,7 @@ from shared.batchai.wall_clock import read_wall_clock
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESOURCE = re.compile(r".*/clusters/([^/]+)/?", re.IGNORECASE)
+_OLD_CUDA = re.compile(r"cuda-?[5-9](?!\d)", re.IGNORECASE)  # the oldest GPU of Azure today, the T4, needs CUDA 10
 _SHM = re.compile(r"\d+[bkmgBKMG]?")
 _ANSWERED = (  # what the service added to its answers: `az batchai job show` prints a job with them
     "id", "name", "type", "resourceGroup", "creationTime", "executionInfo", "executionState",
@@ -147,18 +148,34 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
             "Let the workspace's identity pull from the registry (role AcrPull), or make an environment of the image.",
         )  # fmt: skip
         registry.finish()
-        job.report.told(
-            registry.at("image"), "The image that the job runs in.",
-            f"It runs in {environment}." if environment else "The same image.",
-            "" if environment else "It needs Python 3.6 or newer as `python`, and a CUDA that knows the cluster's "
-            "GPUs; --environment names another.",
-        )  # fmt: skip
+        _image(job, registry.at("image"), environment)
     size = settings.text("shmSize", "resources.shm_size").strip()
     if size and not _SHM.fullmatch(size):
         job.report.lost(settings.at("shmSize"), "The size of /dev/shm.", "Azure ML's own.", "Write it like 2g.")
     elif size:
         job.shm_size = size if size[-1:].isalpha() else f"{size}b"
     settings.finish()
+
+
+def _image(job: BatchJob, field: str, environment: str) -> None:
+    """Keep the image, unless it is a PyTorch that no GPU of today can run: then take the trainers' environment."""
+    meant, old = "The image that the job runs in.", bool(_OLD_CUDA.search(job.image))
+    if environment:
+        job.report.told(field, meant, f"It runs in {environment}, as asked.")
+    elif old and "pytorch" in job.image:
+        job.image = ""
+        job.report.lost(
+            field, f"{meant} Its CUDA is older than the GPUs of today.",
+            "It runs in the environment of the trainers, with today's PyTorch.",
+            "See whether the script runs with it; --environment IMAGE keeps an image.",
+        )  # fmt: skip
+    elif old:
+        job.report.lost(
+            field, f"{meant} Its CUDA is older than the GPUs of today.", "The same image, which finds no GPU.",
+            "Name an environment with a newer CUDA, with --environment.",
+        )  # fmt: skip
+    else:
+        job.report.told(field, meant, "The same image, which must have Python 3.6 or newer as `python`.")
 
 
 def _limits(job: BatchJob, properties: Fields) -> None:
@@ -177,6 +194,11 @@ def _preparation(job: BatchJob, properties: Fields) -> Iterator[tuple[str, str]]
     if fields := properties.mapping("jobPreparation"):
         job.preparation = fields.text("commandLine", "the launcher runs it once on each node", needed=True)
         yield fields.at("commandLine"), job.preparation
+        if "horovod" in job.preparation:
+            job.report.told(
+                fields.at("commandLine"), "It installs Horovod on each node.", "It still does; nothing here needs it.",
+                "Remove that part if it can't be built in the environment: a preparation that fails, fails the job.",
+            )  # fmt: skip
         fields.finish()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
 
 from shared.batchai.fields import Fields
 from shared.batchai.report import Report
@@ -81,14 +80,17 @@ class Mounts:
         volumes.finish()
 
     def _share(self, share: Fields, root: str) -> None:
-        url = urlsplit(self._filled(share.text("azureFileUrl", "the input of this mount", needed=True)))
-        name = url.path.strip("/").partition("/")[0]
-        account = (
-            self._filled(share.text("accountName", "the input of this mount")) or (url.hostname or "").partition(".")[0]
-        )
+        url = self._filled(share.text("azureFileUrl", "the input of this mount", needed=True))
+        host, _, rest = url.partition("://")[2].partition("/")
+        name = rest.strip("/").partition("/")[0]
+        account = self._filled(share.text("accountName", "the input of this mount")) or host.partition(".")[0]
         for key in ("fileMode", "directoryMode"):
             share.told(
                 key, "The mode of files on the mount.", "Azure ML sets its own; the job's user may read and write."
+            )
+        if url and not name:
+            self.report.refuse(
+                share.at("azureFileUrl"), "names no share: https://<account>.file.core.windows.net/<share>."
             )
         self._add(share, Mount(root, "", share.path, "share", name, account))
 

@@ -77,7 +77,7 @@ def translate(
         job.report.refuse("properties", f"becomes {len(spec)} bytes of instructions; the limit is {LONGEST_SPEC}.")
     found: Job = {
         "command": " ".join([LAUNCHER, *arguments]),
-        "environment": environment or ({"image": job.image} if job.image else TRAINERS_ENVIRONMENT),
+        "environment": _environment(environment or job.image),
         "inputs": inputs,
         "outputs": {name: {"type": "uri_folder", "mode": "rw_mount"} for name in declared},
         "environment_variables": {**job.variables, SPEC: spec},
@@ -86,6 +86,11 @@ def translate(
         **_edge(job),
     }
     return Translation({key: value for key, value in found.items() if value != {}}, tuple(missing))
+
+
+def _environment(name: str) -> str | Job:
+    """One of the workspace's, or any image; without a name that of the trainers."""
+    return (name if name.startswith("azureml:") else {"image": name}) if name else TRAINERS_ENVIRONMENT
 
 
 def _mount(use: Use, files: Mapping[str, str]) -> Job:

@@ -156,7 +156,8 @@ def _new(settings: Json, nodes: int, tag: str, **more: Any) -> Json:
     return {**JOB, "properties": {"nodeCount": nodes, **settings, **JOB_LOGS, **mounts, **image(tag), **more}}
 
 
-_DATA = {"azureBlobFileSystems": [{"accountName": "<AZURE_BATCHAI_STORAGE_ACCOUNT>", "containerName": "data", "relativeMountPath": "data"}]}  # fmt: skip
+_CONTAINER = {"accountName": "<AZURE_BATCHAI_STORAGE_ACCOUNT>", "containerName": "data", "relativeMountPath": "data"}
+_DATA = {"azureBlobFileSystems": [_CONTAINER]}
 _CNTK = "microsoft/cntk:2.1-gpu-python3.5-cuda8.0-cudnn6.0"
 
 RECIPES: dict[str, Json] = {
@@ -213,7 +214,7 @@ RECIPES: dict[str, Json] = {
         {
             "cntkSettings": {
                 "pythonScriptFilePath": f"{JOB_ROOT}/scripts/cntk/TrainResNet_CIFAR10_Distributed.py",
-                "commandLineArgs": "--datadir $AZ_BATCHAI_JOB_TEMP -outputdir $AZ_BATCHAI_OUTPUT_MODEL -n resnet110 -e 5",
+                "commandLineArgs": "--datadir $AZ_BATCHAI_JOB_TEMP -outputdir $AZ_BATCHAI_OUTPUT_MODEL -n resnet110",
                 "processCount": 8,
             }
         },

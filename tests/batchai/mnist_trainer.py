@@ -25,7 +25,7 @@ images, labels = torch.rand(args.batch_size, 784), torch.randint(10, (args.batch
 for epoch in range(1, args.epochs + 1):
     loss = torch.nn.functional.cross_entropy(model(images), labels)
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     print(f"Epoch: [{epoch}] rank {args.rank} of {args.world_size} Loss {loss.item():.4f}")
 weights = model.module.weight.sum()
