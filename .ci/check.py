@@ -32,6 +32,7 @@ STEPS = {
 SLOW = (
     "tests/e2e",
     "tests/cloud",
+    "tests/page/test_page.py",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
     "tests/trainers/test_checkpoint.py",
@@ -66,6 +67,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.coverage:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
+            rows.append(("page", 0.0, browser(report)))
             rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
@@ -103,6 +105,13 @@ def run(name: str, argv: list[str]) -> tuple[float, str]:
     began = time.monotonic()
     status = subprocess.run([sys.executable, "-m", *argv], cwd=ROOT).returncode
     return time.monotonic() - began, OK if status == 0 else f"FAILED (exit {status})"
+
+
+def browser(report: Path) -> str:
+    """What became of the tests of the page, which need a Chromium. To be without one is no failure, only said."""
+    cases = [case for case in ET.parse(report).iter("testcase") if "test_page" in case.get("classname", "")]  # noqa: S314
+    skipped = [case for case in cases if case.find("skipped") is not None]
+    return f"{OK}, but THE PAGE WAS NOT TESTED IN A BROWSER: install chromium" if skipped else OK
 
 
 def conformance(report: Path, python: str | None, strict: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import CliError, extra
 from .plot import Curves, Point, panels
@@ -42,6 +42,32 @@ def draw(curves: Curves, title: str, path: Path, facts: str = "") -> None:
         _panel(axes, kind, {name: curves[name] for name in names})
     for axes in places[len(kinds) :]:
         axes.set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def draw_days(days: Sequence[dict[str, Any]], kinds: Sequence[str], title: str, path: Path) -> None:
+    """Write a PNG with a bar for each day, stacked by kind, in dollars. Raises CliError without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise CliError(f"--png needs matplotlib: {extra('png')}.") from exc
+    width = min(16.0, max(SIZE_INCHES[0], 1.5 + 0.35 * len(days)))
+    figure = Figure(figsize=(width, SIZE_INCHES[1]), dpi=DOTS_PER_INCH, facecolor="white", layout="constrained")
+    axes = figure.subplots()
+    _frame(axes, title)
+    axes.set_xlabel("")
+    names, below = [day["day"][5:] for day in days], [0.0] * len(days)
+    for colour, kind in zip(COLOURS, kinds, strict=False):
+        heights = [day[kind] for day in days]
+        if any(heights):
+            axes.bar(names, heights, bottom=below, color=colour, width=0.8, label=f"{kind} ${sum(heights):,.2f}")
+            below = [low + height for low, height in zip(below, heights, strict=True)]
+    axes.set_ylabel("dollars", color=GREY, fontsize=9.5)
+    axes.set_xticks(range(0, len(names), -(-len(names) // 31) or 1))
+    axes.tick_params(axis="x", rotation=60 if len(days) > 8 else 0)
+    if any(below):
+        axes.legend(frameon=False, fontsize=9.5)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 

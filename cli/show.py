@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import phases, plot
+from . import costs, phases, plot
 from .visible import Text, one_line
 
 STYLES = {
@@ -64,11 +64,14 @@ def run(told: dict[str, Any]) -> RenderableType:
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
         "parameters": parameters(told),
+        **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(told.get("code") or "its own"),
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
+        "cost": Text(costs.of_run(told)),
+        "project": Text(told.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
     parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), Text(), _history(told)]
@@ -81,6 +84,15 @@ def _data_of(told: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = told.get("generation") or 0
     return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _waiting(told: dict[str, Any]) -> str:
+    """What a run that has not started waits for, and since when."""
+    found = told.get("waiting")
+    if not found:
+        return ""
+    since = f" Since {clock(found['since'])}." if found["since"] else ""
+    return one_line(f"{found['why']}{since}")
 
 
 def nodes(told: dict[str, Any]) -> str:
@@ -215,6 +227,7 @@ def _table(
 def _run_row(run: dict[str, Any]) -> list[Text]:
     archived = run.get("archived_at")
     why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
+    why = why or _waiting(run)
     names = Text(run["run"]), _state(run), Text(one_line(run.get("drop") or "")), Text(run["cluster"]), Text(nodes(run))
     return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
 

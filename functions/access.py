@@ -78,6 +78,12 @@ def caller(req: func.HttpRequest) -> str:
     return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
 
+def me(req: func.HttpRequest) -> dict[str, Any]:
+    """Who calls, for a page that shows only what they may do. Who has a key of the host may do everything."""
+    may_change = not by_roles() or CONTRIBUTOR in _roles(req.headers)
+    return {"auth": "entra" if by_roles() else "keys", "name": caller(req), "may_change": may_change}
+
+
 def _roles(headers: Mapping[str, str]) -> set[str]:
     return {value for kind, value in _claims(headers) if kind in _ROLE_CLAIMS}
 

@@ -9,9 +9,10 @@ from functions.http import answer, handled
 from shared.api import answers, status
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
-from shared.clusters import lease, sweep
+from shared.clusters import auto_idle, lease, sweep
 from shared.events import incoming
 from shared.kernel.settings import sweep_schedule
+from shared.money import keep
 from shared.system import CLUSTER_LOOKS
 
 blueprint = func.Blueprint()
@@ -20,8 +21,12 @@ STORAGE = "AzureWebJobsStorage"
 
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
 def sweep_timer(timer: func.TimerRequest) -> None:
-    """One decision for every cluster."""
-    sweep.sweep(the_system())
+    """One decision for every cluster, then the books of what they have cost."""
+    try:
+        auto_idle.set_idle_times(the_system())
+        sweep.sweep(the_system())
+    finally:  # a cluster that refuses keeps no budget from being held
+        keep.keep_books(the_system())
 
 
 @blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gzip
+import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -46,6 +48,27 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
     return func.HttpResponse(body, status_code=status, headers=dict(headers or {}), mimetype="application/json")
 
 
+WORTH_PACKING = 1024  # bytes; less fits one packet anyhow
+
+
+def conditional(req: func.HttpRequest, response: func.HttpResponse) -> func.HttpResponse:
+    """The response to a GET with its ETag: 304 without a body for a caller who has it already, else packed if asked.
+
+    So whoever looks again and again is told "as before" in a few bytes. The tag is of the content, so that any instance
+    gives the same one.
+    """
+    if req.method != "GET" or response.status_code != 200 or response.mimetype != "application/json":
+        return response
+    body = response.get_body()
+    tag = f'W/"{hashlib.sha256(body).hexdigest()[:24]}"'
+    headers = {**response.headers, "ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+    if tag in req.headers.get("if-none-match", ""):
+        return func.HttpResponse(status_code=304, headers=headers)
+    if len(body) >= WORTH_PACKING and "gzip" in req.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 3, mtime=0), "gzip"
+    return func.HttpResponse(body, headers=headers, mimetype=response.mimetype)
+
+
 def handled(handler: H) -> H:
     """Let only those in who may, and turn the errors that Trainyard raises on purpose into problem details.
 
@@ -69,7 +92,7 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
                 answered: func.HttpResponse = await handler(req)
             except (TrainyardError, access.Denied) as exc:
                 return _problem(exc)
-            return answered
+            return conditional(req, answered)
 
         return waiting
 
@@ -83,7 +106,7 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
             response: func.HttpResponse = handler(req)
         except (TrainyardError, access.Denied) as exc:
             return _problem(exc)
-        return response
+        return conditional(req, response)
 
     return wrapper
 

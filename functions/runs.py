@@ -6,9 +6,22 @@ from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries, requests
-from shared.api.requests import CreateQuery, ImportRequest, LogQuery, MetricsQuery, RunRequest, RunsQuery, read_query
+from shared.api.requests import (
+    ArtifactQuery,
+    ArtifactsQuery,
+    Changes,
+    CreateQuery,
+    CurvesQuery,
+    ImportRequest,
+    LiveQuery,
+    LogQuery,
+    MetricsQuery,
+    RunRequest,
+    RunsQuery,
+    read_query,
+)
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, imports, logs, metrics, submit
+from shared.runs import artifacts, ask, imports, live, logs, metrics, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -63,7 +76,16 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
-    return _accepted(ask.retry_run(the_system(), req.route_params["run"], access.caller(req)))
+    given = _changes(req).parameters
+    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, access.caller(req)))
+
+
+@blueprint.route("runs/{run}/continue", methods=["POST"])
+@handled
+def continue_run(req: func.HttpRequest) -> func.HttpResponse:
+    """A new run that goes on from the checkpoint of this one, which must be final."""
+    given = _changes(req).parameters
+    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, access.caller(req)))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])
@@ -92,24 +114,48 @@ def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
     return answer({"series": metrics.series(the_system(), req.route_params["run"], query.name or None)})
 
 
+@blueprint.route("runs/{run}/live", methods=["GET"])
+@handled
+def get_live(req: func.HttpRequest) -> func.HttpResponse:
+    """The run, and what came of its metrics and its log since the last look."""
+    return answer(live.live(the_system(), req.route_params["run"], read_query(req.params, LiveQuery)))
+
+
+@blueprint.route("curves", methods=["GET"])
+@handled
+def get_curves(req: func.HttpRequest) -> func.HttpResponse:
+    """The curves of several runs."""
+    return answer(live.curves(the_system(), read_query(req.params, CurvesQuery)))
+
+
 @blueprint.route("runs/{run}/artifacts", methods=["GET"])
 @handled
 def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
     """The files of the run's archive."""
-    return answer(artifacts.artifacts(the_system(), req.route_params["run"]))
+    return answer(
+        artifacts.artifacts(the_system(), req.route_params["run"], read_query(req.params, ArtifactsQuery).pictures)
+    )
 
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
 @handled
 def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
-    """A redirect to where this file can be read for some minutes."""
+    """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
+    if read_query(req.params, ArtifactQuery).link:
+        return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
+
+
+def _changes(req: func.HttpRequest) -> Changes:
+    """What the body changes; older clients send none."""
+    return requests.read_body(req.get_body() or b"{}", Changes)
 
 
 def _accepted(run: Run) -> func.HttpResponse:
     location = {"Location": f"/api/runs/{run.name}"}
-    return answer({"run": run.name, "state": run.state}, 202, location)
+    body = {"run": run.name, "state": run.state}
+    return answer(body | {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}, 202, location)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from azure.core.exceptions import ResourceExistsError
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, CorsRule
 from azure.storage.queue import QueueServiceClient
 
 from emulators import process
@@ -210,7 +210,25 @@ class Cloud:
         self._start("azureml", self._azureml_config(), {})
         say("host: the Functions app")
         self._start("host", configs.host(options.app), self._app_settings(key))
+        self._let_the_page_in()
         self.record.write(self.home)
+
+    def _let_the_page_in(self) -> None:
+        """Let the app's own page use signed addresses of blobs, by the declared rules with its address here."""
+        origin = self._url("host")
+        rules = [
+            CorsRule(
+                [origin],
+                rule["allowedMethods"],
+                allowed_headers=rule["allowedHeaders"],
+                exposed_headers=rule["exposedHeaders"],
+                max_age_in_seconds=rule["maxAgeInSeconds"],
+            )
+            for rule in self._declaration.cors
+        ]
+        with BlobServiceClient.from_connection_string(self.connection_string) as blobs:
+            blobs.set_service_properties(cors=rules)
+        self._storage.let_in(origin)
 
     def _storage_config(self) -> dict[str, Any]:
         log = self.options.storage_log
@@ -237,6 +255,7 @@ class Cloud:
             "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
+            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
             # Nobody pays for polling here, and nobody wants to wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",

@@ -21,6 +21,7 @@ OF_AZURE = (
     "AZURE_AUTHORITY_HOST",
     "AML_",
     "TRAINYARD_TOPIC_",
+    "TRAINYARD_PRICES_URL",
 )
 
 
@@ -40,6 +41,10 @@ class Declaration:
     @property
     def storage(self) -> declared.Storage:
         return declared.storage(self.deployment)
+
+    @property
+    def cors(self) -> list[dict[str, Any]]:
+        return declared.cors(self.deployment)
 
     @property
     def workspace(self) -> dict[str, str]:

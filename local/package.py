@@ -17,6 +17,8 @@ from pathlib import Path
 import yaml
 from pathspec import GitIgnoreSpec
 
+from local import vendor
+
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / ".trainyard" / "package"
 ENVIRONMENT = Path("trainers", "environment.yaml")
@@ -43,6 +45,7 @@ def deployed_files(root: Path = ROOT) -> Iterator[Path]:
 
 def build(output: Path = OUTPUT, image: str = "", root: Path = ROOT) -> Package:
     """Write output/app and output/trainyard.zip anew."""
+    vendor.check(root / "page" / "vendor")
     folder, archive = output / "app", output / "trainyard.zip"
     shutil.rmtree(folder, ignore_errors=True)
     for file in deployed_files(root):

@@ -17,7 +17,7 @@ BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
 A kill or a power cut loses what was written in the last five seconds, acknowledged or not: Azurite saves no sooner.
 
-  app         {api}/status
+  page        {api}/page
   storage     {blob_url}
   azure ml    {azureml}
   event grid  {eventgrid}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from shared.jobs.routes_file import load
 from shared.kernel.parallel import in_threads
-from shared.kernel.settings import ROOT, Settings, routes_file
+from shared.kernel.settings import ROOT, Settings, money_file, routes_file
+from shared.money import money_file as money
 
 if TYPE_CHECKING:
     from shared.system import System
@@ -24,12 +25,17 @@ def check_routes() -> None:
     The app does not start then, and its messages wait. Without this each would fail five times and be set aside.
     """
     load(routes_file(os.environ), TRAINERS)
+    money.load(money_file(os.environ))
 
 
 @cache
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
     return build(Settings.from_env(os.environ))
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 def build(settings: Settings) -> System:
@@ -41,16 +47,20 @@ def build(settings: Settings) -> System:
         drop_table,
         eventgrid,
         lease_table,
+        money_table,
         queues,
+        retail_prices,
         run_table,
         sample_table,
         storage,
         sweep_table,
     )
+    from shared.money.budgets import AccountBudgets
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
     jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), clients.account)
+    books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),
@@ -62,12 +72,16 @@ def build(settings: Settings) -> System:
         samples=sample_table.TableSamples(clients.table),
         leases=lease_table.TableLeases(clients.table),
         rules=settings.rules,
+        books=books,
+        money=policy,
+        retail=retail_prices.AzureRetailPrices(settings.prices_url, now) if settings.prices_url else None,
+        budgets=AccountBudgets(books, policy, now),
         each=in_threads,
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,
         trainers=TRAINERS,
-        clock=lambda: datetime.now(UTC),
+        clock=now,
         new_token=lambda: secrets.token_hex(8),
         batchai_account=settings.batchai_account or clients.account,
         rendezvous=settings.rendezvous or clients.table.url,

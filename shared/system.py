@@ -16,6 +16,8 @@ from shared.jobs.routes_file import Routes
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
+from shared.money.model import Policy
+from shared.money.ports import Books, RetailPrices
 from shared.runs.ports import Runs
 
 DROPS_CONTAINER = "drops"
@@ -53,6 +55,9 @@ class System:
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
     batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
     rules: Rules = field(default_factory=Rules)  # of the sweeps
+    books: Books = field(kw_only=True)
+    money: Policy = field(default_factory=Policy)
+    retail: RetailPrices | None = None  # None where prices are not refreshed
     budgets: Budgets = field(default_factory=NoBudgets)
     each: Each = in_turn  # how what is slow is done to many
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

@@ -148,6 +148,10 @@ class FakeBlobs:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=r&se={quote(until)}"
 
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        until = (self.clock() + timedelta(seconds=seconds)).isoformat()
+        return f"https://fake.blob/{container}/{quote(name)}?sp=rcw&se={quote(until)}"
+
     def check(self) -> None:
         pass
 

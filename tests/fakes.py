@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.crashing import Crash, Crashing
 from tests.fake_azureml import FakeClusters, FakeJobs
+from tests.fake_money import FakeBooks
 from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
@@ -23,6 +24,7 @@ __all__ = [
     "Crashing",
     "FakeAssets",
     "FakeBlobs",
+    "FakeBooks",
     "FakeClusters",
     "FakeDrops",
     "FakeEvents",

@@ -16,7 +16,7 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from functions import access, clusters, data, runs, status
+from functions import access, clusters, costs, data, page, runs, status
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -75,7 +75,7 @@ def call(method: str, route: str, headers: dict[str, str]) -> func.HttpResponse:
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(trainers_folder(tmp_path))
-    for module in (clusters, data, runs, status):
+    for module in (clusters, costs, data, page, runs, status):
         monkeypatch.setattr(module, "the_system", lambda: made.system)
     return made
 

@@ -12,7 +12,7 @@ import pytest
 from shared import system
 from shared.api.requests import LogQuery, NodeRange, RunRequest
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.runs import ask, logs, submit
+from shared.runs import ask, logs, submit, successors
 from shared.runs.elastic import GRACE
 from shared.runs.looks import AGAIN_SECONDS
 from shared.runs.model import Run, RunState
@@ -197,7 +197,7 @@ def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     submit.cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
-    again = ask.retry_run(world.system, run)
+    again = successors.retry_run(world.system, run)
     world.run_until_idle()
     assert again.elastic
     assert (again.elastic.min_nodes, again.elastic.resubmissions, again.elastic.resubmitted) == (1, 2, 0)

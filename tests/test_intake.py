@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from shared.api.requests import RunRequest
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
-from shared.runs import ask, submit
+from shared.runs import ask, submit, successors
 from shared.runs.model import Run, RunState
-from shared.system import SUBMISSIONS
+from shared.system import SUBMISSIONS, System
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder
 
@@ -131,7 +132,7 @@ def test_a_dry_run_makes_nothing(world: World) -> None:
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
     world.run_until_idle()
-    assert told == {"job": world.jobs.jobs[told["job"]["name"]].spec, "reasons": []}
+    assert (told["job"], told["reasons"]) == (world.jobs.jobs[told["job"]["name"]].spec, [])
 
 
 def test_a_dry_run_says_why_not_now(world: World) -> None:
@@ -160,11 +161,11 @@ def test_a_retry_is_one_new_run(world: World) -> None:
     """A final run can be tried again, once: asking twice gives the same new run, with its own outputs and archive."""
     old = asked(world)
     with pytest.raises(Conflict) as refused:
-        ask.retry_run(world.system, old.name)
+        successors.retry_run(world.system, old.name)
     assert refused.value.code == "not_final"
     ends(world, old, "Failed")
-    new = ask.retry_run(world.system, old.name)
-    assert ask.retry_run(world.system, old.name).name == new.name != old.name
+    new = successors.retry_run(world.system, old.name)
+    assert successors.retry_run(world.system, old.name).name == new.name != old.name
     done = ends(world, new)
     assert (done.state, done.retry_of, done.drop) == (RunState.COMPLETED, old.name, old.drop)
     assert "models/model.pt" in world.archived(done)
@@ -178,7 +179,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     old = ends(world, world.only_run(), "Failed")
-    new = ask.retry_run(world.system, old.name)
+    new = successors.retry_run(world.system, old.name)
     world.run_until_idle()
     specs = [world.jobs.jobs[run.name].spec for run in (old, new)]
     assert specs[0]["inputs"] == specs[1]["inputs"]
@@ -187,7 +188,8 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
     """Cancel and retry of what is no run raise NotFound, whatever the text."""
-    for call, name in itertools.product((submit.cancel_run, ask.retry_run), ("run-0", "../x", "")):
+    calls: tuple[Callable[[System, str], Run], ...] = (submit.cancel_run, successors.retry_run)
+    for call, name in itertools.product(calls, ("run-0", "../x", "")):
         with pytest.raises(NotFound):
             call(world.system, name)
 

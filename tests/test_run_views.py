@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +16,13 @@ from msgspec import UNSET, UnsetType
 
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries
-from shared.api.requests import LogQuery, RunRequest, RunsQuery
+from shared.api.requests import LiveQuery, LogQuery, RunRequest, RunsQuery
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
-from shared.kernel.errors import BadInput, Conflict, NotFound
-from shared.runs import artifacts, ask, logs, metrics
+from shared.kernel.errors import BadInput, Conflict, Impossible, NotFound
+from shared.runs import artifacts, ask, live, logs, metrics
 from shared.runs.model import Run, RunState
+from shared.runs.thinning import Thinned
 from tests.world import World, trainers_folder
 
 DATA = "drops/shelf/a"
@@ -204,20 +206,47 @@ def test_an_archived_run_keeps_its_series(world: World, run: Run) -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 1999, 2000, 2001, 50_000])
 def test_a_long_series_is_thinned(count: int) -> None:
-    """At most 2,000 points are kept, evenly, in order, with the first and the last one."""
-    thinned = metrics.Thinned()
+    """At most 2,000 points are kept, in order, with the first and the last one, from stretches of one length."""
+    thinned = Thinned()
     for i in range(count):
         thinned.add((i, i, None))
     steps = [int(step) for step, *_ in thinned.points()]
-    gaps = {b - a for a, b in itertools.pairwise(steps[:-1])}
-    assert min(count, 1000) <= len(steps) <= 2000
+    assert min(count, 998) <= len(steps) <= 2000
     assert (steps[0], steps[-1]) == (0, count - 1)
-    assert len(gaps) <= 1
+    assert max((b - a for a, b in itertools.pairwise(steps)), default=1) <= max(4, 4 * count // 2000)
+
+
+@pytest.mark.parametrize("at", [0, 1, 4711, 49_998, 49_999])
+@pytest.mark.parametrize("limit", [4, 40, 2000])
+def test_a_thinned_series_keeps_its_spikes(at: int, limit: int) -> None:
+    """One outlier among 50,000 points is kept, up or down, wherever it is and however few points are asked for."""
+    for spike in (-9.0, 9.0):
+        thinned = Thinned(limit)
+        for i in range(50_000):
+            thinned.add((i, spike if i == at else math.sin(i), None))
+        assert (at, spike, None) in thinned.points()
+        assert len(thinned.points()) <= limit
+
+
+def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
+    """Looks at growing metrics, each from the last one's cursor, give together what one look at the end gives."""
+    rows = [json.dumps({"loss": i / 7, "step": i}) + "\n" for i in range(50)] + [json.dumps({"loss": 9.0})]
+    text, place, got, cursor = "".join(rows).encode(), f"trainyard/{run.name}/metrics/metrics.jsonl", [], ""
+    for end_of in range(0, len(text) + 11, 11):  # it grows by 11 bytes between two looks
+        world.blobs.put("azureml-blobstore", place, text[:end_of])
+        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        got += told["metrics"]["series"].get("loss", [])
+        cursor = told["metrics"]["next"]
+    assert got == [(i, i / 7, None) for i in range(50)], "the last line has no end, and may still grow"
+    with pytest.raises(Impossible, match="no cursor"):
+        live.live(world.system, run.name, LiveQuery(after="x!"))
 
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
     """There are none until the archive is complete; then an address leads to this run's very file, and to no other."""
-    assert artifacts.artifacts(world.system, run.name) == {"complete": False, "files": [], "outputs": []}
+    assert artifacts.artifacts(world.system, run.name) == {
+        "complete": False, "files": [], "outputs": [], "pictures": {},
+    }  # fmt: skip
     with pytest.raises(NotFound, match="not archived"):
         artifacts.address(world.system, run.name, "models/model.pt")
     write(world, run, b"log")

@@ -33,6 +33,7 @@ from tests.fakes import (
     Crash,
     Crashing,
     FakeBlobs,
+    FakeBooks,
     FakeClusters,
     FakeDrops,
     FakeEvents,
@@ -77,7 +78,7 @@ class World:
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
         self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
-        self.samples, self.leases = FakeSamples(), FakeLeases()
+        self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
@@ -87,12 +88,25 @@ class World:
             self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
+            books=self.books,
         )  # fmt: skip
 
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
         words = iter(schedule)
-        names = ("drops", "runs", "queues", "blobs", "jobs", "clusters", "sweeps", "samples", "leases", "events")
+        names = (
+            "drops",
+            "runs",
+            "queues",
+            "blobs",
+            "jobs",
+            "clusters",
+            "sweeps",
+            "samples",
+            "leases",
+            "books",
+            "events",
+        )
         ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
         return replace(self.system, **ports)
 

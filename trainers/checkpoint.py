@@ -49,6 +49,7 @@ from torch import nn
 from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.checkpoint.api import CheckpointException  # not an Exception
 from torch.distributed.tensor import DTensor
+from torch.optim.lr_scheduler import LRScheduler
 
 MARKER = "complete.json"
 NEWEST = "newest.json"
@@ -59,6 +60,9 @@ NAME = re.compile(r"(\d{6})-step-\d+(?:-round-(\d+))?")
 
 class CheckpointError(RuntimeError):
     """There are checkpoints, and none can be read."""
+
+
+GROWS = "epochs"  # what of `fixed` may be more than in a checkpoint
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,12 +111,36 @@ def dice(*numbers: int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
 
 
+class OwnLength:
+    """A learning rate's schedule, for a checkpoint's state: its step comes back, its length is this training's own.
+
+    So a training that goes on with more epochs has the rate that the longer training has at this step.
+    """
+
+    def __init__(self, schedule: LRScheduler) -> None:
+        self._schedule = schedule
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._schedule.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The optimizer's own state is to be loaded before, since the rate is set in it."""
+        place = {name: state[name] for name in ("last_epoch", "_step_count")}
+        self._schedule.load_state_dict({**self._schedule.state_dict(), **place})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch wants get_lr to be called by step alone
+            rates = self._schedule.get_lr()
+        for group, rate in zip(self._schedule.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+
 class Checkpoints:
     """The checkpoints of a run in `folder`, which every process can read and write; None: no method does anything.
 
     Each process makes one, inside `dist.run`, and all call each method alike. `every` is the number of steps between
     two (0: none within an epoch), `keep` how many complete ones are kept. A checkpoint made with other values of
-    `fixed`, such as batch size and epochs, is refused, since training on from it would mean something else.
+    `fixed`, such as the batch size, is refused, since training on from it would mean something else; only epochs may be
+    more than they were.
 
     `state` maps names to what has state_dict and load_state_dict: at most one module, plain, DDP or FSDP2, with its
     optimizers, and anything else whose state is the same in every process. PyTorch's random numbers are added for
@@ -312,7 +340,9 @@ class Checkpoints:
 
     def _check_fixed(self, name: str, fixed: dict[str, object]) -> None:
         for key in sorted({*fixed, *self._fixed}):
-            if fixed.get(key) != self._fixed.get(key):
+            before, now = fixed.get(key), self._fixed.get(key)
+            longer = key == GROWS and isinstance(before, int) and isinstance(now, int) and now > before
+            if before != now and not longer:
                 raise DataError(
                     f"{self.folder}: expected checkpoints with {key} {self._fixed.get(key)}, found {key} "
                     f"{fixed.get(key)} in {name}; give the settings it was made with, or another --checkpoint-dir"

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 AUTO = "^auto$"
+BOUNDS = (
+    ("minimum", operator.ge, "at least"),
+    ("exclusiveMinimum", operator.gt, "above"),
+    ("maximum", operator.le, "at most"),
+    ("exclusiveMaximum", operator.lt, "below"),
+)
 _WORDS = {"true": True, "false": False}
 
 
@@ -66,15 +74,10 @@ def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
 
 def out_of_range(number: float, schema: dict[str, Any]) -> str:
     """Why the number is none that the schema allows, or ''."""
-    for key, fits, words in (
-        ("minimum", number >= schema.get("minimum", number), "at least"),
-        ("exclusiveMinimum", number > schema.get("exclusiveMinimum", number - 1), "above"),
-        ("maximum", number <= schema.get("maximum", number), "at most"),
-        ("exclusiveMaximum", number < schema.get("exclusiveMaximum", number + 1), "below"),
-    ):
-        if not fits:
+    for key, fits, words in BOUNDS:
+        if key in schema and not fits(number, schema[key]):
             return f"must be {words} {schema[key]:g}, not {number:g}"
-    return "" if number == number and abs(number) != float("inf") else f"must be a number, not {number}"
+    return "" if math.isfinite(number) else f"must be a number, not {number}"
 
 
 def _integer(text: str) -> int:

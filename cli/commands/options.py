@@ -46,6 +46,13 @@ Parameters = Annotated[
         help="A parameter of the trainer, such as epochs=5. Repeat it for more; `submit TRAINER --help` shows them.",
     ),
 ]
+FromRun = Annotated[
+    str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
+]
+Changes = Annotated[
+    list[str] | None,
+    Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),
+]
 Nodes = Annotated[
     str, Option(metavar="N|MIN:MAX", help="How many nodes; a range for an elastic trainer, which goes on with fewer.")
 ]
@@ -61,6 +68,9 @@ Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times fast
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Project = Annotated[
+    str, Option(metavar="NAME", help="The project that pays. Default: the route's, else the cluster's.")
+]
 Key = Annotated[
     str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,15 @@ import typer
 
 from .. import given, jobfile, show
 from ..client import patiently
+from ..costs import before
+from ..errors import CliError
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
 
 PATIENCE_SECONDS = 30.0
+LOOK_SECONDS = 0.5
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -30,12 +35,14 @@ def submit(
     job: options.JobFile = None,
     data: options.Data = "",
     parameter: options.Parameters = None,
+    start: options.FromRun = "",
     nodes: options.Nodes = "",
     resubmissions: options.Resubmissions = None,
     cluster: options.Cluster = "",
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
     warm: options.KeepWarm = "",
+    project: options.Project = "",
     key: options.Key = "",
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -50,12 +57,14 @@ def submit(
     body = {
         **_work(trainer, template, job),
         "parameters": given.parameters(parameter),
+        "from_run": start,
         "data": data,
         "nodes": _nodes(nodes),
         "resubmissions": resubmissions,
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
@@ -85,8 +94,8 @@ def runs(
 
     Example: trainyard runs --state failed --since 7d
     """
-    moment = _moment(since) if since else ""
-    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": moment}
+    began = moment(since) if since else ""
+    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": began}
     found: list[dict[str, Any]] = []
     token: str | None = ""
     while token is not None and len(found) < limit:
@@ -122,14 +131,45 @@ def cancel(session: Session, run: options.Run) -> None:
 
 
 @command
-def retry(session: Session, run: options.Run, following: options.Follow = False) -> None:
-    """Repeat a run that has ended, as a new run.
+def retry(
+    session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
+) -> None:
+    """Repeat a run that has ended from its beginning, as a new run.
 
-    The new run has the same job and data. The same command again gives the same new run.
+    The new run has the same job and data, but for the parameters that you give. The same command again gives the same
+    new run.
 
-    Example: trainyard retry mnist-0123456789abcdef --follow
+    Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
-    go_on(session, session.api.post("runs", run, "retry"), following)
+    body = {"parameters": given.parameters(parameter)}
+    go_on(session, session.api.post("runs", run, "retry", body=body), following)
+
+
+@command
+def _continue(
+    session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
+) -> None:
+    """Go on with a run that has ended from its newest checkpoint, as a new run.
+
+    One that was canceled, failed or ran out of time goes on where it was; one that is completed needs more epochs. The
+    new run's curves begin with the old one's. The same command again gives the same new run.
+
+    Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
+    """
+    body = {"parameters": given.parameters(parameter)}
+    go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
+
+
+def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The call's answer, waited for while the run that has just ended is still being archived."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return call()
+        except CliError as exc:
+            if exc.code != "not_archived" or time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_SECONDS)
 
 
 def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
@@ -140,13 +180,18 @@ def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
         session.tell_json(answer)
     else:
         session.out.print(name, soft_wrap=True)
+        if answer.get("greatest_cost") is not None:
+            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
 def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
+    cost = plan["cost"]
     reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
     session.tell(plan, json.dumps(plan["job"], indent=2) + "\n")
     if not session.as_json:
+        of = f" of project {cost['project']}" if cost["project"] else ""
+        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
 
@@ -177,7 +222,7 @@ def seconds(text: str) -> int:
     return int(number) * UNITS[unit]
 
 
-def _moment(text: str) -> str:
+def moment(text: str) -> str:
     """A time ago, or a moment, as ISO 8601 with its zone."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")

@@ -79,13 +79,13 @@ def doctor(session: Session) -> None:
 
 @command
 def _open(session: Session, run: options.OpenWhat = "", show_only: options.PrintOnly = False) -> None:
-    """Open a run, or the status, in the browser.
+    """Open the page in the browser: a run, or all of them.
 
     Example: trainyard open mnist-0123456789abcdef
     """
     if run:
         session.api.get("runs", run)
-    address = f"{session.profile.url}/runs/{run}" if run else f"{session.profile.url}/status"
+    address = f"{session.profile.url}/page#/run/{run}" if run else f"{session.profile.url}/page"
     if not show_only and not session.as_json and not webbrowser.open(address):
         session.remark("No browser could be opened here. The address:", "yellow")
     session.tell({"url": address}, Text(address))

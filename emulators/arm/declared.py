@@ -41,6 +41,12 @@ def storage(deployment: Deployment) -> Storage:
     return Storage(*(tuple(r.last_name for r in deployment.of(kind)) for kind in (CONTAINERS, QUEUES, TABLES)))
 
 
+def cors(deployment: Deployment) -> list[Json]:
+    """The rules by which pages may use the account's blobs, as ARM has them."""
+    services = deployment.of(f"{ACCOUNT}/blobServices")
+    return [rule for service in services for rule in service.properties.get("cors", {}).get("corsRules", [])]
+
+
 def app_settings(deployment: Deployment) -> dict[str, str]:
     """The settings of the one Functions app."""
     settings = [r for r in deployment.of("Microsoft.Web/sites/config") if r.last_name == "appsettings"]

@@ -12,6 +12,7 @@ from emulators.azureml.arm import LATEST
 from emulators.azureml.checks import mapping
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest
+from emulators.azureml.instances import KIND
 from emulators.azureml.models import Json
 from emulators.azureml.operations import POLL_HEADER
 from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body
@@ -34,11 +35,14 @@ class ComputeRoutes:
             web.patch(one, self.patch_cluster),
             web.delete(one, self.delete_cluster),
             web.post(one + "/listNodes", self.list_nodes),
+            web.post(one + "/{switch:start|stop}", self.switch_instance),
             web.get(LOCATION + "/workspaceOperationsStatus/{operation}", self.get_operation),
         ]
 
     async def list_clusters(self, _: web.Request) -> web.Response:
-        return web.json_response({"value": [self._body(name) for name in self._parts.workspace.clusters]})
+        workspace = self._parts.workspace
+        names = [*workspace.clusters, *(instance.name for instance in workspace.instances.all())]
+        return web.json_response({"value": [self._body(name) for name in names]})
 
     async def get_cluster(self, request: web.Request) -> web.Response:
         return web.json_response(self._body(request.match_info["name"]))
@@ -50,7 +54,11 @@ class ComputeRoutes:
             raise BadRequest(
                 f"Compute name {name!r}: 2 to 32 letters, digits and single '-', a letter first and no '-' last."
             )
-        _, fresh = self._parts.workspace.put_cluster(name, await body(request, "properties"))
+        document = await body(request, "properties")
+        if mapping(document, "properties").get("computeType") == KIND:
+            self._parts.workspace.instances.put(name, document)
+            return web.json_response(self._body(name), status=201)
+        _, fresh = self._parts.workspace.put_cluster(name, document)
         if not fresh:
             return web.json_response(self._body(name))
         operation = self._parts.operations.begin(asyncio.sleep(CREATE_SECONDS))
@@ -68,6 +76,7 @@ class ComputeRoutes:
 
     async def delete_cluster(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
+        self._parts.workspace.instances.forget(name)
         if name.lower() not in self._parts.workspace.clusters:
             return web.Response(status=204)
         operation = self._parts.operations.begin(self._parts.scheduler.delete_cluster(name))
@@ -77,6 +86,10 @@ class ComputeRoutes:
         cluster = self._parts.workspace.cluster(request.match_info["name"])
         return web.json_response({"nodes": [wire.node(node) for node in cluster.nodes]})
 
+    async def switch_instance(self, request: web.Request) -> web.Response:
+        self._parts.workspace.instances.switch(request.match_info["name"], request.match_info["switch"] == "start")
+        return web.Response(status=202)
+
     async def get_operation(self, request: web.Request) -> web.Response:
         operation = request.match_info["operation"]
         done = self._parts.operations.done(operation)
@@ -84,6 +97,9 @@ class ComputeRoutes:
         return web.json_response(answer, headers={} if done else POLL_HEADER)
 
     def _body(self, name: str) -> Json:
+        if instance := self._parts.workspace.instances.find(name):
+            config = self._parts.config
+            return instance.body(config.workspace_id, config.location)
         cluster = self._parts.workspace.cluster(name)
         operation = self._creating.get(name.lower())
         ready = operation is None or self._parts.operations.done(operation)

@@ -1,4 +1,5 @@
-"""Routes for tests and administrators, which Azure doesn't have: preempt a node, look at a cluster, count requests."""
+"""Routes for tests and administrators, which Azure doesn't have: preempt a node, look at a cluster, make faults,
+count requests."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ class ControlRoutes:
             web.post("/control/clusters/{name}/preempt", self.preempt),
             web.post("/control/jobs/{name}/end", self.end_job),
             web.get("/control/requests", self.list_requests),
+            web.put("/control/faults", self.put_faults),
         ]
 
     async def get_cluster(self, request: web.Request) -> web.Response:
@@ -52,6 +54,13 @@ class ControlRoutes:
             raise BadRequest(f"Job {job.name} is {job.status} on {job.cluster}; only live simulated jobs can be ended.")
         self._parts.scheduler.simulation.end(job, Status(status))
         return web.json_response({"job": job.name, "status": job.status.value})
+
+    async def put_faults(self, request: web.Request) -> web.Response:
+        """What goes wrong from now on, instead of what did: `{"requests": [{"method", "path", "status", "code",
+        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores}}`."""
+        self._parts.workspace.faults.replace(await body(request))
+        self._parts.scheduler.wake()
+        return web.json_response({})
 
     async def list_requests(self, _: web.Request) -> web.Response:
         return web.json_response(list(self._parts.recorder.seen))

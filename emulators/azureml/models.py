@@ -115,6 +115,10 @@ class Cluster:
     modified: str
     nodes: list[Node] = field(default_factory=list)
     identity: Json | None = None
+    errors: list[Json] = field(default_factory=list)  # why nodes are not allocated
+    refused: int = 0  # how many nodes it wants and does not get
+    settled: bool = True  # whether its nodes are as many as it wants, and since when
+    settled_since: str = ""
 
     @property
     def scale(self) -> Scale:

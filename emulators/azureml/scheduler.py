@@ -28,6 +28,8 @@ from emulators.azureml.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again
+
 
 class Scheduler:
     """Runs all clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
@@ -52,6 +54,10 @@ class Scheduler:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
+
+    def wake(self) -> None:
+        """Ask for a pass soon."""
+        self._wake.set()
 
     async def stop(self) -> None:
         """End all attempts; their jobs wait in the queue for the next start. Nothing starts any more."""
@@ -108,6 +114,8 @@ class Scheduler:
         now = time.monotonic()
         decision = decide(cluster.scale, cluster.nodes, waiting, now, self._site.config.node_start_seconds)
         self._act(cluster, decision, now)
+        if cluster.refused:
+            return min(ALLOCATE_AGAIN_SECONDS, decision.wake_in or ALLOCATE_AGAIN_SECONDS)
         return decision.wake_in
 
     def _act(self, cluster: Cluster, decision: Decision, now: float) -> None:
@@ -118,13 +126,28 @@ class Scheduler:
             self._start(cluster, start, now)
         for node in decision.leave:
             node.enter(NodeState.LEAVING, now)
-        cluster.nodes += [self._new_node(cluster, now) for _ in range(decision.add)]
+        given, error = self._allotted(cluster, decision.add)
+        cluster.nodes += [self._new_node(cluster, now) for _ in range(given)]
+        cluster.errors, cluster.refused = [error] if error else [], decision.add - given
+        self._settle(cluster)
         for name, reason in decision.reasons.items():
             job = self._workspace.job(name)
+            reason = f"{reason} {error['message']}" if error else reason
             if job.waiting != reason:
                 self._workspace.update(job, waiting=reason)
-        if decision.add or decision.leave:
+        if given or decision.leave:
             self._wake.set()  # what was just decided sets new deadlines
+
+    def _allotted(self, cluster: Cluster, nodes: int) -> tuple[int, Json | None]:
+        if not nodes:
+            return 0, None
+        return self._workspace.faults.allotted(cluster, self._workspace.clusters.values(), nodes)
+
+    def _settle(self, cluster: Cluster) -> None:
+        """Note since when the cluster has been steady, or resizing."""
+        moving = any(node.state in (NodeState.PREPARING, NodeState.LEAVING) for node in cluster.nodes)
+        if cluster.settled == moving:
+            cluster.settled, cluster.settled_since = not moving, timestamp()
 
     def _new_node(self, cluster: Cluster, now: float) -> Node:
         self._allocated += 1

@@ -88,6 +88,7 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
         if arm.is_arm(request):
             arm.check_version(request)
             permissions.check(config, _principal(request), request.method, request.path)
+        await parts.workspace.faults.meet(request)
         response = await handler(request)
         response.headers.update(verdict.headers if verdict else {})
         return response

@@ -86,15 +86,15 @@ class Wire:
 
     def cluster(self, cluster: Cluster, state: str = "Succeeded") -> Json:
         now = cluster.nodes
-        resizing = any(n.state in (NodeState.PREPARING, NodeState.LEAVING) for n in now)
         counts = {f"{s.value}NodeCount": sum(n.state is s for n in now) for s in NodeState}
         inner = {
             **cluster.properties["properties"],
-            "allocationState": "Resizing" if resizing else "Steady",
-            "allocationStateTransitionTime": cluster.modified,
-            "errors": [],
+            "allocationState": "Steady" if cluster.settled else "Resizing",
+            "allocationStateTransitionTime": cluster.settled_since or cluster.created,
+            "errors": [{"error": each} for each in cluster.errors],
             "currentNodeCount": sum(n.state is not NodeState.PREPARING for n in now),
-            "targetNodeCount": sum(n.state not in (NodeState.LEAVING, NodeState.PREEMPTED) for n in now),
+            "targetNodeCount": cluster.refused
+            + sum(n.state not in (NodeState.LEAVING, NodeState.PREEMPTED) for n in now),
             "nodeStateCounts": {**counts, "unusableNodeCount": 0},
         }
         properties = {

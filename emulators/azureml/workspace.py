@@ -15,6 +15,8 @@ from emulators.azureml.checks import texts
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.errors import BadRequest, Conflict, NotFound, among
 from emulators.azureml.events import status_events
+from emulators.azureml.faults import Faults
+from emulators.azureml.instances import Instances
 from emulators.azureml.jobs import Jobs
 from emulators.azureml.models import (
     NEXT,
@@ -45,6 +47,8 @@ class Workspace:
         self.jobs = Jobs(store)
         self._specs: dict[str, spec.JobSpec] = {}  # of jobs that have not ended
         self._submitted = self.jobs.newest_number()
+        self.faults = Faults()
+        self.instances = Instances()
         self.clusters = {c.name.lower(): c for c in (Cluster(**body) for body in store.all("clusters"))}
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = Assets(store)
@@ -176,7 +180,7 @@ class Workspace:
         cluster.properties, cluster.tags, cluster.modified = properties, body.get("tags") or cluster.tags, now
         cluster.identity = cluster_body.identity(body) or cluster.identity
         self.clusters[name.lower()] = cluster
-        stored = dataclasses.replace(cluster, nodes=[])
+        stored = dataclasses.replace(cluster, nodes=[], errors=[], refused=0)
         self._store.put("clusters", cluster.name, dataclasses.asdict(stored))
         self._changed()
         return cluster, old is None

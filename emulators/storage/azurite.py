@@ -10,6 +10,7 @@ alone are served: a page of another origin, or under a name that was bent to thi
 from __future__ import annotations
 
 import base64
+import contextlib
 import importlib.util
 import json
 import os
@@ -37,13 +38,17 @@ STOP_SECONDS = 15.0
 # Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
 # sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
 # And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
-# follows a signed address (a download) is let through: who has the address may read the blob.
+# follows a signed address (a download) is let through: who has the address may read the blob. So is the page of an app
+# that `let_in` named, under the rules of CORS that the account has.
 GUARD = """
 const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);
+const apps = new Set();  // origins of pages that may use signed addresses, as the rules of CORS say; a line each
+require("readline").createInterface({ input: process.stdin }).on("line", (origin) => apps.add(origin));
 function refused({ method, headers }, scheme) {
   const host = headers.host ?? "";
   if (!names.has(host.replace(/:\\d+$/, ""))) return "This server answers for programs of this machine only.";
+  if (apps.has(headers.origin)) return undefined;
   const site = headers["sec-fetch-site"] ?? "none", foreign = (headers.origin ?? `${scheme}://${host}`) !== `${scheme}://${host}`;
   const download = method === "GET" && headers["sec-fetch-mode"] === "navigate" && !foreign;
   if (foreign || !(site === "none" || site === "same-origin" || download))
@@ -117,6 +122,7 @@ class Azurite:
         self.access_log = home / "access.log"
         self.error_log = home / "azurite.log"
         self._command = command
+        self._origins: set[str] = set()
         self._services = ("blob",) if blobs_only else ("blob", "queue", "table")
         self._process, self.ports = self._launch(ports)
 
@@ -154,6 +160,17 @@ class Azurite:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def let_in(self, origin: str) -> None:
+        """Let the pages of this origin (`http://host:port`) use signed addresses, also after a restart."""
+        self._origins.add(origin)
+        self._tell(origin)
+
+    def _tell(self, origin: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has just died; the restart tells it
+            self._process.stdin.write(f"{origin}\n".encode())
+            self._process.stdin.flush()
+
     def stop(self) -> None:
         """Shut down and save. Returns when the process is gone; stopping twice is stopping once."""
         assert self._process.stdin is not None
@@ -171,6 +188,8 @@ class Azurite:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process, self.ports = self._launch(self.ports)
+        for origin in self._origins:
+            self._tell(origin)
         return True
 
     def _launch(self, ports: Ports) -> tuple[subprocess.Popen[bytes], Ports]:

@@ -95,6 +95,8 @@ resource settings 'Microsoft.Web/sites/config@2024-11-01' = {
     AML_RESOURCE_GROUP: resourceGroup().name
     AML_WORKSPACE: workspaceName
     AML_CLIENT_KWARGS: '{"cloud": "${environment().name}"}'
+    TRAINYARD_REGION: location
+    TRAINYARD_PRICES_URL: 'https://prices.azure.com/api/retail/prices'
     TRAINYARD_TOPIC_ENDPOINT: topic.properties.endpoint
     TRAINYARD_AUTH: authMode
     // The same events come by queue; the direct triggers are for topics of other people's.
@@ -111,7 +113,8 @@ resource auth 'Microsoft.Web/sites/config@2024-11-01' = {
     globalValidation: {
       requireAuthentication: authMode == 'entra'
       unauthenticatedClientAction: 'Return401'
-      excludedPaths: [ '/api/health' ]
+      // The page says there how to sign in; its scripts, and all data, are for those who did.
+      excludedPaths: [ '/api/health', '/api/page', '/api/page/style.css' ]
     }
     httpSettings: { requireHttps: true }
     identityProviders: authMode != 'entra' ? {} : {

@@ -27,6 +27,7 @@ var tables = [
   'runs'
   'sweeps'
   'leases' // promises of warm nodes
+  'money' // accounts of projects, closed days, refreshed prices
   'samples' // how many nodes clusters had, for what they cost
   'assets'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
@@ -60,6 +61,18 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
   properties: {
     deleteRetentionPolicy: { enabled: true, days: 7 }
     containerDeleteRetentionPolicy: { enabled: true, days: 7 }
+    // The web page uploads drops and shows pictures by signed addresses; no other site's page may.
+    cors: {
+      corsRules: [
+        {
+          allowedOrigins: [ 'https://func-${token}.azurewebsites.net' ]
+          allowedMethods: [ 'GET', 'PUT' ]
+          allowedHeaders: [ 'x-ms-blob-type', 'x-ms-version', 'content-type' ]
+          exposedHeaders: [ 'x-ms-error-code' ]
+          maxAgeInSeconds: 3600
+        }
+      ]
+    }
   }
 }
 

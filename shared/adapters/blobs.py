@@ -125,6 +125,9 @@ class StorageBlobs:
     def read_url(self, container: str, name: str, seconds: float) -> str:
         return self._signer.read_url(container, name, seconds)
 
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        return self._signer.write_url(container, name, seconds)
+
     def check(self) -> None:
         with translated("the storage account doesn't answer"):
             next(iter(self._service.list_containers(results_per_page=1)), None)

@@ -1,4 +1,4 @@
-"""Addresses that read one blob for a while, signed with what the app has: the account's key, or its own identity.
+"""Addresses that read or write one blob for a while, signed with the account's key, or by the app's own identity.
 
 With an identity the service gives a user delegation key, which signs as many addresses as one likes until it ends. It
 is asked for once in some hours, so an address usually costs no request.
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from shared.adapters.translation import translated
 
 if TYPE_CHECKING:
-    from azure.storage.blob import BlobServiceClient, UserDelegationKey
+    from azure.storage.blob import BlobSasPermissions, BlobServiceClient, UserDelegationKey
 
 KEY_LIFE = timedelta(hours=6)  # the service allows 7 days; a key can't be taken back, other than all of them at once
 MARGIN = timedelta(minutes=5)  # between our clock and the service's, and before a key's end
@@ -31,7 +31,20 @@ class Signer:
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """The blob's address with a signature that allows reading it, as a file to save, for so many seconds."""
-        from azure.storage.blob import BlobSasPermissions, generate_blob_sas
+        from azure.storage.blob import BlobSasPermissions
+
+        # A browser must not run what a training wrote, so it is never shown, always saved.
+        saved = f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}"
+        return self._signed(container, name, seconds, BlobSasPermissions(read=True), content_disposition=saved)
+
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        """The same for writing it. Reading is allowed too: that is how storage tells which blocks it has already."""
+        from azure.storage.blob import BlobSasPermissions
+
+        return self._signed(container, name, seconds, BlobSasPermissions(read=True, create=True, write=True))
+
+    def _signed(self, container: str, name: str, seconds: float, rights: BlobSasPermissions, **more: Any) -> str:
+        from azure.storage.blob import generate_blob_sas
 
         address = self._service.get_blob_client(container, name).url.partition("?")[0]
         ends = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -39,11 +52,10 @@ class Signer:
             str(self._service.account_name),
             container,
             name,
-            permission=BlobSasPermissions(read=True),
+            permission=rights,
             expiry=ends,
             protocol="https" if address.startswith("https:") else "https,http",
-            # A browser must not run what a training wrote, so it is never shown, always saved.
-            content_disposition=f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
+            **more,
             **self._secret(ends),
         )
         return f"{address}?{signature}"

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from shared.clusters import leases
 from shared.clusters import model as clusters
+from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
 from shared.runs.model import RunState, member_job
@@ -76,6 +77,8 @@ class Health(Struct):
 class Accepted(Struct):
     run: str
     state: RunState
+    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
+    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
 
 
 class Reason(Struct):
@@ -93,11 +96,24 @@ class Finding(Struct):
     lossy: bool
 
 
+class Costs(Struct):
+    """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
+
+    project: str
+    estimated: Annotated[float | None, Meta(description="As the newest runs of its kind; null if there are none.")]
+    greatest: Annotated[
+        float | None, Meta(description="If it takes all of its time limit, with starts and idle nodes.")
+    ]
+    price: float | None
+    price_from: str
+
+
 class DryRun(Struct):
     """`report` is of a Batch AI document, empty for any other job."""
 
     job: dict[str, Any]
     reasons: list[Reason]
+    cost: Costs
     report: list[Finding] = []
 
 
@@ -146,6 +162,17 @@ class Elastic(Struct):
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
 
 
+class Cost(Struct):
+    """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
+
+    training: float
+    allocation: float
+    idle: float
+    node_seconds: float
+    at: datetime
+    unpriced: bool
+
+
 _Types = dict[str, Any]
 
 
@@ -159,7 +186,20 @@ _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archi
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
-Run = _model(runs.Run, {"run": str, "elastic": _Elastic, "history": list[Moment], "metrics": Metrics}, _RUN_SKIPS)
+Waiting = _model(waits.Waiting, {})
+_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+Run = _model(
+    runs.Run,
+    {
+        "run": str,
+        "waiting": _Waiting,
+        "elastic": _Elastic,
+        "history": list[Moment],
+        "metrics": Metrics,
+        "cost": Cost | None,
+    },
+    _RUN_SKIPS,
+)
 Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
@@ -178,6 +218,106 @@ class Series(Struct):
         dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]],
         Meta(description="Points of each metric: step, value, Unix time or null. At most 2,000 of each."),
     ]
+
+
+class NewPoints(Struct):
+    series: dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]
+    next: Annotated[str, Meta(description="Ask with it as `after` for what comes next.")]
+
+
+class NewLog(Struct):
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+    complete: bool
+    ranks: list[int]
+
+
+class Live(Struct):
+    run: Run  # type: ignore[valid-type]
+    metrics: NewPoints
+    log: NewLog | None
+
+
+class Curves(Struct):
+    runs: Annotated[
+        dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
+        Meta(description="Points of each metric of each run: step, value, Unix time or null."),
+    ]
+    records: list[Run]  # type: ignore[valid-type]
+
+
+class Link(Struct):
+    url: str
+    seconds: int
+
+
+class UploadTarget(Struct):
+    name: str
+    url: Annotated[str | None, Meta(description="Where to PUT the file; null if it is there already.")]
+
+
+class Uploads(Struct):
+    drop: str
+    files: list[UploadTarget]
+    seconds: Annotated[int, Meta(description="How long the addresses work.")]
+
+
+class Me(Struct):
+    auth: Annotated[str, Meta(description="keys or entra")]
+    name: Annotated[str, Meta(description="Who calls, as Entra ID names them; empty with keys.")]
+    may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
+
+
+class CostLine(Struct):
+    """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
+
+    key: str
+    spent: float
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+    idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
+    node_hours: float
+    unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    saved_always_on: Annotated[
+        float | None, Meta(description="Against the most nodes that there were, kept up all the time; of clusters.")
+    ]
+    saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
+
+
+class CostDay(Struct):
+    day: str
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+
+
+class BudgetState(Struct):
+    """A project's budget. `kept_back` is what its runs that go on may still cost."""
+
+    project: str
+    month: float | None
+    run: float | None
+    spent: float
+    kept_back: float
+    reached_at: datetime | None
+
+
+class CostReport(Struct):
+    since: datetime
+    until: datetime
+    by: str
+    total: CostLine
+    lines: list[CostLine]
+    days: list[CostDay]
+    standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
+    budgets: list[BudgetState]
 
 
 class Artifact(Struct):
@@ -202,6 +342,7 @@ class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
     outputs: list[Output]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
 
 
 class Evicted(Struct):
@@ -236,11 +377,13 @@ def drop(record: drops.Drop) -> Json:
     return {"drop": str(record.key), **_plain_fields(record, _DROP_SKIPS)}
 
 
-def run(record: runs.Run) -> Json:
+def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
-        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history")),
+        "waiting": waiting and _plain_fields(waiting),
+        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
+        "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
     }

@@ -52,6 +52,7 @@ LINKS = {  # from an answer that names a run to what can be asked of it
         ("artifacts", "get_runs_run_artifacts"),
         ("cancel", "post_runs_run_cancel"),
         ("retry", "post_runs_run_retry"),
+        ("continue", "post_runs_run_continue"),
     )
 }
 
@@ -142,7 +143,22 @@ OPERATIONS = [
         {200: _A.Accepted, 202: _A.Accepted},
         problems=(404,),
     ),
-    Operation("post", "runs/{run}/retry", "A new run with this one's job", {202: _A.Accepted}, problems=(404, 409)),
+    Operation(
+        "post",
+        "runs/{run}/retry",
+        "A new run with this one's job",
+        {202: _A.Accepted},
+        body=_R.Changes,
+        problems=(404, 409, 422),
+    ),
+    Operation(
+        "post",
+        "runs/{run}/continue",
+        "A new run that goes on from this one's checkpoint",
+        {202: _A.Accepted},
+        body=_R.Changes,
+        problems=(404, 409, 422),
+    ),
     Operation(
         "post",
         "runs/{run}/members/{member}/evict",
@@ -162,9 +178,39 @@ OPERATIONS = [
     Operation(
         "get", "runs/{run}/metrics", "The run's metrics as series", {200: _A.Series}, _R.MetricsQuery, problems=(404,)
     ),
-    Operation("get", "runs/{run}/artifacts", "The files of the run's archive", {200: _A.Artifacts}, problems=(404,)),
     Operation(
-        "get", "runs/{run}/artifacts/{path}", "A redirect to a short-lived address", {302: None}, problems=(404,)
+        "get",
+        "runs/{run}/artifacts",
+        "The files of the run's archive",
+        {200: _A.Artifacts},
+        _R.ArtifactsQuery,
+        problems=(404,),
+    ),
+    Operation(
+        "get",
+        "runs/{run}/artifacts/{path}",
+        "A redirect to a short-lived address; `link`: the address",
+        {200: _A.Link, 302: None},
+        _R.ArtifactQuery,
+        problems=(404,),
+    ),
+    Operation(
+        "get",
+        "runs/{run}/live",
+        "The run and what is new since the last look",
+        {200: _A.Live},
+        _R.LiveQuery,
+        problems=(404, 422),
+    ),
+    Operation("get", "curves", "Curves of several runs", {200: _A.Curves}, _R.CurvesQuery, problems=(404, 422)),
+    Operation("get", "me", "Who calls, and what they may do", {200: _A.Me}),
+    Operation(
+        "post",
+        "drops/{route}/{name}/uploads",
+        "Addresses to upload a drop's files to",
+        {200: _A.Uploads},
+        body=_R.UploadRequest,
+        problems=(422,),
     ),
     Operation("get", "clusters", "The clusters with the latest decision about each", {200: list[_A.Cluster]}),
     Operation(
@@ -174,6 +220,14 @@ OPERATIONS = [
         {202: _A.Scaled},
         _R.ScaleQuery,
         problems=(404, 409),
+    ),
+    Operation(
+        "get",
+        "costs",
+        "What the nodes cost, and how the budgets stand",
+        {200: _A.CostReport},
+        _R.CostsQuery,
+        problems=(422,),
     ),
     Operation("get", "leases", "The leases that hold nodes now", {200: list[_A.Lease]}),
     Operation(
@@ -245,7 +299,7 @@ def _operation(operation: Operation, known: dict[str, Json], components: Json) -
         found["security"] = []
     if operation.body:
         content = {"application/json": {"schema": known[repr(operation.body)]}}
-        found["requestBody"] = {"required": True, "content": content}
+        found["requestBody"] = {"required": operation.body is not requests.Changes, "content": content}
     return found
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from shared.api import answers
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
+from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
 from shared.kernel.errors import NotFound
+from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 from shared.system import System
 
@@ -29,7 +31,12 @@ def drops(system: System, query: DropsQuery) -> list[dict[str, Any]]:
 
 
 def run(system: System, name: str) -> dict[str, Any]:
-    return answers.run(system.runs.get(name).value)
+    return told(system, system.runs.get(name).value)
+
+
+def told(system: System, run: Run) -> dict[str, Any]:
+    """A run, and why it has not started."""
+    return answers.run(run, waiting(system, run))
 
 
 def runs(system: System, query: RunsQuery) -> dict[str, Any]:
@@ -43,4 +50,4 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
         read_time(query.since) if query.since else None,
     )
     page = system.runs.page(wanted, query.limit, query.token or "")
-    return {"runs": [answers.run(run) for run in page.runs], "continue": page.token or None}
+    return {"runs": [told(system, run) for run in page.runs], "continue": page.token or None}

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -18,7 +18,7 @@ from shared.jobs.limits import DAY
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
 from shared.kernel.outside import read_json
-from shared.runs.model import RunState
+from shared.runs.model import RUN_NAME, RunState
 
 M = TypeVar("M")
 
@@ -103,6 +103,11 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
     ] = {}
 
+    from_run: Annotated[
+        Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
+        Meta(description="A completed run whose model this one begins with."),
+    ] = None
+
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -116,6 +121,14 @@ class ImportRequest(Struct, forbid_unknown_fields=True):
     batchai: BatchAI | None = None
     cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
     experiment: Name | None = None
+
+
+class Changes(Struct, forbid_unknown_fields=True):
+    """What is to be different in a run that is made from another one. An empty body changes nothing."""
+
+    parameters: Annotated[
+        dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
+    ] = {}
 
 
 class LeaseRequest(Struct, forbid_unknown_fields=True):
@@ -165,10 +178,58 @@ class MetricsQuery(Struct):
     name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
 
 
+class LiveQuery(Struct):
+    after: Annotated[
+        str, Meta(max_length=20_000, description="`metrics.next` of the last answer: give only what came since.")
+    ] = ""
+    rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    offset: (
+        Annotated[int, Meta(ge=0, le=1 << 50, description="Where to go on in the log; without it, none is given.")]
+        | UnsetType
+    ) = UNSET
+
+
+class CurvesQuery(Struct):
+    runs: Annotated[str, Meta(min_length=1, max_length=5000, description="Names of runs, separated by commas.")]
+    name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
+    points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
+
+
+class ArtifactsQuery(Struct):
+    pictures: Annotated[bool, Meta(description="Give addresses of the pictures among the files too.")] = False
+
+
+class ArtifactQuery(Struct):
+    link: Annotated[bool, Meta(description="Answer with the address as JSON, not with a redirect.")] = False
+
+
+class UploadFile(Struct, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="The path below the drop's folder.")]
+    size: Annotated[float, Meta(ge=0, le=1 << 50, multiple_of=1)]
+    modified: Annotated[float, Meta(ge=0, le=1e11, description="When the file changed last, Unix time.")]
+
+
+class UploadRequest(Struct, forbid_unknown_fields=True):
+    """Files of a drop that are to be uploaded. `_SUCCESS` among them is the marker that closes it: put it last."""
+
+    files: Annotated[list[UploadFile], Meta(min_length=1, max_length=1000)]
+
+
 class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
+
+
+class CostsQuery(Struct):
+    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
+        "project"
+    )
+    since: (
+        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ScaleQuery(Struct):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from shared.api import answers
+from shared.api import answers, queries
 from shared.kernel.errors import TrainyardError
 from shared.system import QUEUES, System
 
@@ -62,7 +62,7 @@ def status(system: System) -> dict[str, Any]:
             answers.drop(drop)
             for drop in (*itertools.islice(system.drops.open(), LISTED), *system.drops.rejected(LISTED))
         ],
-        "runs": [answers.run(run) for run in system.runs.newest(10)],
+        "runs": [queries.told(system, run) for run in system.runs.newest(10)],
         "clusters": [] if errors["workspace"] else clusters(system),
     }
 

@@ -19,6 +19,7 @@ from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
+from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.elastic import begin
@@ -164,5 +165,6 @@ def _run(system: System, drop: Drop) -> Run:
         elastic=begin(job, bounds, now),
         timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
+        project=project_of(system, job.get("tags"), drop.key.route),
     )
     return replace(run, history=first_moment(run))

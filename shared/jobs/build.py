@@ -17,6 +17,8 @@ from typing import Any
 
 from shared.jobs.data import Data
 from shared.jobs.job import (
+    FROM_MODEL,
+    FROM_MODEL_TAG,
     SCHEMA,
     Job,
     cluster,
@@ -74,6 +76,7 @@ class JobOrder:
     root: Data | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
+    from_model: str = ""  # the folder of the model to start from
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,9 @@ def build(order: JobOrder) -> Built:
     known = _known_parameters(order)
     problems = [*_unfit(order.written), *_bad_parameters(order, known)]
     job["inputs"] = all_converted(known, _inputs(order, mapping(job.get("inputs"))))
+    if order.from_model:
+        job, fault = _starting_from(job, order.from_model)
+        problems += fault
     job["outputs"] = _own_outputs(order.run, mapping(job.get("outputs")))
     job["tags"] = {key: str(value)[:_TAG_LIMIT] for key, value in {**mapping(job.get("tags")), **order.tags}.items()}
     job = converted({key: value for key, value in job.items() if value not in (None, {})})
@@ -168,6 +174,20 @@ def _inside(root: Data, below: str) -> str:
     return f"{root.path.rstrip('/')}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
 
 
+def _starting_from(job: Job, folder: str) -> tuple[Job, list[Problem]]:
+    """The job with that model's folder as an input, and the flag behind its command that says so to the script."""
+    flag = str(mapping(job.get("tags")).get(FROM_MODEL_TAG, ""))
+    if not re.fullmatch(r"--[a-z][a-z0-9-]*", flag):
+        why = f"can't be used: the trainer's job has no tag {FROM_MODEL_TAG} with the flag that takes a model's folder."
+        return job, [Problem("from_run", why, "no_start")]
+    inputs = {**mapping(job.get("inputs")), FROM_MODEL: {"type": "uri_folder", "path": folder}}
+    return {
+        **job,
+        "inputs": inputs,
+        "command": f"{str(job['command']).strip()} {flag} ${{{{inputs.{FROM_MODEL}}}}}",
+    }, []
+
+
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +216,12 @@ def _bad_parameters(order: JobOrder, known: Parameters) -> Iterator[Problem]:
     for at, values in (("inputs", written), ("parameters", order.asked.parameters)):
         yield from unknown_names(known, values, at)
         yield from bad_values(known, values, at)
-    for name, value in order.asked.parameters.items():
+    yield from unquoted(order.asked.parameters)
+
+
+def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Texts that a shell would read as more than a word."""
+    for name, value in values.items():
         if isinstance(value, str) and not _PLAIN.fullmatch(value):
             yield Problem(
                 f"parameters.{name}",

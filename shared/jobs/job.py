@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ TRAINERS_ENVIRONMENT = (
 )
 LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
 LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
+FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
+FROM_MODEL = "from_model"  # the input that names that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 
 Job = dict[str, Any]
@@ -65,16 +68,21 @@ def is_relative(path: Any) -> bool:
     return isinstance(path, str) and ":" not in path and not path.startswith("/")
 
 
-def again(job: Job, old: str, new: str) -> Job:
-    """The same job under another run's name, with output folders of its own."""
-    outputs = {name: _moved(value, name, old, new) for name, value in mapping(job.get("outputs")).items()}
-    repeated = {**job, "name": new, "tags": {**mapping(job.get("tags")), "trainyard.retry_of": old}}
+def again(job: Job, old: str, new: str, tag: str = "trainyard.retry_of", shared: tuple[str, ...] = ()) -> Job:
+    """The same job under another run's name, with output folders of its own but for those that they share."""
+    outputs = {
+        name: value if name in shared else _moved(value, name, new)
+        for name, value in mapping(job.get("outputs")).items()
+    }
+    repeated = {**job, "name": new, "tags": {**mapping(job.get("tags")), tag: old}}
     return {**repeated, "outputs": outputs} if outputs else repeated
 
 
-def _moved(output: Any, name: str, old: str, new: str) -> Any:
-    own = isinstance(output, dict) and output.get("path") == output_path(old, name)
-    return {**output, "path": output_path(new, name)} if own else output
+def _moved(output: Any, name: str, new: str) -> Any:
+    """The output in the new run's folder, if it was in the folder of any run: one that goes on shares another's."""
+    path = str(output.get("path", "")) if isinstance(output, dict) else ""
+    any_run = re.escape(output_path("*", name)).replace(re.escape("*"), "[^/]+")
+    return {**output, "path": output_path(new, name)} if re.fullmatch(any_run, path) else output
 
 
 def resolve(job: Job, code: str | None, environment: str | None, code_digest: str) -> Job:

@@ -104,7 +104,7 @@ def _number(value: Any) -> float | int | None:
     if not isinstance(value, str) or len(value) > 40 or "_" in value:
         return None
     try:
-        number = float(value)
+        number = int(value) if value.strip().lstrip("+-").isdigit() else float(value)
     except ValueError:
         return None
     return number if math.isfinite(number) else None

@@ -29,7 +29,7 @@ NUMBERS = {  # key: (default, least, most)
     "settle_seconds": (3, 0, 3600),
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
-KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", *NUMBERS}
+KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", "project", *NUMBERS}
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "allow"}
 
 
@@ -65,6 +65,7 @@ class Route:
     clusters: frozenset[str] = frozenset()  # further ones that a job may name
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
+    project: str = ""  # whose budget its runs are charged to
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
     parameters: Parameters = field(default_factory=dict)  # the template's, described
 
@@ -160,7 +161,12 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         raise BadSetting(f"{where} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
     if not entry.get("cluster"):
         raise BadSetting(f"{where} names no cluster.")
-    for key, value in (("cluster", entry["cluster"]), ("experiment", entry.get("experiment", name))):
+    names = {
+        "cluster": entry["cluster"],
+        "experiment": entry.get("experiment", name),
+        "project": entry.get("project", "x"),
+    }
+    for key, value in names.items():
         if not NAME.fullmatch(str(value)):
             raise BadSetting(f"{where}: {key} is {value!r}; use letters, digits, dashes and underscores.")
     numbers = {
@@ -185,6 +191,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         clusters=_names(entry.get("clusters"), "clusters", where),
         allow=_allow(entry, where),
         experiment=str(entry.get("experiment", name)),
+        project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
         **numbers,
     )

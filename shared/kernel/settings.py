@@ -29,6 +29,9 @@ SETTINGS = {
     "AML_WORKSPACE": "Name of the Azure ML workspace",
     "AML_CLIENT_KWARGS": "JSON object of further arguments for MLClient, such as another cloud's endpoints",
     "TRAINYARD_ROUTES": "Path of the routes file; default routes.yaml beside function_app.py",
+    "TRAINYARD_MONEY": "Path of the money file; default money.yaml beside function_app.py",
+    "TRAINYARD_REGION": "Azure region of the clusters, for their prices, where the money file names none",
+    "TRAINYARD_PRICES_URL": "Address of Azure's retail prices API; without it prices are not refreshed",
     "TRAINYARD_RENDEZVOUS": "Address of the table service for the nodes of elastic runs; default: the account's",
     "TRAINYARD_TOPIC_ENDPOINT": "Endpoint of the Event Grid topic for the lifecycle events; without it none are sent",
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
@@ -99,6 +102,9 @@ class Settings:
     batchai_account: str = ""
     rendezvous: str = ""
     rules: Rules = Rules()
+    money_file: Path = ROOT / "money.yaml"
+    region: str = ""
+    prices_url: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -106,6 +112,9 @@ class Settings:
         endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")
+        prices_url = env.get("TRAINYARD_PRICES_URL", "")
+        if prices_url and not prices_url.startswith("https://"):
+            raise BadSetting(f"TRAINYARD_PRICES_URL has value {prices_url!r}. It must begin with https://.")
         return cls(
             storage=_storage(env),
             workspace=Workspace(
@@ -119,6 +128,9 @@ class Settings:
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
             rules=_rules(env),
+            money_file=money_file(env),
+            region=env.get("TRAINYARD_REGION", ""),
+            prices_url=prices_url,
         )
 
 
@@ -147,6 +159,18 @@ def app_service_signs_in(env: Mapping[str, str]) -> bool:
 
 def routes_file(env: Mapping[str, str]) -> Path:
     return Path(env.get("TRAINYARD_ROUTES") or ROOT / "routes.yaml")
+
+
+def blob_endpoint(env: Mapping[str, str]) -> str:
+    """The address of the account's blobs, with which a browser speaks too. Raises BadSetting."""
+    storage = _storage(env)
+    parts = dict(part.split("=", 1) for part in storage.connection_string.split(";") if "=" in part)
+    protocol, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
+    return storage.blob or parts.get("BlobEndpoint") or f"{protocol}://{parts.get('AccountName', '')}.blob.{suffix}"
+
+
+def money_file(env: Mapping[str, str]) -> Path:
+    return Path(env.get("TRAINYARD_MONEY") or ROOT / "money.yaml")
 
 
 def _rules(env: Mapping[str, str]) -> Rules:

@@ -107,5 +107,8 @@ class Blobs(Protocol):
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
 
+    def write_url(self, container: str, name: str, seconds: float) -> str:
+        """A URL that writes this very blob for so long, whole or in blocks, and tells which blocks are there."""
+
     def check(self) -> None:
         """Raise Unavailable unless the account answers."""

@@ -15,13 +15,26 @@ ADDRESS_LIFE = 900  # seconds that a signed address works
 _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls
 
 
-def artifacts(system: System, name: str) -> dict[str, Any]:
-    """The files of a run's archive. Until that is complete there are none: half an archive is never handed out."""
+PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
+
+
+def artifacts(system: System, name: str, pictures: bool = False) -> dict[str, Any]:
+    """The files of a run's archive. Until that is complete there are none: half an archive is never handed out.
+
+    With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
+    """
     run = system.runs.get(name).value
     if run.archived_at is None:
-        return {"complete": False, "files": [], "outputs": []}
-    manifest = _manifest(system, archive_folder(run))
-    return {"complete": True, "files": list(manifest.files.values()), "outputs": manifest.outputs}
+        return {"complete": False, "files": [], "outputs": [], "pictures": {}}
+    folder = archive_folder(run)
+    manifest = _manifest(system, folder)
+    shown = [file for file in manifest.files if pictures and file.lower().endswith(PICTURES)][:MOST_PICTURES]
+    return {
+        "complete": True,
+        "files": list(manifest.files.values()),
+        "outputs": manifest.outputs,
+        "pictures": {f: system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{f}", ADDRESS_LIFE) for f in shown},
+    }
 
 
 def address(system: System, name: str, path: str) -> str:

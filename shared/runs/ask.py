@@ -1,4 +1,4 @@
-"""Runs that people ask for: make one, say what would be made, repeat one."""
+"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in successors.py."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import msgspec
 from shared.api import requests
 from shared.api.requests import NodeRange, RunRequest
 from shared.batchai.adopt import Adopted
+from shared.clusters.waiting import refusal
 from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import again, cluster, nodes, resolve, timeout
+from shared.jobs.job import cluster, mapping, nodes, resolve, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
+from shared.money import admission
 from shared.runs.batchai import adopt_request
-from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.runs.workloads import workload
@@ -67,7 +68,10 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
     job = how.request(run, how.jobs(run)[0], system.rendezvous, run.created_at)
     job, reasons = _looked_over(system, job, how.fewest_nodes(run))
     reasons = [*_missing(asking), *_data_reasons(system, asking.order.data), *reasons]
-    return {"job": job, "reasons": reasons, **_told(asking)}
+    run = admission.priced(system, run)
+    if why := admission.refusal(system, run):
+        reasons.append(_reason(why.code, why.why))
+    return {"job": job, "reasons": reasons, "cost": costs(run), **_told(asking)}
 
 
 def plan(system: System, request: RunRequest) -> dict[str, Any]:
@@ -102,30 +106,15 @@ def _missing(asking: _Asking) -> list[Reason]:
     return [_reason("no_data", sentence) for sentence in (asking.adopted.missing if asking.adopted else ())]
 
 
-def retry_run(system: System, name: str, owner: str = "") -> Run:
-    """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
-
-    A run has one retry: asking again gives that one. Raises Conflict while the run is not final.
-    """
-    old = system.runs.get(name).value
-    if not is_over(old):
-        raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
-    now, new = system.clock(), asked_run_name("retry", name)
-    fingerprint, generation = _content(system, DropKey.of(old.drop)) if old.drop else ("", 0)
-    run = replace(
-        Run(new, old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
-        request=again(old.request, name, new),
-        parameters=resolved(old.request),
-        elastic=old.elastic and begin(old.request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
-        history=(Moment(RunState.RECEIVED, now, f"Run {name} is tried again."),),
-        retry_of=name,
-        timeout_seconds=old.timeout_seconds,
-        keep_warm_seconds=old.keep_warm_seconds,
-        owner=owner,
-        tags=old.tags,
-        generation=generation,
-    )
-    return record(system, run)
+def costs(run: Run) -> dict[str, Any]:
+    """What is known of a run's cost before it starts."""
+    return {
+        "project": run.project,
+        "estimated": run.estimated_cost,
+        "greatest": run.greatest_cost,
+        "price": run.price or None,
+        "price_from": run.price_from,
+    }
 
 
 def _run_name(system: System, key: str | None) -> str:
@@ -148,7 +137,17 @@ def _made_before(system: System, name: str, asked: str) -> Run | None:
 
 
 def record(system: System, run: Run) -> Run:
-    """Record the run and send it off, or give the one that was recorded under its name for the same request."""
+    """Record the run and send it off, or give the one that was recorded under its name for the same request.
+
+    Raises Conflict if its project's budget does not allow it.
+    """
+    run = admission.priced(system, run)
+    try:
+        admission.admit(system, run)
+    except Conflict:
+        if made := _made_before(system, run.name, run.asked):
+            return made
+        raise
     return _insert(system, run) or _made_before(system, run.name, run.asked) or run
 
 
@@ -174,6 +173,7 @@ class _Asking:
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
+    route: str  # that has the defaults, '' without one
     adopted: Adopted | None = None
 
 
@@ -185,6 +185,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
     data = read_data(request.data) if request.data else None
     if data:
         data = replace(data, single_file=_single_file(system, data))
+    start = model_of(system, request.from_run) if request.from_run else ""
     what = request.trainer or request.template or name
     asked, defaults = _values(request), route.defaults if route else Values(experiment=_experiment(request, template))
     resubmissions = request.resubmissions
@@ -201,9 +202,21 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         written=request.job or {},
         asked=asked,
         data=data,
+        from_model=start,
         tags=_tags(request, data),
     )
-    return _Asking(request, order, (fewest, int(resubmissions)), adopted)
+    return _Asking(request, order, (fewest, int(resubmissions)), route.name if route else "", adopted)
+
+
+def model_of(system: System, name: str) -> str:
+    """The folder of the model that a run left. Raises Impossible if there is none, or not any more."""
+    run = system.runs.get(name).value
+    if run.state is not RunState.COMPLETED:
+        raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
+    path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
+    if not path or system.blobs.first(system.jobs.place(path)) is None:
+        raise Impossible(f"The model of run {name} is not in the workspace's storage any more.", "no_model")
+    return path
 
 
 def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
@@ -275,7 +288,7 @@ def _received(system: System, asking: _Asking) -> Run:
     if built.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
     drop = asking.order.data.drop if asking.order.data else None
-    fingerprint, generation = _content(system, drop) if drop else ("", 0)
+    fingerprint, generation = content_of(system, drop) if drop else ("", 0)
     return Run(
         name=asking.order.run,
         drop=str(drop or ""),
@@ -292,6 +305,8 @@ def _received(system: System, asking: _Asking) -> Run:
         timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,
+        from_run=asking.request.from_run or "",
+        project=admission.project_of(system, built.job.get("tags"), asking.route),
         generation=generation,
     )
 
@@ -300,7 +315,7 @@ def _how_asked(asking: _Asking) -> str:
     return " ".join(["Asked for over HTTP.", *([asking.adopted.report.summary()] if asking.adopted else [])])
 
 
-def _content(system: System, drop: DropKey) -> tuple[str, int]:
+def content_of(system: System, drop: DropKey) -> tuple[str, int]:
     """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
     stored = system.drops.get(drop)
     return (stored.value.fingerprint, stored.value.generation) if stored else ("", 0)
@@ -326,8 +341,8 @@ def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
     if cluster is None:
         known = ", ".join(sorted(clusters)) or "none"
         return [_reason("unknown_cluster", f"The workspace has no cluster {name!r}; it has: {known}.")]
-    if nodes > cluster.max_nodes:
-        return [_reason("too_many_nodes", f"{nodes} nodes are asked for; {name} has at most {cluster.max_nodes}.")]
+    if found := refusal(cluster, nodes):
+        return [_reason(found.code, found.why)]
     if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
         return [_reason("cluster_busy", f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait.")]
     return []

@@ -43,7 +43,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     if status.state is not RunState.CANCELED:
         return ""
     if status.error or run.cancel_asked_at:
-        return status.error or run.cancel_why or "Canceled as asked."
+        return run.cancel_why or status.error or "Canceled as asked."
     limit = timeout(run.request, otherwise=0)
     if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
         return f"It ran into its time limit of {limit} s, and Azure ML canceled it."

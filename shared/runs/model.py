@@ -12,8 +12,8 @@ Archiving is no state: a final run has `archived_at` once its manifest is writte
 
 Who writes which field of a run (one writer each): ask and seal write what the run is, submit writes job, code and
 environment, follow writes state, history, attempts, reason and elastic, archive writes output, metrics and archived_at,
-cancel writes cancel_asked_at and cancel_why. The first two also write their own step into state and history, under the
-row's etag.
+cancel writes cancel_asked_at and cancel_why, the books write cost. The first two also write their own step into state
+and history, under the row's etag.
 """
 
 from __future__ import annotations
@@ -144,6 +144,24 @@ def run_of_job(job: str) -> str:
     return match[1] if match else job
 
 
+class Cost(msgspec.Struct, frozen=True, array_like=True):
+    """What a run's nodes have cost until `at`, in dollars: training, waiting for all of them, idling after it.
+
+    `unpriced` says that for some of its `node_seconds` no price is known; they are not in the dollars.
+    """
+
+    training: float
+    allocation: float
+    idle: float
+    node_seconds: float
+    at: datetime
+    unpriced: bool = False
+
+    @property
+    def dollars(self) -> float:
+        return self.training + self.allocation + self.idle
+
+
 @dataclass(frozen=True)
 class Run:
     """One training, from submission to archive. `request` is the job as asked for, before code and environment ids.
@@ -173,6 +191,8 @@ class Run:
     archived_at: datetime | None = None
     asked: str = ""
     retry_of: str = ""  # the run whose job this one repeats
+    continues: str = ""  # the run whose training this one goes on with
+    from_run: str = ""  # the run whose model this one began with
     cancel_asked_at: datetime | None = None
     elastic: Elastic | None = None  # None for a run that is one job
     owner: str = ""  # who asked for it, as the API knows them
@@ -183,6 +203,12 @@ class Run:
     archive_tries: int = 0
     archive_error: str = ""  # why it could not be archived
     gave_up_at: datetime | None = None  # when archiving it was given up
+    project: str = ""  # whose budget it is charged to
+    price: float = 0.0  # dollars an hour for one node when it was submitted; 0 if unknown
+    price_from: str = ""  # who says that price, or why it is unknown
+    estimated_cost: float | None = None  # dollars, as such runs usually cost
+    greatest_cost: float | None = None  # dollars, if it takes all of its time limit
+    cost: Cost | None = None  # what it has cost so far
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
     cancel_why: str = ""  # why it was asked to end, if not by its owner

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from shared.events.announce import announce
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import BadInput, Changed, Conflict
+from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
@@ -31,6 +33,12 @@ def submit_run(system: System, name: str) -> None:
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
         workload(run).cancel(system, run)
         return
+    run = admission.priced(system, run)
+    try:
+        admission.admit(system, run)
+    except Conflict as exc:
+        give_up(system, run, str(exc))
+        return
     try:
         submitted = workload(run).submit(system, run)
     except BadInput as exc:
@@ -40,7 +48,8 @@ def submit_run(system: System, name: str) -> None:
         return
     tell_submitted(system, run)
     ids = submitted.ids
-    facts = {"job": name, "code": ids.code_digest}
+    facts: dict[str, Any] = {field: getattr(run, field) for field in admission.WRITTEN}
+    facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or str(run.request.get("environment") or "")
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)

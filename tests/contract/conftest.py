@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -60,29 +59,31 @@ class _Identity(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StorageClients, Path]]:
+def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StorageClients, dict[str, str]]]:
     made = certs.ensure(tmp_path_factory.mktemp("certs"))
     with (
         azurite.start(tmp_path_factory.mktemp("azurite"), tls=made.server) as running,
         ThreadingHTTPServer(("127.0.0.1", 0), _Identity) as identity,
-        pytest.MonkeyPatch.context() as patch,
     ):
         threading.Thread(target=identity.serve_forever, daemon=True).start()
-        patch.setenv("IDENTITY_ENDPOINT", f"http://127.0.0.1:{identity.server_port}")
-        patch.setenv("IDENTITY_HEADER", "x")
-        patch.setenv("REQUESTS_CA_BUNDLE", str(made.bundle))
-        found = storage.clients(Storage(running.blob_url, running.queue_url, running.table_url))
+        env = {"IDENTITY_ENDPOINT": f"http://127.0.0.1:{identity.server_port}", "IDENTITY_HEADER": "x"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(
+                "IDENTITY_ENDPOINT", env["IDENTITY_ENDPOINT"]
+            )  # the credential looks where it is, now and later
+            patch.setenv("IDENTITY_HEADER", env["IDENTITY_HEADER"])
+            found = storage.clients(Storage(running.blob_url, running.queue_url, running.table_url))
         with closing(found.blob), closing(found.queue), closing(found.table):
-            patch.undo()
-            yield found, made.bundle
+            yield found, {**env, "REQUESTS_CA_BUNDLE": str(made.bundle)}
         identity.shutdown()
 
 
 @pytest.fixture
-def token_clients(_by_token: tuple[StorageClients, Path], monkeypatch: pytest.MonkeyPatch) -> StorageClients:
+def token_clients(_by_token: tuple[StorageClients, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> StorageClients:
     """The clients as in Azure: by the services' addresses, over HTTPS, with tokens of the app's identity."""
-    found, bundle = _by_token
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    found, env = _by_token
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
     return found
 
 

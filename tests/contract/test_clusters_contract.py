@@ -10,7 +10,7 @@ import pytest
 from emulators.process import wait_for
 from shared.adapters.azureml import AzureMLClusters
 from shared.adapters.workspace import connect
-from shared.clusters.model import Cluster
+from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import Clusters
 from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
@@ -44,7 +44,8 @@ def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
 
 def known_now(clusters: Clusters) -> list[Cluster]:
     """The clusters by name, without Azure ML's own word for their allocation, and since when."""
-    found = [replace(cluster, allocation="", allocation_since=None) for cluster in clusters.list()]
+    computes = [cluster for cluster in clusters.list() if cluster.kind != INSTANCE]
+    found = [replace(cluster, allocation="", allocation_since=None) for cluster in computes]
     return sorted(found, key=lambda cluster: cluster.name)
 
 
@@ -109,6 +110,35 @@ def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch
         clusters.scale("warm", min_nodes=0)
     assert {c.name: c.min_nodes for c in clusters.list()}["warm"] == 2
     set_minimum(azureml, "warm", 1)
+
+
+def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None:
+    """A cluster that can't have its nodes says why in `errors`, wants more than it has, and heals with the quota."""
+    real, path = AzureMLClusters(azureml.workspace), "/control/faults"
+    (warm,) = [c for c in real.list() if c.name == "warm"]
+    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while one of another test is idle
+    try:
+        azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
+        set_minimum(azureml, "warm", 3)
+        refused: Cluster = wait_for(lambda: next((c for c in real.list() if c.errors), None), 10, "the refusal")
+        assert refused.errors[0].startswith("QuotaExceeded: Operation could not be completed")
+        assert (refused.target_nodes, refused.nodes - refused.leaving_nodes) == (3, there)
+    finally:
+        azureml.put(path, {})
+        set_minimum(azureml, "warm", 1)
+    wait_for(lambda: not any(c.errors for c in real.list()), 10, "the refusal to be over")
+
+
+def test_a_compute_instance_is_a_cluster_of_one_node_until_it_is_stopped(azureml: LocalAzureML) -> None:
+    """Instances are listed beside the clusters; `stop` stops one, and does nothing to one that is stopped."""
+    arm, real = connect(azureml.workspace).arm, AzureMLClusters(azureml.workspace)
+    inner = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
+    arm.put("computes/desk", {"location": "local", "tags": {"trainyard.pin": "booth"}, "properties": inner})
+    (found,) = [c for c in real.list() if c.kind == INSTANCE]
+    assert (found.name, found.nodes, found.vm_size, found.pin) == ("desk", 1, "Standard_DS3_v2", "booth")
+    real.stop("desk")
+    real.stop("desk")
+    assert [c.nodes for c in real.list() if c.kind == INSTANCE] == [0]
 
 
 def known(compute: dict[str, Any]) -> dict[str, Any]:

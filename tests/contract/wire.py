@@ -62,6 +62,10 @@ class LocalAzureML:
         found: list[dict[str, Any]] = answer.json()
         return found
 
+    def put(self, path: str, body: dict[str, Any]) -> None:
+        """Tell it something over its control routes."""
+        requests.put(f"{self.part.info['url']}{path}", json=body, timeout=10).raise_for_status()
+
 
 def azureml_config(home: Path, connection_string: str) -> Path:
     """A configuration with a cluster at zero, and a dedicated one that is kept warm."""

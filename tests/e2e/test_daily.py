@@ -58,3 +58,27 @@ def test_a_trainers_help_shows_its_parameters(desk: Desk) -> None:
     assert "-p epochs=25" in told
     assert "passes over the training set; integer from 1" in told
     assert "one of torchvision's networks; one of" in told
+
+
+def test_a_run_goes_on_with_more_epochs(first: dict[str, Any], desk: Desk) -> None:
+    """continue begins where the run's checkpoint was made: the curve of both epochs, and a better model."""
+    refused = desk.type("continue", first["run"], expect=1).stderr
+    run = desk.ask("continue", first["run"], "-p", "epochs=2", "--follow")
+    curve = desk.ask("metrics", run["run"])["series"]["test_accuracy"]
+
+    assert "more epochs than its 1" in refused
+    assert (run["state"], run["continues"], run["parameters"]["epochs"]) == ("completed", first["run"], 2)
+    assert "resumed from" in desk.type("logs", run["run"]).stdout
+    assert len(curve) == 2, "one test after each epoch, the first one from the run before"
+
+
+def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
+    """submit --from begins with the weights of a completed run; retry -p repeats it with another parameter."""
+    asked = ("submit", "mnist", "--data", "drops/mnist/d1", "-p", "epochs=1", "-p", "lr=0.01")
+    run = desk.ask(*asked, "--from", first["run"], "--follow")
+    again = desk.ask("retry", run["run"], "-p", "lr=0.02", "--follow")
+
+    assert run["from_run"] == again["from_run"] == first["run"]
+    assert "begins with 8 of 8 tensors of the model in" in desk.type("logs", run["run"]).stdout
+    assert (again["parameters"]["lr"], again["retry_of"], again["state"]) == (0.02, run["run"], "completed")
+    assert "'lr'" in desk.type("retry", run["run"], "-p", "lrr=1", expect=1).stderr

@@ -23,7 +23,7 @@ from shared.clusters.sweep import sweep
 from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.reconcile import reconcile
-from shared.runs import ask, submit
+from shared.runs import ask, submit, successors
 from shared.runs.looks import PATIENCE
 from shared.runs.model import FINAL, run_of_job
 from tests.fakes import Clock, Crash, FakeBlobs, Message
@@ -289,7 +289,7 @@ class Simulation:
 
     def _retry(self) -> None:
         if run := self._some_run():
-            self._call("retry_run", partial(ask.retry_run, self.system, run))
+            self._call("retry_run", partial(successors.retry_run, self.system, run))
 
     def _evict(self) -> None:
         if run := self._some_run():
@@ -419,7 +419,7 @@ def short(value: Any) -> str:
     if hasattr(name, "key"):
         name = f"{name.key} {name.state}"
     elif hasattr(name, "state"):
-        name = f"{name.name} {name.state}"
+        name = f"{getattr(name, 'name', '')} {name.state}".strip()
     if " at 0x" in repr(name):
         return type(name).__name__
     return str(name if not isinstance(name, dict) else json.dumps(name))[:90]

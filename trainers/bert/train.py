@@ -48,6 +48,7 @@ import files
 import metrics
 import parameters
 import speed
+import warm_start
 from bert import corpus, model, order, text
 from checkpoint import Checkpoints, Position
 from metrics import Metrics, peak_memory_mib
@@ -59,6 +60,7 @@ class Settings:
     """The command line; `arguments` gives each setting's meaning and default."""
 
     data: Path
+    from_model: Path | None
     tokenizer: Path | None
     model_dir: Path | None
     metrics_dir: Path | None
@@ -110,6 +112,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--val-interval", type=_positive, help="steps between two validations, beside the one after each epoch")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
+    warm_start.add_arguments(parser)
     checkpoint.add_arguments(parser)
     metrics.add_arguments(parser)
     speed.add_arguments(parser, channels_last=False)
@@ -319,10 +322,12 @@ def assemble(
     settings: Settings, how: speed.Speed, place: dist.Place, device: torch.device, stop: dist.StopRequest
 ) -> Training:
     """Everything of a training, at its start or at its newest checkpoint."""
-    source = corpus.Source(settings.data, settings.tokenizer, settings.vocabulary, settings.length, settings.val_share)
+    tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
+    source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
     rows = corpus.prepare(source, place, stop)
     torch.manual_seed(settings.seed)  # the same weights in every process
     whole = model.MaskedLanguage(config(settings, rows)).to(device)
+    note = warm_start.put(whole.net, settings.from_model) if settings.from_model else ""
     weights = sum(parameter.numel() for parameter in whole.parameters())
     spread = model.spread(whole, settings.parallel, device)
     torch.manual_seed(settings.seed + place.rank)  # but not the same dropout
@@ -341,6 +346,8 @@ def assemble(
         f"vocabulary {rows.vocabulary:,}, text {rows.train.tokens:,} tokens in {len(rows.train):,} rows, held out "
         f"{rows.held_out.tokens:,} in {len(rows.held_out):,}"
     )
+    if note:
+        t.say(note)
     if found := checkpoints.restore(t.state):
         t.position, t.val_loss = Position.of(found), found["val_loss"]
     return t

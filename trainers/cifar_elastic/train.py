@@ -47,6 +47,7 @@ import files
 import metrics
 import parameters
 import speed
+import warm_start
 from cifar_elastic import batches
 from cifar_elastic.batches import Images
 from cifar_elastic.resnet import ResNet18
@@ -61,6 +62,7 @@ class Settings:
     """The command line; `arguments` gives each setting's meaning and default."""
 
     data: Path
+    from_model: Path | None
     model_dir: Path | None
     metrics_dir: Path | None
     tensorboard_dir: Path | None
@@ -89,6 +91,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
     own = Path(__file__).with_name("parameters.json")
     parameters.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
+    warm_start.add_arguments(parser)
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser)
@@ -326,6 +329,8 @@ def learner(settings: Settings, device: torch.device, count: int) -> tuple[Any, 
     """Network, optimiser and schedule for `count` training images, before the first step."""
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(ResNet18(10, settings.width), device)
+    if settings.from_model:
+        dist.write_line(warm_start.put(net, settings.from_model, prefix="1."), sys.stdout)  # behind the normalisation
     optimizer = torch.optim.SGD(
         net.parameters(),
         settings.lr,
@@ -356,7 +361,7 @@ def prepared(settings: Settings, place: dist.Place, device: torch.device, count:
     names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
     fixed = {"training images": count, **{name: getattr(settings, name) for name in names}}
     checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
-    state = {"model": model, "optimizer": optimizer, "schedule": schedule, "metrics": rows}
+    state = {"model": model, "optimizer": optimizer, "schedule": checkpoint.OwnLength(schedule), "metrics": rows}
     kept.at = checkpoint.Position.of(checkpoints.restore(state, vars(kept.at) if kept.at else None))
     parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "checkpoints": checkpoints, "state": state}
     parts |= {"metrics": rows, "at": kept.at, "epoch_steps": steps_of(settings, count)}

@@ -11,6 +11,7 @@ import dist
 import metrics
 import parameters
 import speed
+import warm_start
 from detection import model as models
 from metrics import Metrics
 from speed import Speed
@@ -23,6 +24,7 @@ class Settings:
     """The command line; `arguments` gives each setting's meaning and default."""
 
     data: Path
+    from_model: Path | None
     model_dir: Path | None
     weights: str
     weights_backbone: str
@@ -68,6 +70,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     _add_model_arguments(parser)
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
+    warm_start.add_arguments(parser)
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser, channels_last=False)
@@ -111,6 +114,8 @@ class Run:
         plan.check()
         if args.weights != "none" and args.weights_backbone != "none":
             raise ValueError("--weights has a backbone in it; give it or --weights-backbone")
+        if args.from_model and args.weights != "none":
+            raise ValueError("--from-model is a whole model; give it or --weights")
         settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
         shared = (args.metrics_dir, args.tensorboard_dir, args.checkpoint_dir, args.checkpoint_every)
         return cls(settings, plan, Speed.of(args), *shared)

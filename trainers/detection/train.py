@@ -38,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import dist
 import files
+import warm_start
 from checkpoint import Checkpoints, Position, dice
 from detection import coco, layouts, results
 from detection import model as models
@@ -279,12 +280,18 @@ def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[model
     source = settings.weights if whole else settings.weights_backbone
     owner = plan.name if whole else models.backbone_name(plan)
     weights = models.pretrained(source, owner, folder) if source != "none" else {}
-    plan = replace(plan, frozen_norm=models.has_batch_norm(weights))
+    frozen = models.has_batch_norm(weights)
+    if settings.from_model:
+        frozen = bool(warm_start.facts(settings.from_model).get("plan", {}).get("frozen_norm"))
+    plan = replace(plan, frozen_norm=frozen)
     torch.manual_seed(settings.seed)
     net = models.build(plan)
     notes = [models.put(source, weights, net if whole else models.body(net))] if weights else []
+    if settings.from_model:
+        notes.append(warm_start.put(net, settings.from_model))
     models.SharedPadding.put_into(net)
-    stages = settings.trainable_stages if settings.trainable_stages is not None else 3 if weights else 5
+    pretrained = bool(weights or settings.from_model)
+    stages = settings.trainable_stages if settings.trainable_stages is not None else 3 if pretrained else 5
     models.freeze(net, 0 if settings.freeze_backbone else stages)
     trained, every = (
         sum(part.numel() for part in net.parameters() if part.requires_grad or which) for which in (False, True)

@@ -52,6 +52,7 @@ import files
 import metrics
 import parameters
 import speed
+import warm_start
 from metrics import Mean, Metrics, peak_memory_mib
 from mnist import idx
 from speed import Speed
@@ -62,6 +63,7 @@ class Settings:
     """The command line; `arguments` gives each setting's meaning and default."""
 
     data: Path
+    from_model: Path | None
     model_dir: Path | None
     metrics_dir: Path | None
     tensorboard_dir: Path | None
@@ -88,6 +90,7 @@ def arguments() -> argparse.ArgumentParser:
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
+    warm_start.add_arguments(parser)
     metrics.add_arguments(parser)
     checkpoint.add_arguments(parser)
     speed.add_arguments(parser)
@@ -308,6 +311,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
 
     torch.manual_seed(settings.seed)
     net = settings.speed.prepare(Net(), device)
+    note = warm_start.put(net, settings.from_model) if settings.from_model else ""
     model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     nesterov = settings.momentum > 0
     optimizer = torch.optim.SGD(
@@ -325,7 +329,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         names = ("batch_size", "epochs", "lr", "momentum", "weight_decay", "seed")
         fixed = {"training images": len(train_set), **{name: getattr(settings, name) for name in names}}
         checkpoints = checkpoint.Checkpoints(settings.checkpoint_dir, place, settings.checkpoint_every, fixed=fixed)
-        state = {"model": model, "optimizer": optimizer, "schedule": schedule, "metrics": rows}
+        state = {"model": model, "optimizer": optimizer, "schedule": checkpoint.OwnLength(schedule), "metrics": rows}
         at = checkpoint.Position.of(checkpoints.restore(state))
         t = Training(
             *(settings, place, stop, rows, device, net, settings.speed.compiled(model)),
@@ -335,6 +339,8 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
             f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
             f"training images {len(train_set):,}, test images {len(test_set):,}, {settings.speed}"
         )
+        if note:
+            t.say(note)
         try:
             first = fit(t, train_set, test_set)
         except dist.Stopped:

@@ -54,7 +54,8 @@ import files
 import metrics
 import parameters
 import speed
-from checkpoint import Checkpoints, Position
+import warm_start
+from checkpoint import Checkpoints, OwnLength, Position
 from metrics import Mean, Metrics, peak_memory_mib
 from speed import Speed
 from transfer import backbone, folder, images, results
@@ -67,6 +68,7 @@ class Settings:
     """The command line; `arguments` gives each setting's meaning and default."""
 
     input_dir: Path
+    from_model: Path | None
     output_dir: Path | None
     metrics_dir: Path | None
     tensorboard_dir: Path | None
@@ -102,7 +104,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--export", action=flag, default=True, help="also write model.pt2 with torch.export (default: yes)")
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
-    for part in (dist, checkpoint, metrics, speed):
+    for part in (dist, checkpoint, metrics, speed, warm_start):
         part.add_arguments(parser)
     return parser
 
@@ -139,7 +141,7 @@ class Training:
 
     @property
     def state(self) -> dict[str, Any]:
-        parts = {"net": self.net, "optimizer": self.optimizer, "schedule": self.schedule}
+        parts = {"net": self.net, "optimizer": self.optimizer, "schedule": OwnLength(self.schedule)}
         return {**parts, "metrics": self.metrics, "best": self.best}
 
     def save(self) -> None:
@@ -283,8 +285,9 @@ def share_statistics(t: Training) -> None:
                 dist.all_sum(statistic).div_(t.place.world_size)
 
 
-def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> None:
-    """Load --weights in rank 0 alone, so that they are fetched once; DDP gives them to the others as it starts.
+def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> str:
+    """Load --weights, and say where they are from. It is done in rank 0 alone, so that they are fetched once; DDP gives
+    them to the others as it starts.
 
     A file may lie in the folder of the data set.
     What rank 0 cannot load is a DataError in all processes.
@@ -299,6 +302,7 @@ def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Pl
     c10d.broadcast_object_list(problem)
     if problem[0]:
         raise files.DataError(problem[0])
+    return f"from {settings.weights}"
 
 
 def rate(step: int, steps: int) -> float:
@@ -320,7 +324,7 @@ def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.dev
         data = data if data.val else folder.split(data, s.val_share, s.seed)
         torch.manual_seed(s.seed)
         net = backbone.build(s.backbone, len(data.classes), view.size)
-        first_weights(net, s, data.root, place)
+        note = warm_start.put(net, s.from_model) if s.from_model else first_weights(net, s, data.root, place)
         if s.tune == "head":
             backbone.freeze_all_but_head(net)
         net = speed.prepare(net, device)
@@ -337,7 +341,7 @@ def train(settings: Settings, speed: Speed, place: dist.Place, device: torch.dev
         )
         t.say(
             f"processes {place.world_size} ({place.backend}), device {device}, threads {torch.get_num_threads()} each, "
-            f"{speed}; {s.backbone} from {s.weights}, tuning {s.tune}; classes {len(data.classes)}, training images "
+            f"{speed}; {s.backbone} {note}, tuning {s.tune}; classes {len(data.classes)}, training images "
             f"{len(data.train):,}, validation images {len(data.val):,}{drawn}"
         )
         folder.report_skipped(data, s.output_dir if place.rank == 0 else None, t.say)

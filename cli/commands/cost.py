@@ -1,0 +1,116 @@
+"""cost."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from .. import png
+from ..costs import dollars
+from ..session import Session, command, user_path
+from ..visible import Text, one_line
+from . import options
+from .runs import moment
+
+KINDS = ("training", "allocation", "idle", "lease", "unexplained")
+BY = ("run", "cluster", "project", "owner")
+NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "cluster": ""}
+By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project or owner.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print the lines as CSV.")]
+Png = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", help="Write a picture of each day's cost. Needs the extra `png`."),
+]
+
+
+@command
+def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
+    """Show what the nodes cost, and how the budgets stand.
+
+    Without --since it is this month, by days of UTC. Idle is what a run left behind; unexplained is what no run and no
+    lease explains.
+
+    Example: trainyard cost --by run --since 7d
+    """
+    if by not in BY:
+        raise typer.BadParameter(f"--by is {by!r}; choose from {', '.join(BY)}.")
+    found = session.api.get("costs", by=by, since=moment(since) if since else "")
+    if to:
+        png.draw_days(found["days"], KINDS, f"cost by day, from {found['since'][:10]}", user_path(to))
+        session.remark(f"{to} is written.", "dim")
+    if as_csv:
+        _write_csv(found)
+    else:
+        session.tell(found, picture(found))
+
+
+def _write_csv(found: dict[str, Any]) -> None:
+    columns = [name for name in found["total"] if name != "key"]
+    writer = csv.writer(sys.stdout)
+    writer.writerow([found["by"], *columns])
+    for line in found["lines"]:
+        writer.writerow([_safe(line["key"]), *(line[name] for name in columns)])
+
+
+def _safe(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def picture(found: dict[str, Any]) -> RenderableType:
+    """The report as a table, with what was saved and the budgets below."""
+    by, total = found["by"], found["total"]
+    heading = Text.assemble(("Cost", "bold"), (f"  from {found['since'][:10]} to now, in dollars", "dim"))
+    if not found["lines"]:
+        return Group(heading, Text("  no node was seen", "dim"), *_below(found))
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(by, overflow="fold")
+    for column in ("spent", *KINDS, "node hours"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for line in found["lines"]:
+        table.add_row(*_cells(line, one_line(line["key"]) or NOBODY[by]))
+    if len(found["lines"]) > 1:
+        table.add_row(*_cells(total, "all"), style="bold")
+    return Group(heading, table, *_below(found))
+
+
+def _cells(line: dict[str, Any], name: str) -> list[str]:
+    money = [dollars(line[kind]) if line[kind] else "" for kind in KINDS]
+    return [name, dollars(line["spent"]), *money, f"{line['node_hours']:.1f}"]
+
+
+def _below(found: dict[str, Any]) -> list[Text]:
+    total = found["total"]
+    lines = [Text()]
+    if total["unpriced_hours"]:
+        words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
+        lines.append(Text(words, "yellow"))
+    if total["spent"]:
+        lines.append(Text(f"{total['idle_share']:.0%} of it was idle, leased or unexplained.", "dim"))
+    for name, words in (
+        ("saved_always_on", "nodes that are always on"),
+        ("saved_default", "Azure ML's default idle time"),
+    ):
+        if total["spent"] and total[name] is not None:
+            less = "less" if total[name] >= 0 else "more"
+            lines.append(Text(f"{dollars(abs(total[name]))} {less} than with {words}.", "dim"))
+    lines += [
+        Text(f"{one_line(name)}: {dollars(value)} without any node.", "dim")
+        for name, value in found["standing"].items()
+    ]
+    return [*lines, *(_budget(budget) for budget in found["budgets"])]
+
+
+def _budget(budget: dict[str, Any]) -> Text:
+    name = one_line(budget["project"])
+    of = f" of {dollars(budget['month'])} this month" if budget["month"] is not None else " this month"
+    kept = f", {dollars(budget['kept_back'])} kept back for its runs" if budget["kept_back"] else ""
+    each = f"; at most {dollars(budget['run'])} a run" if budget["run"] is not None else ""
+    over = budget["reached_at"] is not None
+    return Text(f"Budget of {name}: {dollars(budget['spent'])}{of}{kept}{each}.", "red" if over else "")

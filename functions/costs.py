@@ -1,0 +1,17 @@
+"""What was spent, and by whom."""
+
+import azure.functions as func
+
+from functions.http import answer, handled
+from shared.api import costs
+from shared.api.requests import CostsQuery, read_query
+from shared.bootstrap import system as the_system
+
+blueprint = func.Blueprint()
+
+
+@blueprint.route("costs", methods=["GET"])
+@handled
+def get_costs(req: func.HttpRequest) -> func.HttpResponse:
+    """What the nodes cost since a day, by run, cluster, project or owner, and how the budgets stand."""
+    return answer(costs.costs(the_system(), read_query(req.params, CostsQuery)))

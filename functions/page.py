@@ -1,0 +1,122 @@
+"""The web page: its files, as they lie in page/, who looks at it, and where it uploads to. The files hold no data, so
+anyone may read them; what they ask the API for needs a key or a role like every other request.
+
+The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
+good: loading the page again costs one request that is answered with 304.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import azure.functions as func
+
+from functions import access
+from functions.http import answer, handled, handled_for_anyone
+from shared.api.requests import UploadRequest, read_body
+from shared.bootstrap import system as the_system
+from shared.drops import uploads
+from shared.drops.model import DropKey
+from shared.kernel.errors import NotFound
+from shared.kernel.settings import ROOT, blob_endpoint
+
+blueprint = func.Blueprint()
+
+FOLDER = ROOT / "page"
+INDEX = "index.html"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+FOR_GOOD = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+
+
+@blueprint.route("page/{*path}", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)
+@handled_for_anyone
+def page(req: func.HttpRequest) -> func.HttpResponse:
+    """A file of the web page; index.html for the bare address."""
+    version, _, name = req.route_params.get("path", "").rpartition("@/")
+    body, kind, tag = _file(name or INDEX)
+    headers = {
+        "Cache-Control": FOR_GOOD if version == _version() else ASK_AGAIN,
+        "ETag": tag,
+        "Vary": "Accept-Encoding",
+        **_safety(),
+    }
+    if tag in req.headers.get("if-none-match", ""):
+        return func.HttpResponse(status_code=304, headers=headers)
+    if "gzip" in req.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = _packed(name or INDEX), "gzip"
+    return func.HttpResponse(body, headers={**headers, "Content-Type": kind})
+
+
+@blueprint.route("me", methods=["GET"])
+@handled
+def get_me(req: func.HttpRequest) -> func.HttpResponse:
+    """Who calls, and whether they may change something."""
+    return answer(access.me(req))
+
+
+@blueprint.route("drops/{route}/{name}/uploads", methods=["POST"])
+@handled
+def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
+    """Where a browser puts the files of a drop."""
+    key = DropKey(req.route_params["route"], req.route_params["name"])
+    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """The files by their names in an address. Only what is listed here is ever read."""
+    found = {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in KINDS}
+    return dict(sorted(found.items()))
+
+
+@cache
+def _version() -> str:
+    """The same for the same files, whatever their times."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _files().values())).hexdigest()[:12]
+
+
+@cache
+def _file(name: str) -> tuple[bytes, str, str]:
+    """Bytes, type and tag. Addresses inside index.html carry the version; so do those that modules lead to."""
+    path = _files().get(name)
+    if path is None:
+        raise NotFound("The page has no such file. It begins at /api/page.")
+    body = path.read_bytes()
+    if name == INDEX:
+        body = body.replace(b"@/", _version().encode() + b"@/")
+    return body, KINDS[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+
+
+@cache
+def _packed(name: str) -> bytes:
+    return gzip.compress(_file(name)[0], 9, mtime=0)
+
+
+@cache
+def _safety() -> dict[str, str]:
+    """Nothing runs but the page's own modules; it talks to this API and to the storage account that files lie in."""
+    address = urlsplit(blob_endpoint(os.environ))
+    storage = f"{address.scheme}://{address.netloc}"
+    policy = (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: {storage}; "
+        f"connect-src 'self' {storage}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return {
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    }

@@ -1,0 +1,76 @@
+// Trainyard's API. Conditional requests: what did not change comes as a 304 of a few bytes, and is the very same object.
+import { W } from "./words.js";
+
+const BASE = new URL("/api/", location.origin);
+const KEY = "trainyard.key"; // of this tab alone; gone with it
+const KEPT = 60;
+const kept = new Map(); // address -> { tag, value }
+
+export class ApiError extends Error {
+  /** `status` is 0 where nobody answered. */
+  constructor(status, code, detail) {
+    super(detail);
+    Object.assign(this, { status, code });
+  }
+}
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY) || "",
+  set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
+};
+
+export function address(parts, query = {}) {
+  const url = new URL(parts.map(encodeURIComponent).join("/"), BASE);
+  for (const [name, value] of Object.entries(query)) if (value !== "" && value !== undefined && value !== null) url.searchParams.set(name, value);
+  return url;
+}
+
+export async function get(parts, query = {}, { signal } = {}) {
+  const url = address(parts, query), known = kept.get(url.href);
+  const answer = await send(url, { signal, headers: known ? { "If-None-Match": known.tag } : {} });
+  if (answer.status === 304 && known) return known.value;
+  const value = await answer.json(), tag = answer.headers.get("etag");
+  kept.delete(url.href);
+  if (tag) kept.set(url.href, { tag, value });
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value);
+  return value;
+}
+
+export async function post(parts, body, query = {}) {
+  return (await send(address(parts, query), { method: "POST", ...asJson(body) })).json();
+}
+
+export async function put(parts, body, query = {}) {
+  return (await send(address(parts, query), { method: "PUT", ...asJson(body) })).json();
+}
+
+export async function remove(parts, query = {}) {
+  return (await send(address(parts, query), { method: "DELETE" })).json();
+}
+
+/** Bytes of a log: { bytes, size, complete, ranks }. */
+export async function logRange(run, rank, first, last) {
+  const url = address(["runs", run, "logs"], { rank });
+  const answer = await send(url, { headers: { Range: `bytes=${first}-${last}` }, accept: [416] });
+  const size = Number((answer.headers.get("content-range") || "").split("/")[1]) || 0;
+  const bytes = answer.status === 416 ? new Uint8Array() : new Uint8Array(await answer.arrayBuffer());
+  return { bytes, size, ranks: ranksOf(answer), complete: answer.headers.get("x-log-complete") === "true" };
+}
+
+const ranksOf = (answer) => (answer.headers.get("x-ranks") || "").split(",").filter(Boolean).map(Number);
+const asJson = (body) => (body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+
+async function send(url, { method = "GET", headers = {}, body, signal, accept = [] }) {
+  const own = key.get() ? { "x-functions-key": key.get() } : {};
+  let answer;
+  try {
+    answer = await fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", W.trouble.unreachable);
+  }
+  if (answer.ok || answer.status === 304 || accept.includes(answer.status)) return answer;
+  const told = await answer.json().catch(() => ({}));
+  if (answer.status === 401) dispatchEvent(new Event("signedout"));
+  throw new ApiError(answer.status, told.code || "", told.detail || W.trouble.status(answer.status));
+}

@@ -1,0 +1,105 @@
+// Curves: one drawing of some series, with what it says in words, as sound and as a table.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
+import { aligned, summary } from "./decimate.js";
+import { number, visible } from "./format.js";
+import { announce } from "./parts.js";
+import { hear, silence } from "./sound.js";
+import { spoken } from "./spark.js";
+import uPlot from "./vendor/uplot.js";
+import { W } from "./words.js";
+
+const HEIGHT = 220, PALETTE = 8, TABLE_ROWS = 200;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const colour = (at) => css(`--curve-${at % PALETTE}`);
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the first colour again, and another dash
+
+/**
+ * `series`: [{ name, label, x, y }] with typed arrays. `title` names the metric. `time`: x are seconds since the start.
+ */
+export function Chart({ title, series, logarithmic = false, sync = "" }) {
+  const box = useRef(), plot = useRef(), drawn = useRef(), [width, setWidth] = useState(0), [zoom, setZoom] = useState(null), [theme, setTheme] = useState(0);
+  const ends = useMemo(() => range(series), [series]);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
+    watch.observe(box.current);
+    const repaint = () => setTheme((n) => n + 1);
+    addEventListener("theme", repaint);
+    return () => { watch.disconnect(); removeEventListener("theme", repaint); };
+  }, []);
+  const shape = `${width} ${theme} ${logarithmic} ${series.map((one) => one.name).join("\n")}`;
+  useEffect(() => {
+    if (!width || !ends) return undefined;
+    const zoomed = (u, key) => {
+      const { min, max } = u.scales[key];
+      if (key === "x" && drawn.current && (min !== drawn.current[0] || max !== drawn.current[1])) setZoom(min <= ends[0] && max >= ends[1] ? null : [min, max]);
+    };
+    drawn.current = null;
+    const made = new uPlot(options(series, width, logarithmic, zoomed, sync), aligned(series, ...(zoom || ends), width), box.current);
+    drawn.current = zoom || ends;
+    plot.current = made;
+    made.over.addEventListener("dblclick", () => setZoom(null));
+    return () => { made.destroy(); plot.current = null; };
+  }, [shape, Boolean(ends)]);
+  useEffect(() => {
+    if (!plot.current || !ends) return;
+    const [from, to] = zoom || ends;
+    drawn.current = [from, to];
+    plot.current.setData(aligned(series, from, to, width), false);
+    plot.current.batch(() => {
+      plot.current.setScale("x", { min: from, max: to });
+    });
+  }, [series, zoom, width, theme]);
+  return html`<figure class="chart">
+    <figcaption><h3>${visible(title)}</h3></figcaption>
+    <div class="plot" ref=${box} aria-hidden="true" data-series=${series.length}></div>
+    ${!ends && html`<p class="dim">${W.chart.none}</p>`}
+    <${Legend} title=${title} series=${series} />
+  </figure>`;
+}
+
+function range(series) {
+  let from = Infinity, to = -Infinity;
+  for (const { x } of series) if (x.length) { from = Math.min(from, x[0]); to = Math.max(to, x.at(-1)); }
+  return from > to ? null : from === to ? [from - 0.5, to + 0.5] : [from, to];
+}
+
+function options(series, width, logarithmic, zoomed, sync) {
+  const axis = { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
+  const positive = logarithmic && series.every((one) => one.y.every((value) => value > 0));
+  return {
+    width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
+    cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 6 }, ...(sync ? { sync: { key: sync, setSeries: false } } : {}) },
+    scales: { x: { time: false }, y: { distr: positive ? 3 : 1 } },
+    axes: [{ ...axis, values: (_, ticks) => ticks.map(number) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) }],
+    series: [{}, ...series.map((one, i) => ({ label: one.name, stroke: colour(one.colour ?? i), dash: DASHES[Math.floor((one.colour ?? i) / PALETTE) % DASHES.length], width: 1.5, spanGaps: true, points: { show: one.x.length < 2 } }))],
+    hooks: { setScale: [zoomed] },
+  };
+}
+
+function Legend({ title, series }) {
+  const [heard, setHeard] = useState(null), [table, showTable] = useState(false);
+  const told = useMemo(() => series.map((one) => ({ one, found: summary(one) })).filter(({ found }) => found), [series]);
+  const play = async (one, found) => {
+    if (heard === one.name) { silence(); setHeard(null); return; }
+    announce(spoken(one.label || title, found));
+    setHeard(one.name);
+    await hear(one);
+    setHeard(null);
+  };
+  return html`<ul class="legend">${told.map(({ one, found }, i) => html`<li key=${one.name}>
+      <svg class="swatch" viewBox="0 0 14 8" aria-hidden="true"><line class=${`curve-${(one.colour ?? i) % PALETTE}`} x1="0" x2="14" y1="4" y2="4" stroke-dasharray=${DASHES[Math.floor((one.colour ?? i) / PALETTE) % DASHES.length].join(" ")} /></svg>
+      <span class="sr">${spoken(one.label || title, found)}</span>
+      <span aria-hidden="true">${one.label ? html`${visible(one.label)} ` : ""}<b>${number(found.last)}</b> <span class="dim">${number(found.least)} … ${number(found.greatest)}</span></span>
+      <button type="button" class="quiet small hear" onClick=${() => play(one, found)} aria-label=${heard === one.name ? W.chart.stop : W.chart.hear(visible(one.label || title))}>${heard === one.name ? "■" : "♪"}</button>
+    </li>`)}</ul>
+    ${told.length > 0 && html`<details class="numbers" onToggle=${(e) => showTable(e.currentTarget.open)}><summary>${W.chart.table(visible(title))}</summary>${table && html`<${Numbers} series=${told.map(({ one }) => one)} />`}</details>`}`;
+}
+
+function Numbers({ series }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${W.chart.table("")}>${series.map((one) => {
+    const skip = Math.max(1, Math.ceil(one.x.length / TABLE_ROWS));
+    const rows = Array.from(one.x.keys()).filter((i) => i % skip === 0 || i === one.x.length - 1);
+    return html`<table><caption>${visible(one.label || one.name)}</caption><thead><tr><th scope="col">${W.chart.x}</th><th scope="col">${visible(one.label || one.name)}</th></tr></thead>
+      <tbody>${rows.map((i) => html`<tr key=${i}><td>${number(one.x[i])}</td><td>${number(one.y[i])}</td></tr>`)}</tbody></table>`;
+  })}</div>`;
+}

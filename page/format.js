@@ -1,0 +1,54 @@
+// Values as people read them: in their zone and their way to write numbers. What comes from outside stays text.
+import { W } from "./words.js";
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const COUNT = new Intl.NumberFormat();
+
+export const count = (value) => COUNT.format(value);
+export const clock = (text) => (text ? CLOCK.format(new Date(text)) : "");
+export const shortClock = (text) => (text ? SHORT.format(new Date(text)) : "");
+
+export function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e15) return COUNT.format(value);
+  return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+}
+
+export function bytes(value) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) { value /= 1000; at++; }
+  return `${at ? value.toPrecision(3) : value} ${units[at]}`;
+}
+
+export function duration(seconds) {
+  if (!Number.isFinite(seconds) || seconds < 0) return "–";
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+export function ago(text, now = Date.now()) {
+  const seconds = (now - new Date(text)) / 1000;
+  if (seconds < 5) return W.time.now;
+  return W.time.ago(seconds < 60 ? `${Math.round(seconds)} s` : seconds < 3600 ? `${Math.round(seconds / 60)} min` : seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`);
+}
+
+export const between = (from, to) => (new Date(to ?? Date.now()) - new Date(from)) / 1000;
+
+// Control characters, and those that turn the direction of text or take no room: shown, so that nothing hides in a name.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+export function visible(text) {
+  return String(text ?? "").replace(HIDDEN, (sign) => {
+    const code = sign.codePointAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "␡" : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+/** A text as one argument of a POSIX shell. */
+export const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", `'\\''`)}'`);

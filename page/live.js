@@ -1,0 +1,56 @@
+// Look again, at a pace that suits: often while something changes, seldom when nothing does, not at all in the background.
+import { useEffect, useRef, useState } from "./html.js";
+
+const SOON = 2000, SELDOM = 10_000, LONGEST = 30_000; // milliseconds
+
+/**
+ * Call `look(signal)` at once, whenever `deps` change, and again and again. Its value is the news; the same object as
+ * before means that nothing changed, and the pace slows down. `still(value)` says that nothing will ever change.
+ * Returns { value, error, again }: the last good value stays while looks fail, and `error` says why they do.
+ */
+export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
+  const [state, set] = useState({ value: undefined, error: null });
+  const wake = useRef(() => {});
+  useEffect(() => {
+    const stop = new AbortController();
+    let timer = 0, pause = soon, value, asking = false;
+    set({ value: undefined, error: null });
+    const later = (wait) => {
+      clearTimeout(timer);
+      if (!stop.signal.aborted && !document.hidden) timer = setTimeout(once, wait);
+    };
+    const once = async () => {
+      if (asking) return;
+      asking = true;
+      try {
+        const found = await look(stop.signal);
+        pause = found === value ? Math.min(pause * 1.25, SELDOM) : soon;
+        if (found !== value || failed) set({ value: found, error: null });
+        value = found;
+        failed = false;
+        if (!still(found)) later(pause);
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        failed = true;
+        pause = Math.min(pause * 2, LONGEST);
+        set((before) => ({ ...before, error }));
+        if (error.status === 0 || error.status >= 500 || error.status === 429) later(pause);
+      } finally {
+        asking = false;
+      }
+    };
+    let failed = false;
+    const seen = () => { if (!document.hidden && !(value !== undefined && still(value))) { pause = soon; later(0); } };
+    wake.current = () => { pause = soon; later(0); };
+    document.addEventListener("visibilitychange", seen);
+    addEventListener("online", seen);
+    once();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+      removeEventListener("online", seen);
+    };
+  }, deps);
+  return { ...state, again: () => wake.current() };
+}

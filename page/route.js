@@ -1,0 +1,46 @@
+// The address holds the whole view, behind the #, so that it can be shared and never reaches a server's log.
+import { useEffect, useState } from "./html.js";
+
+export function read(hash = location.hash) {
+  const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map(decoded);
+  return { view: parts[0] || "runs", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
+export function to(view, parts = [], query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  const tail = given.length ? `?${new URLSearchParams(given)}` : "";
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${tail}`;
+}
+
+export function go(address, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  dispatchEvent(new Event("moved"));
+}
+
+/** Change what is behind the ? of the present view. */
+export function refine(changes) {
+  const { view, parts, query } = read();
+  go(to(view, parts, { ...query, ...changes }), { replace: true });
+}
+
+export function useRoute() {
+  const [route, set] = useState(read);
+  useEffect(() => {
+    const look = () => set(read());
+    addEventListener("hashchange", look);
+    addEventListener("popstate", look);
+    addEventListener("moved", look);
+    return () => {
+      removeEventListener("hashchange", look);
+      removeEventListener("popstate", look);
+      removeEventListener("moved", look);
+    };
+  }, []);
+  return route;
+}

@@ -1,0 +1,188 @@
+// One run: what it is, why it waits, its life, curves, log and files; live by one request a look.
+import { get, post } from "../api.js";
+import { Chart } from "../chart.js";
+import { columns } from "../decimate.js";
+import { between, bytes, clock, duration, number, shell, shortClock, visible } from "../format.js";
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { useLive } from "../live.js";
+import { Log, Reader } from "../log.js";
+import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
+import { refine, to } from "../route.js";
+import { W } from "../words.js";
+import { ended, took } from "./runs.js";
+
+const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
+const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
+const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
+const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
+
+export function Run({ route, me }) {
+  const name = route.parts[0] || "", rank = Number(route.query.rank) || 0;
+  const reader = useMemo(() => new Reader(name, rank), [name, rank]), before = useRef({});
+  useEffect(() => () => { before.current = {}; }, [reader]);
+  const { value, error, again } = useLive(async (signal) => follow(before.current, reader, await get(["runs", name, "live"], { after: before.current.next, rank, offset: reader.next }, { signal })), [reader], { still: (seen) => settled(seen.run) && reader.complete });
+  const run = value?.run, left = useArtifacts(name, Boolean(run?.archived_at)), last = useRef("");
+  useEffect(() => {
+    if (run && last.current && last.current !== run.state) announce(W.runs.changed(visible(name), W.states[run.state]));
+    last.current = run?.state || "";
+  }, [run?.state]);
+  if (!run) return html`<section><h1 tabindex="-1">${visible(name)}</h1><${Trouble} error=${error} value=${run} /><p><a href="#/runs">${W.missing.back}</a></p></section>`;
+  return html`<article class="run">
+    <div class="head"><h1 tabindex="-1">${visible(run.run)}</h1><${State} state=${run.state} /><${Actions} run=${run} me=${me} again=${again} /></div>
+    ${error && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
+    <${Why} run=${run} />
+    <div class="beside"><div>
+      <section class="card"><h2>${W.run.phases}</h2><${Phases} run=${run} /></section>
+      ${run.elastic && html`<section class="card"><h2>${W.run.members}</h2><${Members} run=${run} /></section>`}
+      <section class="part"><h2>${W.run.curves}</h2><${Curves} series=${value.series} query=${route.query} /></section>
+      <section class="part"><h2>${W.run.log}</h2><${Log} key=${rank} reader=${reader} ranks=${value.ranks} rank=${rank} query=${route.query} /></section>
+      ${Object.keys(left?.pictures || {}).length > 0 && html`<section class="part"><h2>${W.run.pictures}</h2><${Pictures} pictures=${left.pictures} /></section>`}
+      <section class="part"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
+    </div><aside aria-label=${W.run.facts}>
+      <section class="card"><h2>${W.run.facts}</h2><${What} run=${run} /></section>
+      <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
+      <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
+    </aside></div>
+  </article>`;
+}
+
+/** What was known and what is new, together; the very same object as before if nothing is new. */
+function follow(known, reader, found) {
+  if (found === known.answer) return known.value;
+  const fresh = Object.keys(found.metrics.series).length > 0, text = JSON.stringify(found.run);
+  const changed = !known.value || fresh || text !== known.text || found.log?.text || found.log?.complete !== known.complete;
+  const series = fresh || !known.value ? joined(known.value?.series || {}, found.metrics.series) : known.value.series;
+  reader.take(found.log);
+  const ranks = found.log?.ranks.length ? found.log.ranks : known.value?.ranks || [];
+  Object.assign(known, { answer: found, text, next: found.metrics.next, complete: found.log?.complete ?? known.complete });
+  if (changed) known.value = { run: found.run, series, ranks };
+  return known.value;
+}
+
+function joined(old, more) {
+  const all = { ...old };
+  for (const [name, points] of Object.entries(more)) all[name] = [...(all[name] || []), ...points];
+  return all;
+}
+
+function useArtifacts(name, archived) {
+  const [left, set] = useState(null);
+  useEffect(() => {
+    if (archived) get(["runs", name, "artifacts"], { pictures: "true" }).then(set, () => set(null));
+  }, [name, archived]);
+  return left;
+}
+
+function Actions({ run, me, again }) {
+  const [outcome, attempt] = useOutcome();
+  const retry = () => attempt(async () => {
+    const made = await post(["runs", run.run, "retry"]);
+    location.hash = to("run", [made.run]);
+    return W.run.retried(made.run);
+  });
+  const cancel = () => attempt(async () => { await post(["runs", run.run, "cancel"]); again(); return W.run.canceled; });
+  return html`<div class="actions">
+    <a class="button" href=${to("compare", [], { runs: [run.run, run.retry_of].filter(Boolean).join(",") })}>${W.run.compare}</a>
+    ${me.may_change && !ended(run) && (run.cancel_asked_at ? html`<span class="dim">${W.run.canceling}</span>` : html`<${Ask} label=${W.run.cancel} question=${W.run.cancelAsk} yes=${W.run.yes} no=${W.run.no} act=${cancel} kind="danger" />`)}
+    ${me.may_change && ended(run) && html`<button type="button" class="primary" onClick=${retry}>${W.run.retry}</button>`}
+  </div>${outcome}`;
+}
+
+function Why({ run }) {
+  const waits = ["received", "submitted", "queued"].includes(run.state), why = run.reason || (waits ? run.waiting || run.history.at(-1)?.why : "");
+  if (!why) return null;
+  return html`<div class=${`notice ${run.state === "failed" ? "bad" : ""}`}><b>${waits ? W.run.waits : W.run.reason}</b><div class="reason" tabindex="0" role="region" aria-label=${W.run.reason}>${visible(typeof why === "string" ? why : JSON.stringify(why))}</div></div>`;
+}
+
+/** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
+function phases(run) {
+  const now = settled(run) ? null : undefined, moments = run.history, found = [];
+  moments.forEach((moment, i) => {
+    if (!W.run.phaseNames[moment.state]) return;
+    const seconds = between(moment.at, moments[i + 1]?.at ?? now);
+    found.push({ name: moment.state, seconds, active: i === moments.length - 1 });
+  });
+  if (ended(run)) found.push({ name: "archive", seconds: between(moments.at(-1).at, run.archived_at ?? run.gave_up_at ?? undefined), active: !run.archived_at && !run.gave_up_at });
+  return found.filter(({ seconds }) => Number.isFinite(seconds));
+}
+
+function Phases({ run }) {
+  const all = phases(run), whole = all.reduce((sum, phase) => sum + phase.seconds, 0) || 1;
+  return html`<div class="phases" aria-hidden="true">${all.map((phase, i) => html`<span key=${i} class=${`phase-${phase.name}`} style=${{ flexGrow: Math.max(0.004, phase.seconds / whole) }}></span>`)}</div>
+    <ol class="phase-list">${all.map((phase, i) => html`<li key=${i}><i class=${`phase-${phase.name}`}></i>${W.run.phaseNames[phase.name]} <b>${duration(phase.seconds)}</b>${phase.active ? " …" : ""}</li>`)}</ol>`;
+}
+
+function What({ run }) {
+  const f = W.run.fields, known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
+  const best = Object.entries(run.metrics.best).slice(0, 6).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  return html`<${Facts} rows=${[
+    [W.runs.best, best],
+    [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
+    [W.run.cost, run.cost ? `${number(run.cost.amount)} ${run.cost.currency || ""}` : ""],
+    [f.drop, run.drop && html`<a href=${to("drops", run.drop.split("/"))}>${visible(run.drop)}</a>${run.generation ? ` ${W.run.generation(run.generation)}` : ""}`],
+    [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
+    [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
+    ...FIELDS.map(known),
+    ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),
+    [W.runs.took, took(run) === null ? "" : duration(took(run))],
+  ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
+}
+
+const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${shortClock(moment.at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
+
+function commands(run) {
+  const name = shell(run.run), say = (rest) => `python3 trainyard.py ${rest}`;
+  return [say(`show ${name}`), ended(run) ? say(`logs ${name}`) : say(`logs ${name} --follow`), say(`metrics ${name}`), run.archived_at ? say(`fetch ${name}`) : say(`fetch ${name} --wait`), ended(run) ? say(`retry ${name} --follow`) : say(`cancel ${name}`)];
+}
+
+/** Nodes over time as an area, and under it a bar for each member's present job. */
+function Members({ run }) {
+  const { members, sizes } = run.elastic, start = new Date(run.created_at).getTime(), end = settled(run) || ended(run) ? new Date(run.history.at(-1).at).getTime() : Date.now();
+  const across = (at) => 90 + ((Math.min(Math.max(new Date(at).getTime(), start), end) - start) / (end - start || 1)) * 900, most = Math.max(1, ...sizes.map((size) => size.nodes));
+  const corners = [], drops = [];
+  sizes.forEach((size, i) => {
+    const x = across(size.at), y = 60 - (size.nodes / most) * 50, until = across(sizes[i + 1]?.at ?? end);
+    corners.push(`${x},${y}`, `${until},${y}`);
+    if (i && size.nodes < sizes[i - 1].nodes) drops.push(x);
+  });
+  const area = corners.length ? `${corners[0].split(",")[0]},60 ${corners.join(" ")} ${corners.at(-1).split(",")[0]},60` : "";
+  return html`<p>${members.map((member) => html`<span key=${member.member} class="member">${W.run.member(member.member)}: <${State} state=${member.state} /> <span class="dim">${W.run.attempt(member.attempt)}${member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}</span><br /></span>`)}</p>
+    <svg class="timeline" viewBox=${`0 0 1000 ${74 + 22 * members.length}`} role="img" aria-label=${`${W.run.timeline}: ${sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`).join(", ")}`}>
+      <text x="0" y="20">${W.run.nodesNow(most)}</text><polygon class="area" points=${area} />
+      ${drops.map((x, i) => html`<line key=${i} class="end" x1=${x} x2=${x} y1="4" y2="64" />`)}
+      ${members.map((member, i) => html`<g key=${member.member}><text x="0" y=${86 + 22 * i}>${W.run.member(member.member)}</text><rect class=${member.state === "running" || ended(member) ? "life" : "waiting"} x=${across(member.at)} y=${74 + 22 * i} height="14" width=${Math.max(3, across(end) - across(member.at))} rx="3" /></g>`)}
+    </svg>${drops.length > 0 && html`<p class="dim"><span class="esc">│</span> ${W.run.evicted}</p>`}`;
+}
+
+export function Curves({ series, query }) {
+  const names = Object.keys(series).filter((name) => name !== "epoch"), how = query.x || "step", logarithmic = query.log === "1";
+  const drawn = useMemo(() => names.map((name) => [name, [{ name, label: "", ...columns(series[name], placing(how, series, series[name])) }]]), [series, how]);
+  if (!names.length) return html`<p class="dim">${W.run.noCurves}</p>`;
+  return html`<${Axis} query=${query} epochs=${Boolean(series.epoch)} /><div class="charts">${drawn.map(([name, one]) => html`<${Chart} key=${name} title=${name} series=${one} logarithmic=${logarithmic} sync="run" />`)}</div>`;
+}
+
+export const Axis = ({ query, epochs }) => html`<div class="bar"><label>${W.chart.x}<select value=${query.x || "step"} onChange=${(e) => refine({ x: e.target.value === "step" ? "" : e.target.value })}><option value="step">${W.chart.step}</option><option value="time">${W.chart.time}</option>${epochs && html`<option value="epoch">${W.chart.epoch}</option>`}</select></label>
+  <label class="check"><input type="checkbox" checked=${query.log === "1"} onChange=${(e) => refine({ log: e.target.checked ? "1" : "" })} />${W.chart.logarithmic}</label><span class="dim">${W.chart.zoom}</span></div>`;
+
+/** Where a point is drawn: at its step, its seconds since the first point, or its epoch as the run's own series says. */
+export function placing(how, all, points) {
+  if (how === "time") { const start = points.find((point) => point[2] !== null)?.[2] ?? 0; return (point) => (point[2] ?? start) - start; }
+  const epochs = all.epoch;
+  if (how !== "epoch" || !epochs?.length) return (point) => point[0];
+  return (point) => {
+    let low = 0, high = epochs.length - 1;
+    while (low < high) { const middle = (low + high + 1) >> 1; if (epochs[middle][0] <= point[0]) low = middle; else high = middle - 1; }
+    const [a, b] = [epochs[low], epochs[low + 1]];
+    return b && b[0] > a[0] ? a[1] + ((point[0] - a[0]) / (b[0] - a[0])) * (b[1] - a[1]) : a[1];
+  };
+}
+
+const Pictures = ({ pictures }) => html`<div class="pictures">${Object.entries(pictures).map(([name, url]) => html`<figure key=${name}><img src=${url} alt=${visible(name)} crossorigin="anonymous" loading="lazy" /><figcaption>${visible(name)}</figcaption></figure>`)}</div>`;
+
+function Files({ run, left }) {
+  const [outcome, attempt] = useOutcome();
+  const download = (name) => attempt(async () => { location.assign((await get(["runs", run.run, "artifacts", ...name.split("/")], { link: "true" })).url); });
+  if (!left?.complete) return html`<p class="dim">${W.run.noFiles}</p>`;
+  return html`${outcome}<div class="scroll" tabindex="0" role="region" aria-label=${W.run.files}><table><tbody>${left.files.map((file) => html`<tr key=${file.name}><td class="mono">${visible(file.name)}</td><td class="number">${bytes(file.size)}</td><td><button type="button" class="small" aria-label=${W.run.download(visible(file.name))} onClick=${() => download(file.name)}>↓</button></td></tr>`)}</tbody></table></div>
+    ${left.outputs.filter((output) => output.state !== "archived").map((output) => html`<p key=${output.name} class="notice">${visible(output.name)}: ${visible(output.state)}. ${visible(output.why || "")}</p>`)}`;
+}

@@ -1,0 +1,187 @@
+// The runs: live, filtered by the API, sorted here; those that are chosen are compared.
+import { get } from "../api.js";
+import { between, count, duration, number, visible } from "../format.js";
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { useLive } from "../live.js";
+import { primary } from "../metric.js";
+import { announce, Command, State, Trouble, When } from "../parts.js";
+import { go, refine, to } from "../route.js";
+import { Spark } from "../spark.js";
+import { useRows } from "../virtual.js";
+import { W } from "../words.js";
+
+const PAGE = 200, OLDER = 1000, ROW = 44, CURVES = 25, CURVE_POINTS = 40;
+const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
+const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
+const shapes = new Map(); // run -> series, of this session
+const VALUES = { run: (r) => r.run, state: (r) => STATES.indexOf(r.state), made: (r) => r.created_at, took: took, best: (r) => best(r)?.[1], nodes: (r) => r.nodes, cost: (r) => r.cost?.amount };
+
+export const ended = (run) => ["completed", "failed", "canceled"].includes(run.state);
+
+export function took(run) {
+  const started = run.history.find((moment) => moment.state === "running");
+  if (!started) return null;
+  return between(started.at, ended(run) ? run.history.at(-1).at : undefined);
+}
+
+function best(run) {
+  const name = primary(Object.keys(run.metrics.best));
+  return name ? [name, run.metrics.best[name]] : null;
+}
+
+export function Runs({ route, me }) {
+  const { query } = route, asked = Object.fromEntries(ASKED.map((name) => [name, query[name]]));
+  const filter = JSON.stringify(asked), [older, setOlder] = useState({ runs: [], token: undefined }), ticks = useRef(0), [, drawn] = useState(0), visibleRuns = useRef([]);
+  useEffect(() => setOlder({ runs: [], token: undefined }), [filter]);
+  const { value, error } = useLive(async (signal) => {
+    // A refresh is one request: now and then the curves of what trains take the turn of the list.
+    if (ticks.current++ % 4 === 3 && await sketch(visibleRuns.current.filter((run) => run.state === "running"), true)) drawn((n) => n + 1);
+    return get(["runs"], { ...asked, limit: PAGE }, { signal });
+  }, [filter]);
+  const runs = useMemo(() => merged(value?.runs || [], older.runs), [value, older]);
+  const shown = useMemo(() => sorted(runs.filter(matching(query)), query.sort), [runs, query.q, query.parameter, query.sort]);
+  const token = older.token === undefined ? value?.continue : older.token;
+  useChanges(runs);
+  const more = async () => {
+    const page = await get(["runs"], { ...asked, limit: OLDER, continue: token });
+    setOlder((before) => ({ runs: [...before.runs, ...page.runs], token: page.continue }));
+  };
+  return html`<section class="runs">
+    <h1 tabindex="-1">${W.runs.title}</h1>
+    <${Filters} query=${query} runs=${runs} />
+    ${error && value && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
+    <${Trouble} error=${error} value=${value} />
+    ${value && runs.length === 0 && html`<${Empty} filtered=${Object.values(query).some(Boolean)} />`}
+    ${runs.length > 0 && html`<${Table} runs=${shown} query=${query} token=${token} more=${more} me=${me} seen=${async (now) => { visibleRuns.current = now; if (await sketch(now)) drawn((n) => n + 1); }} />`}
+  </section>`;
+}
+
+const Empty = ({ filtered }) => html`<div class="notice">${filtered ? W.runs.emptyFilter : html`<p>${W.runs.empty}</p><${Command} text=${W.runs.emptyCommand} />`}</div>`;
+
+function merged(newest, older) {
+  const names = new Set(newest.map((run) => run.run));
+  return [...newest, ...older.filter((run) => !names.has(run.run))];
+}
+
+function matching({ q = "", parameter = "" }) {
+  const [, name, operator, wanted] = parameter.match(/^\s*([^=<>]+?)\s*([=<>])\s*(.*?)\s*$/) || [];
+  return (run) => {
+    if (q && ![run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(q.toLowerCase()))) return false;
+    if (!name) return true;
+    const value = { ...run.tags, ...run.metrics.best, ...(run.parameters || {}) }[name];
+    if (value === undefined) return false;
+    return operator === "=" ? String(value) === wanted : operator === "<" ? Number(value) < Number(wanted) : Number(value) > Number(wanted);
+  };
+}
+
+function sorted(runs, sort = "-made") {
+  const down = sort.startsWith("-"), of = VALUES[sort.replace("-", "")] || VALUES.made;
+  const keyed = runs.map((run) => [of(run), run]).sort(([a], [b]) => {
+    if (a === b) return 0;
+    if (a === null || a === undefined) return 1; // what is unknown comes last, whichever way
+    if (b === null || b === undefined) return -1;
+    return (a < b ? -1 : 1) * (down ? -1 : 1);
+  });
+  return keyed.map(([, run]) => run);
+}
+
+/** Fetch the curves of these runs that are not there yet (or anew, of those that train): one request. */
+async function sketch(runs, anew = false) {
+  const wanted = runs.filter((run) => anew || !shapes.has(run.run)).slice(0, CURVES).map((run) => run.run);
+  if (!wanted.length) return false;
+  for (const name of wanted) if (!shapes.has(name)) shapes.set(name, {}); // asked for, once
+  try {
+    const { runs: found } = await get(["curves"], { runs: wanted.join(","), points: CURVE_POINTS });
+    for (const [name, series] of Object.entries(found)) shapes.set(name, series);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function useChanges(runs) {
+  const before = useRef(null);
+  useEffect(() => {
+    const now = new Map(runs.map((run) => [run.run, run.state]));
+    const changed = before.current && runs.filter((run) => before.current.has(run.run) && before.current.get(run.run) !== run.state);
+    if (changed?.length) announce(changed.slice(0, 3).map((run) => W.runs.changed(visible(run.run), W.states[run.state])).join(". "));
+    if (runs.length) before.current = now;
+  }, [runs]);
+}
+
+function Filters({ query, runs }) {
+  const known = (of) => [...new Set(runs.map(of).filter(Boolean))].sort();
+  const field = (name, label, hint, list) => html`<label>${label}<input type=${name === "q" ? "search" : "text"} value=${query[name] || ""} placeholder=${hint || ""} list=${list && `known-${name}`} onChange=${(e) => refine({ [name]: e.target.value })} onInput=${name === "q" ? (e) => refine({ q: e.target.value }) : undefined} />
+    ${list && html`<datalist id=${`known-${name}`}>${list.map((value) => html`<option key=${value} value=${value} />`)}</datalist>`}</label>`;
+  return html`<form class="filters" role="search" onSubmit=${(e) => e.preventDefault()}>
+    ${field("q", W.runs.filter)}
+    <label>${W.runs.state}<select value=${query.state || ""} onChange=${(e) => refine({ state: e.target.value })}><option value="">${W.all}</option>${STATES.map((state) => html`<option key=${state} value=${state}>${W.states[state]}</option>`)}</select></label>
+    ${field("experiment", W.runs.experiment, "", known((run) => run.experiment))}
+    ${field("owner", W.runs.owner, "", known((run) => run.owner))}
+    ${field("tag", W.runs.tag, W.runs.tagHint)}
+    ${field("parameter", W.runs.parameter, W.runs.parameterHint)}
+  </form>`;
+}
+
+function Table({ runs, query, token, more, seen }) {
+  const { box, from, to: until, above, below } = useRows(runs.length, ROW), loading = useRef(false);
+  const chosen = new Set((query.chosen || "").split(",").filter(Boolean)), priced = runs.some((run) => run.cost);
+  const slice = runs.slice(from, until), names = slice.map((run) => run.run).join();
+  useEffect(() => { const timer = setTimeout(() => seen(slice), 150); return () => clearTimeout(timer); }, [names]);
+  useEffect(() => {
+    if (!token || until < runs.length - 20 || loading.current || !runs.length) return;
+    loading.current = true;
+    more().finally(() => { loading.current = false; });
+  }, [until, token, runs.length]);
+  const choose = (name) => {
+    if (!chosen.delete(name)) chosen.add(name);
+    refine({ chosen: [...chosen].join(",") });
+  };
+  useEffect(() => {
+    const pick = () => { const run = document.activeElement.closest("[data-row]")?.dataset.row; if (run) choose(run); };
+    const compare = () => chosen.size && go(to("compare", [], { runs: [...chosen].join(",") }));
+    addEventListener("key-x", pick);
+    addEventListener("key-c", compare);
+    return () => { removeEventListener("key-x", pick); removeEventListener("key-c", compare); };
+  }, [query.chosen]);
+  return html`<div class="bar"><span class="dim" role="status">${W.runs.shown(count(runs.length), Boolean(token))}</span>
+      ${chosen.size > 0 && html`<a class="button primary" href=${to("compare", [], { runs: [...chosen].join(",") })}>${W.runs.compare(chosen.size)}</a><button type="button" class="quiet" onClick=${() => refine({ chosen: "" })}>${W.runs.clear}</button>`}</div>
+    <div class="scroll tall" ref=${box} tabindex="0" role="region" aria-label=${W.runs.title}>
+      <table class="list" aria-rowcount=${runs.length + 1}>
+        <thead><tr><th scope="col" class="pick"><span class="sr">${W.runs.chosen}</span></th>
+          <${Head} name="run" label=${W.runs.run} query=${query} /><${Head} name="state" label=${W.runs.state} query=${query} />
+          <${Head} figure name="best" label=${W.runs.best} query=${query} /><th scope="col" class="wide">${W.runs.curve}</th>
+          <th scope="col" class="wide">${W.runs.experiment}</th><${Head} figure name="nodes" label=${W.runs.nodes} query=${query} wide />
+          ${priced && html`<${Head} figure name="cost" label=${W.runs.cost} query=${query} wide />`}
+          <${Head} figure name="took" label=${W.runs.took} query=${query} wide /><${Head} figure name="made" label=${W.runs.made} query=${query} /></tr></thead>
+        <tbody>
+          <tr aria-hidden="true" class="space" style=${{ height: `${above}px` }}></tr>
+          ${slice.map((run, i) => html`<${Row} key=${run.run} run=${run} at=${from + i + 2} chosen=${chosen.has(run.run)} choose=${choose} priced=${priced} />`)}
+          <tr aria-hidden="true" class="space" style=${{ height: `${below}px` }}></tr>
+        </tbody>
+      </table>
+    </div>`;
+}
+
+function Head({ name, label, query, wide, figure }) {
+  const sort = query.sort || "-made", mine = sort.replace("-", "") === name, down = sort.startsWith("-");
+  const turn = () => {
+    refine({ sort: mine ? `${down ? "" : "-"}${name}` : `-${name}` });
+    announce(W.runs.sorted(label, mine ? !down : true));
+  };
+  return html`<th scope="col" class=${`${wide ? "wide" : ""} ${figure ? "number" : ""}`} aria-sort=${mine ? (down ? "descending" : "ascending") : undefined}><button type="button" onClick=${turn}>${label}<span aria-hidden="true">${mine ? (down ? " ↓" : " ↑") : ""}</span></button></th>`;
+}
+
+function Row({ run, at, chosen, choose, priced }) {
+  const series = shapes.get(run.run) || {}, names = Object.keys(series).filter((name) => name !== "epoch"), metric = primary(names), found = best(run), seconds = took(run);
+  return html`<tr aria-rowindex=${at} data-row=${run.run} class=${chosen ? "chosen" : ""}>
+    <td class="pick"><input type="checkbox" checked=${chosen} onChange=${() => choose(run.run)} aria-label=${W.runs.choose(visible(run.run))} /></td>
+    <th scope="row"><a class="row" href=${to("run", [run.run])}>${visible(run.run)}</a><small>${visible(run.drop || run.owner || "")}</small></th>
+    <td><${State} state=${run.state} /></td>
+    <td class="number">${found ? html`${number(found[1])}<small>${visible(found[0])}</small>` : W.nothing}</td>
+    <td class="wide"><${Spark} name=${metric} points=${series[metric]} /></td>
+    <td class="wide">${visible(run.experiment)}</td><td class="wide number">${run.nodes}</td>
+    ${priced && html`<td class="wide number">${run.cost ? `${number(run.cost.amount)} ${visible(run.cost.currency || "")}` : W.nothing}</td>`}
+    <td class="wide number">${seconds === null ? W.nothing : duration(seconds)}</td><td class="number"><${When} at=${run.created_at} /></td>
+  </tr>`;
+}

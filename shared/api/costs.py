@@ -1,0 +1,73 @@
+"""What was spent, as the JSON that the HTTP API answers with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from shared.api.requests import CostsQuery, read_time
+from shared.kernel.errors import Impossible
+from shared.money.books import charged, start_of_day
+from shared.money.decide import of_month
+from shared.money.report import Line, report
+from shared.system import System
+
+Json = dict[str, Any]
+LONGEST = timedelta(days=366)
+_MONTH_DAYS = 365.25 / 12
+
+
+def costs(system: System, query: CostsQuery) -> Json:
+    """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
+
+    Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future
+    or more than a year ago.
+    """
+    now = system.clock()
+    since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)
+    if since > now or now - since > LONGEST:
+        raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
+    day_count = (now - since) / timedelta(days=1)
+    found = report(charged(system, since, now).days, query.by, now)
+    return {
+        "since": since.isoformat(),
+        "until": now.isoformat(),
+        "by": query.by,
+        "total": _line(found.total),
+        "lines": [_line(line) for line in found.lines],
+        "days": [{"day": f"{day[:4]}-{day[4:6]}-{day[6:]}", **kinds} for day, kinds in found.days.items()],
+        "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(system.money.standing.items())},
+        "budgets": budgets(system),
+    }
+
+
+def budgets(system: System) -> list[Json]:
+    """Every project that has a budget, with what it has spent this month and what is kept back for its runs."""
+    return [_budget(system, project) for project in sorted(system.money.budgets)]
+
+
+def _budget(system: System, project: str) -> Json:
+    budget, stored = system.money.budgets[project], system.books.account(project)
+    account = of_month(stored.value, system.clock()) if stored else None
+    reached = account.reached_at if account else None
+    return {
+        "project": project,
+        "month": budget.month,
+        "run": budget.run,
+        "spent": account.spent if account else 0.0,
+        "kept_back": account.committed - account.spent if account else 0.0,
+        "reached_at": reached.isoformat() if reached else None,
+    }
+
+
+def _line(line: Line) -> Json:
+    return {
+        "key": line.key,
+        "spent": line.spent,
+        **line.kinds,
+        "idle_share": line.idle_share,
+        "node_hours": line.node_hours,
+        "unpriced_hours": line.unpriced_hours,
+        "saved_always_on": line.saved_always_on,
+        "saved_default": line.saved_default,
+    }

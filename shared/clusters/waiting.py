@@ -1,0 +1,89 @@
+"""Why a run has not started: what it waits for, in words and in Azure ML's own. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.clusters.model import Cluster
+from shared.runs.model import Run, RunState
+
+WAITING = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
+
+# Resource Manager's sentences about quotas: the family's name, what is used, what is allowed.
+_FAMILY = re.compile(
+    r"exceeding approved (\S+) Cores quota|has an? (\S+)(?: family)? (?:vCPU|core) quota"
+    r"|quota limits of ([\w ]+?) Cores?\b"
+)
+_LIMIT = re.compile(r"(?:Current Limit|Maximum allowed|quota of)[: ]+(\d+)")
+_USED = re.compile(r"(?:Current Usage|Current in use)[: ]+(\d+)")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """`code` is submission, allocating, quota, other_run, too_many_nodes, broken or no_answer; `why` a sentence.
+
+    Of a quota there are the family of machines, the cores in use and the cores allowed, as far as Azure's words tell;
+    `words` are those, unchanged.
+    """
+
+    code: str
+    why: str
+    since: datetime | None = None
+    family: str = ""
+    used: int | None = None
+    limit: int | None = None
+    words: str = ""
+
+
+def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
+    """What a run that has not started waits for. `ahead` are the other jobs of its cluster that were sent before it."""
+    since = run.history[-1].at if run.history else run.created_at
+    if not run.job:
+        return Waiting("submission", "Its job is on its way to Azure ML.", since)
+    if cluster is None:
+        return Waiting("broken", f"The workspace has no cluster {run.cluster}.", since)
+    nodes = run.elastic.min_nodes if run.elastic else run.nodes
+    if found := refusal(cluster, nodes):
+        return found
+    if ahead and cluster.busy_nodes + nodes > cluster.max_nodes:
+        others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+        why = f"{ahead[0]}{others} came before it; {cluster.busy_nodes} of {cluster.max_nodes} nodes are in use."
+        return Waiting("other_run", why, since)
+    moved = cluster.allocation_since if cluster.allocation == "Resizing" else None
+    coming = max(0, cluster.target_nodes - cluster.idle_nodes - cluster.running_nodes)
+    why = f"It waits for {_count(nodes)} of {cluster.name}: {cluster.idle_nodes} idle, {coming} being allocated."
+    return Waiting("allocating", why, moved or since)
+
+
+def refusal(cluster: Cluster, nodes: int) -> Waiting | None:
+    """Why the cluster can't give so many nodes at all as things are: its size, a quota, what Azure ML says."""
+    if nodes > cluster.max_nodes:
+        why = f"{nodes} nodes are asked for; {cluster.name} has at most {cluster.max_nodes}."
+        return Waiting("too_many_nodes", why)
+    if not cluster.errors or cluster.idle_nodes >= nodes:
+        return None
+    words = cluster.errors[0]
+    if "quota" not in words.lower():
+        why = f"{cluster.name} gets no nodes. Azure ML says: {words}"
+        return Waiting("broken", why, cluster.allocation_since, words=words)
+    return _quota(cluster, words)
+
+
+def _quota(cluster: Cluster, words: str) -> Waiting:
+    match = _FAMILY.search(words)
+    family = next((name for name in match.groups() if name), "") if match else ""
+    used, limit = _number(_USED, words), _number(_LIMIT, words)
+    told = f", {used} of {limit} cores are in use" if used is not None and limit is not None else ""
+    why = f"The quota of {family or cluster.vm_size or 'this size'} is reached{told}. Azure ML says: {words}"
+    return Waiting("quota", why, cluster.allocation_since, family, used, limit, words)
+
+
+def _number(pattern: re.Pattern[str], words: str) -> int | None:
+    match = pattern.search(words)
+    return int(match[1]) if match else None
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"

@@ -1,0 +1,54 @@
+"""Uploads from a browser: addresses that write one file of one drop each, so that the bytes go straight to storage.
+
+An address is signed for this very blob and for a quarter of an hour. What is there already in its whole size, and not
+older than the file that is offered, gets none: a broken upload goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.api.requests import UploadFile, UploadRequest
+from shared.drops.contents import drop_blobs
+from shared.drops.decide import why_not_a_drop
+from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.kernel.errors import Impossible
+from shared.kernel.names import path_problem
+from shared.kernel.storage import Blob
+from shared.system import DROPS_CONTAINER, System
+
+ADDRESS_LIFE = 900  # seconds
+
+
+def upload_addresses(system: System, key: DropKey, request: UploadRequest) -> dict[str, Any]:
+    """Where each of the files is to be put. Raises Impossible, with every fault that the drop would be rejected for."""
+    route = system.routes.get(key.route)
+    if fault := why_not_a_drop(key, request.files[0].name, route, system.routes):
+        raise Impossible(fault[1], fault[0])
+    _check(request.files)
+    there = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(system, key)}
+    files = [
+        {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(system, key, file)}
+        for file in request.files
+    ]
+    return {"drop": str(key), "files": files, "seconds": ADDRESS_LIFE}
+
+
+def _check(files: Sequence[UploadFile]) -> None:
+    for file in files:
+        if problem := path_problem(file.name):
+            raise Impossible(problem, "bad_name")
+
+
+def _is_there(file: UploadFile, blob: Blob | None) -> bool:
+    """The marker is always written again: it says that the drop is complete now."""
+    if blob is None or blob.last_modified is None or file.name == SUCCESS_MARKER:
+        return False
+    changed = datetime.fromtimestamp(file.modified, UTC)
+    return blob.size == file.size and blob.last_modified >= changed
+
+
+def _address(system: System, key: DropKey, file: UploadFile) -> str:
+    return system.blobs.write_url(DROPS_CONTAINER, f"{key.prefix()}{file.name}", ADDRESS_LIFE)

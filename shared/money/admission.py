@@ -1,0 +1,153 @@
+"""Before a run starts: what it will cost, who pays, and whether that is allowed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from shared.clusters.model import Cluster
+from shared.jobs.job import mapping
+from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
+from shared.kernel.names import NAME
+from shared.kernel.suggest import did_you_mean, there_are
+from shared.money import decide
+from shared.money.decide import Refusal
+from shared.money.model import Account, Quote, month_of
+from shared.money.prices import Price, Prices
+from shared.money.uses import seconds_of
+from shared.runs.model import Run
+from shared.system import System
+
+T = TypeVar("T")
+PROJECT_TAG = "project"
+WRITTEN = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # fields of a run that `priced` fills
+WRITE_ATTEMPTS = 20
+CLUSTERS_KEPT = timedelta(minutes=5)
+RUNS_KEPT = timedelta(minutes=1)
+RUNS_READ = 200  # for the estimate: one request
+RUNS_USED = 20  # of the same kind, the newest
+
+_lock = threading.Lock()
+_kept: WeakKeyDictionary[System, dict[str, tuple[datetime, Any]]] = WeakKeyDictionary()
+
+
+def project_of(system: System, tags: Any, route: str) -> str:
+    """The project that a job's tags or its route name, '' if neither does. Raises Impossible for one without a budget.
+
+    Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
+    """
+    named = str(mapping(tags).get(PROJECT_TAG) or "")
+    known = system.money.budgets
+    if named and known and named not in known:
+        hint = did_you_mean(named, known)
+        raise Impossible(f"There is no project {named[:80]!r}.{hint} There are: {there_are(known)}.", "unknown_project")
+    if named and not NAME.fullmatch(named):
+        raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
+    found = system.routes.get(route)
+    return named or (found.project if found else "")
+
+
+def priced(system: System, run: Run) -> Run:
+    """The run with its price, estimated and greatest cost as far as they are known now; one that has them, as it is.
+
+    Who pays is its own project, else its cluster's. Nothing here keeps a run from starting.
+    """
+    cluster = _clusters(system).get(run.cluster)
+    if not run.project and cluster and cluster.project:
+        run = replace(run, project=cluster.project)
+    if run.price:
+        return run
+    price = price_of(system, cluster) if cluster else None
+    cost = decide.quote(run, price.dollars if price else None, _seconds_before(system, run))
+    return replace(
+        run,
+        price=cost.price or 0.0,
+        price_from=price.source if price else cost.why,
+        estimated_cost=cost.estimated,
+        greatest_cost=cost.greatest,
+    )
+
+
+def admit(system: System, run: Run) -> None:
+    """Keep back what the run may cost, of its project's budget. A second time changes nothing.
+
+    Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
+    the account is written under its etag.
+    """
+    budget = system.money.budgets.get(run.project)
+    if budget is None:
+        return
+    for _ in range(WRITE_ATTEMPTS):
+        now, stored = system.clock(), system.books.account(run.project)
+        before = stored.value if stored else Account(run.project, month_of(now))
+        after = decide.admit(budget, before, run, _quote(run), now)
+        if isinstance(after, Refusal):
+            raise Conflict(after.why, after.code)
+        if after == before:
+            return
+        try:
+            system.books.write_account(stored, after) if stored else system.books.open_account(after)
+        except Changed:
+            continue
+        return
+    raise Changed(
+        f"The account of project {run.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
+    )
+
+
+def refusal(system: System, run: Run) -> Refusal | None:
+    """Why its project's budget would not let the run start now; None if it would. Keeps nothing back."""
+    budget = system.money.budgets.get(run.project)
+    if budget is None:
+        return None
+    now, stored = system.clock(), system.books.account(run.project)
+    account = stored.value if stored else Account(run.project, month_of(now))
+    found = decide.admit(budget, account, run, _quote(run), now)
+    return found if isinstance(found, Refusal) else None
+
+
+def _quote(run: Run) -> Quote:
+    return Quote(run.estimated_cost, run.greatest_cost, run.price or None, run.price_from)
+
+
+def prices(system: System) -> Prices:
+    """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
+    refreshed = Prices(_remembered(system, "prices", RUNS_KEPT, system.books.prices, []))
+    return system.money.prices.over(refreshed).over(system.money.shipped)
+
+
+def price_of(system: System, cluster: Cluster) -> Price | None:
+    return prices(system).find(cluster.vm_size, cluster.tier, system.money.region)
+
+
+def _clusters(system: System) -> dict[str, Cluster]:
+    found: list[Cluster] = _remembered(system, "clusters", CLUSTERS_KEPT, system.clusters.list, [])
+    return {cluster.name: cluster for cluster in found}
+
+
+def _seconds_before(system: System, run: Run) -> list[float]:
+    """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
+    newest: list[Run] = _remembered(system, "runs", RUNS_KEPT, lambda: system.runs.newest(RUNS_READ), [])
+    kind = (run.experiment, run.route, run.nodes)
+    found = [seconds_of(old) for old in newest if (old.experiment, old.route, old.nodes) == kind]
+    return [seconds for seconds in found if seconds is not None][:RUNS_USED]
+
+
+def _remembered(system: System, name: str, kept: timedelta, ask: Callable[[], T], otherwise: T) -> T:
+    """What was asked a moment ago, or is asked now. A service that refuses leaves a price unknown, and stops no run."""
+    now = system.clock()
+    with _lock:
+        at, known = _kept.setdefault(system, {}).get(name, (None, otherwise))
+    if at is not None and now - at < kept:
+        return known
+    try:
+        known = ask()
+    except TrainyardError:
+        return otherwise
+    with _lock:
+        _kept[system][name] = (now, known)
+    return known

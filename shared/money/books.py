@@ -1,0 +1,197 @@
+"""The books: every cluster's charges day by day, from node counts, runs and leases. Closed days are kept for good."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from weakref import WeakKeyDictionary
+
+from shared.clusters.leases import LONGEST_POSSIBLE, Lease
+from shared.clusters.samples import day_of
+from shared.money.admission import prices
+from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
+from shared.money.model import Day, Row
+from shared.money.prices import Prices
+from shared.money.uses import use_of
+from shared.runs.model import Run
+from shared.runs.ports import RunFilter
+from shared.system import System
+
+DAY = timedelta(days=1)
+CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
+QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
+PAGE = 1000
+_HOUR = 3600
+
+_closed: WeakKeyDictionary[System, dict[str, list[Day]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the charges of some days are made from: runs, leases and prices, and whose each cluster is."""
+
+    runs: dict[str, Run]
+    uses: dict[str, list[Use]]
+    leases: dict[str, tuple[Hold, str, str]]  # with owner and project
+    prices: Prices
+    projects: dict[str, str]
+    region: str
+
+
+def start_of_day(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class Charged:
+    """The charges of some days, and the runs that may cost more."""
+
+    days: list[Day]
+    runs: dict[str, Run]
+
+
+def charged(system: System, since: datetime, until: datetime) -> Charged:
+    """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far."""
+    begin, now = start_of_day(since), system.clock()
+    found: list[Day] = []
+    opened: list[datetime] = []
+    while begin < min(until, now):
+        known = _kept_day(system, day_of(begin))
+        found += known or []
+        opened += [begin] if known is None else []
+        begin += DAY
+    runs: dict[str, Run] = {}
+    if opened:
+        known_now = _known(system, opened[0], now)
+        found += [day for begin in opened for day in _day_of_all(system, known_now, begin, min(begin + DAY, now))]
+        runs = known_now.runs
+    return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), runs)
+
+
+def close_days(system: System, since: datetime) -> list[str]:
+    """Close the days from `since` on that are over long enough, each once. Returns those that were closed now."""
+    now = system.clock()
+    begin, closed = start_of_day(since), []
+    while begin + DAY + CLOSED_AFTER <= now:
+        if _kept_day(system, day_of(begin)) is None:
+            known = _known(system, begin, now)
+            system.books.close_day(day_of(begin), _day_of_all(system, known, begin, begin + DAY))
+            closed.append(day_of(begin))
+        begin += DAY
+    return closed
+
+
+def _kept_day(system: System, day: str) -> list[Day] | None:
+    """A closed day, read once by this process."""
+    kept = _closed.setdefault(system, {})
+    if day not in kept and (found := system.books.day(day)) is not None:
+        kept[day] = found
+    return kept.get(day)
+
+
+def _known(system: System, since: datetime, now: datetime) -> Known:
+    runs = {run.name: run for run in _runs(system, since)}
+    uses: dict[str, list[Use]] = defaultdict(list)
+    for run in runs.values():
+        uses[run.cluster].append(use_of(run, now))
+    clusters = system.clusters.list()
+    made = system.leases.made_between(since - LONGEST_POSSIBLE, now)
+    leases = {lease.id: (_hold(lease), lease.owner, lease.project) for lease in made}
+    projects = {cluster.name: cluster.project for cluster in clusters}
+    return Known(runs, uses, leases, prices(system), projects, system.money.region)
+
+
+def _hold(lease: Lease) -> Hold:
+    return Hold(lease.id, lease.cluster, Spell(lease.made_at, lease.ended_at, lease.nodes))
+
+
+def _runs(system: System, since: datetime) -> Iterator[Run]:
+    """The runs that may have had nodes after this moment: those that were made before it by at most a time limit."""
+    limits = [system.limits, *(route.limits for route in system.routes.values())]
+    longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
+    wanted, token = RunFilter(since=since - longest - QUEUED), ""
+    while True:
+        page = system.runs.page(wanted, PAGE, token)
+        yield from page.runs
+        if not (token := page.token):
+            return
+
+
+def _day_of_all(system: System, known: Known, since: datetime, until: datetime) -> list[Day]:
+    """One day of every cluster that had nodes."""
+    found = []
+    for cluster in system.samples.clusters():
+        had = paid(system.samples.between(cluster, since - HOLDS, until), since, until)
+        if had:
+            found.append(_day(known, cluster, had, until))
+    return found
+
+
+def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
+    holds = [hold for hold, _, _ in known.leases.values() if hold.cluster == cluster]
+    shares: list[Share] = []
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    dollars: dict[tuple[str, str], float | None] = {}
+    for stretch in had:
+        uses = [use for use in known.uses.get(cluster, ()) if _touches(use, stretch.spell)]
+        hourly = known.prices.find(stretch.vm_size, stretch.tier, known.region)
+        for share in split(stretch.spell, uses, holds):
+            shares.append(share)
+            key = (share.kind, share.who)
+            seconds[key] += share.node_seconds
+            price = _price(known, share, hourly.dollars if hourly else None)
+            so_far = dollars.get(key, 0.0)
+            dollars[key] = None if price is None or so_far is None else so_far + share.node_seconds * price / _HOUR
+    rows = tuple(
+        Row(kind, who, *_payer(known, cluster, who), seconds[kind, who], dollars[kind, who])
+        for kind, who in sorted(seconds)
+    )
+    last = known.prices.find(had[-1].vm_size, had[-1].tier, known.region)
+    return Day(
+        cluster,
+        day_of(had[0].spell.begin),
+        rows,
+        max(stretch.spell.nodes for stretch in had),
+        last.dollars if last else 0.0,
+        default_seconds(shares, until),
+    )
+
+
+def _touches(use: Use, spell: Spell) -> bool:
+    return use.created < spell.end and (use.ended is None or use.ended + IDLE_TAIL > spell.begin)
+
+
+def _price(known: Known, share: Share, hourly: float | None) -> float | None:
+    """What an hour of a node costs: for a run as it was when it was submitted."""
+    run = known.runs.get(share.who)
+    return run.price if run and run.price else hourly
+
+
+def _payer(known: Known, cluster: str, who: str) -> tuple[str, str]:
+    """Owner and project of a run, of a lease, or of what nobody explains."""
+    if run := known.runs.get(who):
+        return run.owner, run.project or known.projects.get(cluster, "")
+    if lease := known.leases.get(who):
+        return lease[1], lease[2] or known.projects.get(cluster, "")
+    return "", known.projects.get(cluster, "")
+
+
+def of_runs(found: Iterable[Day]) -> dict[str, dict[str, Row]]:
+    """The rows of each run by kind, of all these days together."""
+    rows: dict[str, dict[str, Row]] = defaultdict(dict)
+    for day in found:
+        for row in day.rows:
+            if row.who and row.kind in ("training", "allocation", "idle"):
+                rows[row.who][row.kind] = together(rows[row.who].get(row.kind), row)
+    return rows
+
+
+def together(one: Row | None, other: Row) -> Row:
+    """Two rows as one. Dollars are unknown if those of either are."""
+    if one is None:
+        return other
+    unknown = one.dollars is None or other.dollars is None
+    dollars = None if unknown else (one.dollars or 0.0) + (other.dollars or 0.0)
+    return Row(other.kind, other.who, other.owner, other.project, one.node_seconds + other.node_seconds, dollars)

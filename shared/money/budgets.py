@@ -1,0 +1,27 @@
+"""Whether a project has money left, as the sweeps of the clusters ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from shared.money import decide
+from shared.money.model import Policy
+from shared.money.ports import Books
+
+
+class AccountBudgets:
+    """Answers from the projects' accounts."""
+
+    def __init__(self, books: Books, money: Policy, clock: Callable[[], datetime]) -> None:
+        self._books, self._money, self._clock = books, money, clock
+
+    def exhausted(self, project: str) -> str | None:
+        """Why nothing more may be spent on this project, as a sentence; None while something may."""
+        budget = self._money.budgets.get(project)
+        if budget is None or budget.month is None or not (stored := self._books.account(project)):
+            return None
+        account = decide.of_month(stored.value, self._clock())
+        if account.reached_at is None:
+            return None
+        return f"Project {project} has spent ${account.spent:.2f}, all of its ${budget.month:.2f} for this month."

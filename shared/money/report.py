@@ -1,0 +1,117 @@
+"""What was spent, by whom and on what, and what other ways would have cost. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from shared.money.ledger import KINDS
+from shared.money.model import Day, Row
+
+BY = ("run", "cluster", "project", "owner")
+MOST_LINES = 1000
+OTHERS = "(others)"
+_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a report, in dollars by kind. `node_hours` are all, `unpriced_hours` those whose price is unknown.
+
+    What always-on and Azure ML's default would have cost more is only known of whole clusters, else None.
+    """
+
+    key: str
+    kinds: Mapping[str, float]
+    node_hours: float = 0.0
+    unpriced_hours: float = 0.0
+    saved_always_on: float | None = None
+    saved_default: float | None = None
+
+    @property
+    def spent(self) -> float:
+        return sum(self.kinds.values())
+
+    @property
+    def idle_share(self) -> float:
+        """The part of the money that no training and no start of one got."""
+        idle = self.spent - self.kinds.get("training", 0.0) - self.kinds.get("allocation", 0.0)
+        return idle / self.spent if self.spent else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Lines by what was asked for, the dearest first; their total; and each day by kind."""
+
+    lines: list[Line]
+    total: Line
+    days: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+_KEY: dict[str, Callable[[Day, Row], str]] = {
+    "run": lambda _, row: row.who,
+    "cluster": lambda day, _: day.cluster,
+    "project": lambda _, row: row.project,
+    "owner": lambda _, row: row.owner,
+}
+
+
+def report(days: Iterable[Day], by: str, until: datetime) -> Report:
+    """The report of these days, of which the last one ends at `until`, by run, cluster, project or owner.
+
+    Each row of the books is in exactly one line; what no run, project or owner explains has the key ''.
+    """
+    found = list(days)
+    rows: dict[str, list[Row]] = defaultdict(list)
+    by_day: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(KINDS, 0.0))
+    for day in found:
+        for row in day.rows:
+            rows[_KEY[by](day, row)].append(row)
+            by_day[day.day][row.kind] += row.dollars or 0.0
+    lines = [_line(key, its) for key, its in rows.items()]
+    if by == "cluster":
+        lines = [_with_others(line, [d for d in found if d.cluster == line.key], until) for line in lines]
+    lines.sort(key=lambda line: (-line.spent, -line.node_hours, line.key))
+    total = _with_others(_line("", [row for its in rows.values() for row in its]), found, until)
+    return Report(_at_most(lines), total, dict(sorted(by_day.items())))
+
+
+def _line(key: str, rows: Iterable[Row]) -> Line:
+    kinds = dict.fromkeys(KINDS, 0.0)
+    seconds = unpriced = 0.0
+    for row in rows:
+        kinds[row.kind] += row.dollars or 0.0
+        seconds += row.node_seconds
+        unpriced += row.node_seconds if row.dollars is None else 0.0
+    return Line(key, kinds, seconds / _HOUR, unpriced / _HOUR)
+
+
+def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
+    """The line with what was saved against the most nodes kept up all the time, and against Azure ML's own default."""
+    if not all(day.price for day in days):
+        return line
+    default = sum(day.default_seconds / _HOUR * day.price for day in days)
+    saved = _always_on(days, until) - line.spent, default - line.spent
+    return Line(line.key, line.kinds, line.node_hours, line.unpriced_hours, *saved)
+
+
+def _always_on(days: list[Day], until: datetime) -> float:
+    """What the most nodes that each cluster had would have cost from the first day on that it had any."""
+    total = 0.0
+    for cluster in {day.cluster for day in days}:
+        its = sorted((day for day in days if day.cluster == cluster), key=lambda day: day.day)
+        begin = datetime.strptime(its[0].day, "%Y%m%d").replace(tzinfo=UTC)
+        total += max(day.peak for day in its) * its[-1].price * ((until - begin).total_seconds() / _HOUR)
+    return total
+
+
+def _at_most(lines: list[Line]) -> list[Line]:
+    """The first lines, and one for all others, so that nothing is missing from their sum."""
+    if len(lines) <= MOST_LINES:
+        return lines
+    kept, others = lines[: MOST_LINES - 1], lines[MOST_LINES - 1 :]
+    kinds = {kind: sum(line.kinds[kind] for line in others) for kind in KINDS}
+    hours = sum(line.node_hours for line in others), sum(line.unpriced_hours for line in others)
+    return [*kept, Line(OTHERS, kinds, *hours)]

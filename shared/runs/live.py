@@ -1,0 +1,52 @@
+"""Everything of a run that a follower shows, in one answer: its record, the points and the log since the last look.
+
+Whoever follows gives back what the last answer said (`metrics.next`, `log.next_offset`), and so reads nothing twice and
+loses nothing. Answers without news are equal, so that a conditional request (If-None-Match) is told 304.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from shared.api import answers
+from shared.api.requests import CurvesQuery, LiveQuery
+from shared.kernel.errors import Impossible
+from shared.runs import logs, metrics
+from shared.runs.metrics import Cursor
+from shared.system import System
+
+LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it
+MOST_RUNS = 50  # in one answer of curves
+
+
+def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
+    """The run, and what came since `query.after` and `query.offset`. Raises NotFound."""
+    run = system.runs.get(name).value
+    cursor = Cursor.of(query.after)
+    found = metrics.since(system, run, cursor)
+    log = None
+    if query.offset is not UNSET:
+        chunk = logs.read(system, name, query.rank, query.offset, LOG_BYTES)
+        log = {
+            "text": chunk.data.decode("utf-8", "replace"),
+            "offset": chunk.offset,
+            "next_offset": chunk.next_offset,
+            "size": chunk.size,
+            "complete": chunk.complete,
+            "ranks": chunk.ranks,
+        }
+    return {"run": answers.run(run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
+
+
+def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
+    """The curves of several runs, with at most `query.points` points each. Raises NotFound, naming the run."""
+    names = list(dict.fromkeys(name for name in query.runs.split(",") if name))
+    if len(names) > MOST_RUNS:
+        raise Impossible(
+            f"{len(names)} runs are too many for one answer; ask for at most {MOST_RUNS}.", "bad_parameter"
+        )
+    runs = [system.runs.get(name).value for name in names]
+    found = {run.name: metrics.since(system, run, Cursor(), query.name or None, query.points) for run in runs}
+    return {"runs": found, "records": [answers.run(run) for run in runs] if query.records else []}

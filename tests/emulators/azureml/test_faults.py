@@ -1,0 +1,65 @@
+"""Faults on purpose: quotas and allocations by cluster, and which requests a fault meets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulators.azureml.errors import BadRequest
+from emulators.azureml.faults import SPOT_CORES, Faults, family_of
+from emulators.azureml.models import Cluster, Node, NodeState
+
+
+def cluster(name: str, size: str, nodes: int = 0, tier: str = "Dedicated") -> Cluster:
+    inner = {"vmSize": size, "vmPriority": tier, "scaleSettings": {"maxNodeCount": 9}}
+    made = Cluster(name, "local", {}, {"properties": inner}, "", "")
+    made.nodes = [Node(f"{name}{n}", n, NodeState.IDLE, 0.0) for n in range(nodes)]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("size", "family", "cores"),
+    [
+        ("Standard_D2s_v5", "standardDSv5Family", 2),
+        ("Standard_NC6s_v3", "standardNCSv3Family", 6),
+        ("Standard_DS3_v2", "standardDSv2Family", 3),
+        ("Standard_NC24ads_A100_v4", "standardNCADSv4Family", 24),
+        ("odd", "standardOtherFamily", 1),
+    ],
+)
+def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> None:
+    """The quota of a size is that of its letters and version; what can't be read is a family of its own."""
+    assert family_of(cluster("c", size)) == (family, cores)
+    assert family_of(cluster("c", size, tier="LowPriority")) == (SPOT_CORES, cores)
+
+
+def test_a_quota_is_shared_by_all_clusters_of_its_family() -> None:
+    """As many nodes are given as the quota has cores for; the error of the others says limit, use and need."""
+    faults = Faults(quotas={"standardDSv5Family": 10})
+    first, second = cluster("a", "Standard_D2s_v5", 2), cluster("b", "Standard_D4s_v5", 1)
+    given, error = faults.allotted(first, [first, second], 2)
+    assert given == 1
+    assert error is not None
+    assert error["code"] == "QuotaExceeded"
+    assert "Current Limit: 10, Current Usage: 8, Additional Required: 2," in error["message"]
+    assert faults.allotted(first, [first, second], 1) == (1, None)
+    assert faults.allotted(cluster("c", "Standard_NC6s_v3"), [first, second], 4) == (4, None)
+
+
+def test_an_allocation_that_fails_gives_nothing() -> None:
+    """A cluster that is named gets no node, and the words that were given; others are as before."""
+    faults = Faults()
+    faults.replace({"allocations": {"GPU": {"code": "AllocationFailed", "message": "No capacity."}}})
+    assert faults.allotted(cluster("gpu", "Standard_NC6s_v3"), [], 2) == (
+        0,
+        {"code": "AllocationFailed", "message": "No capacity."},
+    )
+    assert faults.allotted(cluster("cpu", "Standard_NC6s_v3"), [], 2) == (2, None)
+
+
+@pytest.mark.parametrize("document", [{"requests": {"path": "x"}}, {"requests": [{"path": "x"}]}, {"quotas": []}])
+def test_what_is_no_fault_is_refused(document: dict[str, Any]) -> None:
+    """A list of faults with their fields, mappings of quotas and allocations; anything else is an error."""
+    with pytest.raises(BadRequest):
+        Faults().replace(document)

@@ -1,0 +1,81 @@
+"""A cloud, a browser, and what a test does with both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local.cloud import Cloud
+from shared import bootstrap
+from shared.kernel.settings import Settings
+from shared.runs.archive import MANIFEST, archive_folder
+from shared.runs.model import Moment, Run, RunState
+from shared.system import OUTPUT_CONTAINER, System
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SHOTS = Path(__file__).resolve().parents[2] / ".trainyard" / "page"
+PATIENCE = 30_000  # milliseconds for what the page does by itself
+TRAINING = 120_000
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Lab:
+    def __init__(self, cloud: Cloud, browser: Browser, data: Path) -> None:
+        self.cloud, self.browser, self.data = cloud, browser, data
+        self.system: System = bootstrap.build(Settings.from_env(cloud._parts["host"].env))
+        self.faults: list[str] = []
+
+    def context(self, **more: Any) -> BrowserContext:
+        return self.browser.new_context(viewport={"width": 1280, "height": 900}, **more)
+
+    def page(self, view: str = "", context: BrowserContext | None = None, **more: Any) -> Page:
+        """A tab on a view. What its console complains about, and what its policy stops, is in `faults`."""
+        page = (context or self.context(**more)).new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("console", self._hear)
+        page.goto(f"{self.cloud.api}/page#/{view}")
+        return page
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        """An answer that isn't 200 is the network's; everything else is a fault of the page."""
+        if said.type == "error" and not said.text.startswith("Failed to load resource"):
+            self.faults.append(said.text)
+
+    def shot(self, page: Page, name: str) -> None:
+        """A picture of the whole page, kept as build output."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+
+    def archived(self, run: Run, files: dict[str, bytes]) -> Run:
+        """A run that ended well some time ago, with these files as its archive, as the archive's handler leaves it."""
+        moments = tuple(
+            Moment(state, run.created_at + timedelta(seconds=10 * i))
+            for i, state in enumerate((RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED))
+        )
+        ended = replace(run, state=RunState.COMPLETED, history=moments, archived_at=run.created_at + timedelta(hours=1))
+        folder = archive_folder(ended)
+        for name, data in files.items():
+            self.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{name}", data, "application/octet-stream")
+        rows = [{"name": name, "size": len(data), "md5": "", "etag": "x"} for name, data in files.items()]
+        manifest = {"manifest_version": 2, "files": rows, "outputs": [], "run": {}}
+        self.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", _json(manifest), "application/json")
+        self.system.runs.insert(ended)
+        return ended
+
+
+def a_run(name: str, **more: Any) -> Run:
+    """A run as `ask` makes it, of the trainer mnist."""
+    given = {"drop": "", "route": "mnist", "fingerprint": "f" * 64, "experiment": "mnist", "cluster": "cpu-cluster"}
+    return Run(**{"name": name, **given, "nodes": 2, "created_at": NOW, **more})
+
+
+def _json(value: Any) -> bytes:
+    import json
+
+    return json.dumps(value).encode()

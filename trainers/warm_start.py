@@ -1,0 +1,64 @@
+"""Begin a training with the model of an earlier one: --from-model, the folder that it left.
+
+Weights of the same name and shape are taken; others, such as those of a head for other classes, stay new. What a
+checkpoint holds goes over all of it, so a training that was stopped goes on as usual.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from files import DataError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --from-model."""
+    parser.add_argument(
+        "--from-model", type=Path, metavar="DIR", help="begin with the model in this folder (default: new weights)"
+    )
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What model.json in the folder says. Raises DataError if there is none."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "model.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder}: expected a model with its model.json, found none: {error}") from error
+    return found
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    """The weights that model.json names. Raises DataError for what can't be read; only tensors are unpickled."""
+    file = folder / Path(str(facts(folder).get("weights", ""))).name
+    try:
+        found: Any = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
+    except (OSError, ValueError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
+        raise DataError(f"{file}: expected a model's weights: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise DataError(f"{file}: expected a model's weights by name, found something else")
+    return found
+
+
+def put(net: nn.Module, folder: Path, prefix: str = "") -> str:
+    """Put into `net` what of the folder's model fits, and say how much. `prefix` stands before its names there.
+
+    All processes call it. DDP gives rank 0's weights to the others, but each reads them: the folder is mounted on all.
+    Raises DataError if nothing fits.
+    """
+    theirs = {name.removeprefix(prefix): value for name, value in weights(folder).items()}
+    own = net.state_dict()
+    fits = {name: value for name, value in theirs.items() if name in own and own[name].shape == value.shape}
+    if not any(own[name].is_floating_point() for name in fits):
+        raise DataError(f"{folder}: expected a model like this one, found none of its weights there")
+    net.load_state_dict(fits, strict=False)
+    new = [name for name in own if name not in fits]
+    rest = f"; new are {', '.join(new[:4])}{' and others' if len(new) > 4 else ''}" if new else ""
+    return f"begins with {len(fits)} of {len(own)} tensors of the model in {folder.name}{rest}"
