@@ -59,8 +59,8 @@ COMMANDS = {
     "bench": (DEVELOP, ["-m", "benchmarks"]),
 }
 CLI = (
-    "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run", "data",
-    "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict", "status", "doctor", "open", "login",
+    "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
+    "data", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict", "status", "doctor", "open", "login",
     "logout", "admin",
 )  # fmt: skip
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
