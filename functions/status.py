@@ -1,4 +1,4 @@
-"""What people ask: health, status, drops, and what can be asked. All of it reads."""
+"""What people ask: health, status, drops, and what can be asked. All but replay reads."""
 
 import azure.functions as func
 
@@ -23,6 +23,13 @@ def health(req: func.HttpRequest) -> func.HttpResponse:
 def get_status(req: func.HttpRequest) -> func.HttpResponse:
     """Queues, poison messages, drops that wait, newest runs, clusters."""
     return answer(status.status(the_system()))
+
+
+@blueprint.route("queues/{queue}/replay", methods=["POST"])
+@handled
+def replay(req: func.HttpRequest) -> func.HttpResponse:
+    """Give a queue its poison messages back."""
+    return answer(status.replay(the_system(), req.route_params["queue"]))
 
 
 @blueprint.route("drops", methods=["GET"])

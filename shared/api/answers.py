@@ -320,6 +320,11 @@ class CostReport(Struct):
     budgets: list[BudgetState]
 
 
+class GivenBack(Struct):
+    queue: str
+    messages: int
+
+
 class Artifact(Struct):
     name: str
     size: int
@@ -409,8 +414,12 @@ def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
     }
 
 
-def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
-    return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+def cluster(record: clusters.Cluster, latest: clusters.Decision | None) -> Json:
+    return {**_plain_fields(record), "decision": latest and decision(latest)}
+
+
+def decision(record: clusters.Decision) -> Json:
+    return _plain_fields(record, ("cluster",))
 
 
 def lease(record: leases.Lease, now: datetime) -> Json:
