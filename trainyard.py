@@ -60,8 +60,8 @@ COMMANDS = {
 }
 CLI = (
     "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
-    "data", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict", "status", "doctor", "open", "login",
-    "logout", "admin",
+    "data", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict", "status", "doctor", "open",
+    "login", "logout", "admin",
 )  # fmt: skip
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"
