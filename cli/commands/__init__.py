@@ -39,6 +39,6 @@ ORDER = (
     ),
 )
 
-GROUPS = {"data": ("log", "diff", "files"), "admin": ("replay",)}  # of `trainyard data` and so on
+GROUPS = {"data": ("log", "diff", "files"), "admin": ("register", "smoke", "replay")}  # of `trainyard data` and so on
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -28,6 +28,10 @@ AdminAccountUrl = Annotated[
     ),
 ]
 Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
+SmokeCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Where the jobs run; it needs four nodes.")]
+SmokeRoute = Annotated[str, Option("--route", metavar="NAME", help="Where the data are dropped; a route of mnist.")]
+Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
+Markdown = Annotated[bool, Option("--markdown", help="Print the table to be pasted into an issue.")]
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 # submit

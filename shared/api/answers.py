@@ -35,6 +35,20 @@ class Problem(Struct):
     code: str
 
 
+class RouteReport(Struct):
+    route: str
+    cluster: str
+    problem: Annotated[str, Meta(description="What would stop its jobs; empty for nothing.")]
+
+
+class Registered(Struct):
+    """What every job needs, by its ids in Azure ML, and how the routes stand."""
+
+    code: str
+    environment: str
+    routes: list[RouteReport]
+
+
 class Trainer(Struct):
     trainer: str
     description: str

@@ -94,6 +94,7 @@ OPERATIONS = [
         body=_R.RouteCheck,
         problems=(404, 422),
     ),
+    Operation("post", "register", "Register the trainers' assets, and check the routes", {200: _A.Registered}),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
     Operation(
