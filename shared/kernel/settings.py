@@ -41,6 +41,7 @@ SETTINGS = {
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
+    "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
     "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
     "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false, they are only told of",
@@ -112,6 +113,7 @@ class Settings:
     topic: Topic | None
     mail: Mail | None = None
     notices_inside: bool = False
+    batchai_account: str = ""
     rendezvous: str = ""
     rules: Rules = Rules()
     money_file: Path = ROOT / "money.yaml"
@@ -140,6 +142,7 @@ class Settings:
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
             mail=_mail(env),
             notices_inside=_notices_inside(env),
+            batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
             rules=_rules(env),
             money_file=money_file(env),
             region=env.get("TRAINYARD_REGION", ""),
