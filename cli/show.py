@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import phases, plot
+from . import costs, phases, plot
 from .visible import Text, one_line
 
 STYLES = {
@@ -87,6 +87,8 @@ def run(told: dict[str, Any]) -> RenderableType:
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
+        "cost": Text(costs.of_run(told)),
+        "project": Text(told.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
     parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), Text(), _history(told)]

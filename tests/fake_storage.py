@@ -58,6 +58,13 @@ class FakeQueues:
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         return [message.text for message in self.visible(queue)[: min(limit, self.MOST_PEEKED)]]
 
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        moved = self.visible(source)[:limit]
+        for message in moved:
+            self.messages.setdefault(target, []).append(Message(message.text, self.clock()))
+            self.messages[source].remove(message)
+        return len(moved)
+
     def visible(self, queue: str) -> list[Message]:
         return [message for message in self.messages.get(queue, []) if message.visible_at <= self.clock()]
 

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from .. import png
+from ..costs import dollars
 from ..session import Session, command, user_path
 from ..visible import Text, one_line
 from . import options
@@ -113,8 +114,3 @@ def _budget(budget: dict[str, Any]) -> Text:
     each = f"; at most {dollars(budget['run'])} a run" if budget["run"] is not None else ""
     over = budget["reached_at"] is not None
     return Text(f"Budget of {name}: {dollars(budget['spent'])}{of}{kept}{each}.", "red" if over else "")
-
-
-def dollars(amount: float) -> str:
-    """Dollars and cents; less than a cent with two digits that say something."""
-    return f"${amount:,.2f}" if amount >= 0.01 or amount == 0 else f"${amount:.2g}"

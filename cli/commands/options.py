@@ -29,6 +29,10 @@ AdminAccountUrl = Annotated[
     ),
 ]
 Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
+SmokeCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Where the jobs run; it needs four nodes.")]
+SmokeRoute = Annotated[str, Option("--route", metavar="NAME", help="Where the data are dropped; a route of mnist.")]
+Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
+Markdown = Annotated[bool, Option("--markdown", help="Print the table to be pasted into an issue.")]
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 # submit
@@ -69,10 +73,50 @@ Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times fast
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
+Project = Annotated[
+    str, Option(metavar="NAME", help="The project that pays. Default: the route's, else the cluster's.")
+]
 Key = Annotated[
     str, Option(metavar="TEXT", help="Idempotency key: the same key again is the same run. Default: a new one.")
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the exact job, and what would keep it from starting now.")]
+
+# import, run
+Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
+Translate = Annotated[bool, Option("--dry-run", help="Only print what it becomes, as YAML, and the report.")]
+Strict = Annotated[bool, Option("--strict", help="Fail if any field has no full equivalent.")]
+ClusterFile = Annotated[
+    Path | None, Option("--cluster-file", metavar="FILE", help="The cluster.json of a job, for its mounts.")
+]
+ProjectFile = Annotated[Path | None, Option("--project-file", metavar="FILE", help="The project.json of a job.")]
+Mounted = Annotated[
+    list[str] | None,
+    Option("--mount", metavar="NAME=PATH", help="Where a mount's files are, as --data is written. Repeat it for more."),
+]
+Shares = Annotated[
+    list[str] | None, Option("--afs-name", metavar="NAME[=PATH]", help="Mount a file share too, at PATH or afs.")
+]
+Containers = Annotated[
+    list[str] | None, Option("--bfs-name", metavar="NAME[=PATH]", help="Mount a blob container too, at PATH or bfs.")
+]
+AccountName = Annotated[
+    str,
+    Option(
+        "--storage-account-name",
+        metavar="NAME",
+        help="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>. Default: the variable AZURE_BATCHAI_STORAGE_ACCOUNT.",
+    ),
+]
+Environment = Annotated[
+    str,
+    Option(
+        metavar="NAME", help="Run in this environment, azureml:<name>:<version> or an image, not in the document's."
+    ),
+]
+ProjectFolder = Annotated[
+    Path, Argument(metavar="[FOLDER]", help="A folder with project.json, job.json and the script. Default: this one.")
+]
+Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
 
 # runs
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
@@ -126,6 +170,9 @@ DataRef = Annotated[
 
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
+PausedCluster = Annotated[
+    str, Argument(metavar="[CLUSTER]", help="Name of the cluster. Default: the one of the project.json in this folder.")
+]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
 
 

@@ -15,6 +15,7 @@ import typer
 
 from .. import given, jobfile, show
 from ..client import patiently
+from ..costs import before
 from ..errors import CliError
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
@@ -41,6 +42,7 @@ def submit(
     experiment: options.Experiment = "",
     timeout: options.Timeout = "",
     warm: options.KeepWarm = "",
+    project: options.Project = "",
     key: options.Key = "",
     dry_run: options.DryRun = False,
     following: options.Follow = False,
@@ -62,6 +64,7 @@ def submit(
         "cluster": cluster,
         "experiment": experiment,
         "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
@@ -75,7 +78,7 @@ def submit(
         PATIENCE_SECONDS,
         lambda exc: session.remark(str(exc)),
     )
-    _go_on(session, answer, following)
+    go_on(session, answer, following)
 
 
 @command
@@ -139,7 +142,7 @@ def retry(
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, session.api.post("runs", run, "retry", body=body), following)
+    go_on(session, session.api.post("runs", run, "retry", body=body), following)
 
 
 @command
@@ -154,7 +157,7 @@ def _continue(
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
+    go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
 
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -169,7 +172,7 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         time.sleep(LOOK_SECONDS)
 
 
-def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
     name = answer["run"]
     if following:
         end_with(follow(session, name))
@@ -177,13 +180,18 @@ def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
         session.tell_json(answer)
     else:
         session.out.print(name, soft_wrap=True)
+        if answer.get("greatest_cost") is not None:
+            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
 def _tell_plan(session: Session, plan: dict[str, Any]) -> None:
+    cost = plan["cost"]
     reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
     session.tell(plan, json.dumps(plan["job"], indent=2) + "\n")
     if not session.as_json:
+        of = f" of project {cost['project']}" if cost["project"] else ""
+        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
         for reason in reasons:
             session.remark(reason, "yellow" if plan["reasons"] else "green")
 

@@ -35,6 +35,20 @@ class Problem(Struct):
     code: str
 
 
+class RouteReport(Struct):
+    route: str
+    cluster: str
+    problem: Annotated[str, Meta(description="What would stop its jobs; empty for nothing.")]
+
+
+class Registered(Struct):
+    """What every job needs, by its ids in Azure ML, and how the routes stand."""
+
+    code: str
+    environment: str
+    routes: list[RouteReport]
+
+
 class Trainer(Struct):
     trainer: str
     description: str
@@ -86,6 +100,16 @@ class Reason(Struct):
     message: str
 
 
+class Finding(Struct):
+    """What became of a field of a Batch AI document. `lossy`: the job does not do all that was asked for."""
+
+    field: str
+    meant: str
+    instead: str
+    decide: str
+    lossy: bool
+
+
 class Costs(Struct):
     """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
 
@@ -99,9 +123,23 @@ class Costs(Struct):
 
 
 class DryRun(Struct):
+    """`report` is of a Batch AI document, empty for any other job."""
+
     job: dict[str, Any]
     reasons: list[Reason]
     cost: Costs
+    report: list[Finding] = []
+
+
+class Imported(Struct):
+    """What a Batch AI document becomes: a job, a compute, or for a project what the command line needs of it."""
+
+    kind: str
+    job: dict[str, Any] | None = None
+    compute: dict[str, Any] | None = None
+    project: dict[str, Any] | None = None
+    report: list[Finding] = []
+    reasons: list[Reason] = []
 
 
 class Moment(Struct):
@@ -296,6 +334,11 @@ class CostReport(Struct):
     budgets: list[BudgetState]
 
 
+class GivenBack(Struct):
+    queue: str
+    messages: int
+
+
 class Artifact(Struct):
     name: str
     size: int
@@ -385,8 +428,12 @@ def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
     }
 
 
-def cluster(record: clusters.Cluster, decision: clusters.Decision | None) -> Json:
-    return {**_plain_fields(record), "decision": decision and _plain_fields(decision, ("cluster",))}
+def cluster(record: clusters.Cluster, latest: clusters.Decision | None) -> Json:
+    return {**_plain_fields(record), "decision": latest and decision(latest)}
+
+
+def decision(record: clusters.Decision) -> Json:
+    return _plain_fields(record, ("cluster",))
 
 
 def lease(record: leases.Lease, now: datetime) -> Json:

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, requests
+from shared.api import answers, data, nodes, requests
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
+from shared.system import QUEUES
 
 Json = dict[str, Any]
 
@@ -20,6 +21,7 @@ Json = dict[str, Any]
 PATH_PARAMETERS: dict[str, Json] = {
     "run": {"type": "string", "pattern": f"^{RUN_NAME.pattern}$"},
     "member": {"type": "string", "pattern": "^[0-9]{1,4}$"},
+    "queue": {"enum": list(QUEUES)},
     "cluster": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
@@ -92,6 +94,7 @@ OPERATIONS = [
         body=_R.RouteCheck,
         problems=(404, 422),
     ),
+    Operation("post", "register", "Register the trainers' assets, and check the routes", {200: _A.Registered}),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
     Operation(
@@ -125,6 +128,14 @@ OPERATIONS = [
         _R.RunRequest,
         _KEY,
         (409, 422),
+    ),
+    Operation(
+        "post",
+        "imports",
+        "What a Batch AI document becomes; makes nothing",
+        {200: _A.Imported},
+        body=_R.ImportRequest,
+        problems=(422,),
     ),
     Operation("get", "runs/{run}", "One run with its history", {200: _A.Run}, problems=(404,)),
     Operation("delete", "runs/{run}", "The same as cancel", {200: _A.Accepted, 202: _A.Accepted}, problems=(404,)),
@@ -195,6 +206,20 @@ OPERATIONS = [
         problems=(404, 422),
     ),
     Operation("get", "curves", "Curves of several runs", {200: _A.Curves}, _R.CurvesQuery, problems=(404, 422)),
+    Operation(
+        "get",
+        "nodes",
+        "The clusters' nodes and decisions of late",
+        {200: nodes.NodesReport},
+        nodes.NodesQuery,
+    ),
+    Operation(
+        "post",
+        "queues/{queue}/replay",
+        "Give back the messages that were set aside",
+        {200: _A.GivenBack},
+        problems=(404,),
+    ),
     Operation("get", "me", "Who calls, and what they may do", {200: _A.Me}),
     Operation(
         "post",

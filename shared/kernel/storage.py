@@ -34,6 +34,13 @@ class Queues(Protocol):
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         """The approximate number of messages in each queue; 0 for one that does not exist."""
 
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        """Move up to `limit` messages that are there now from one queue to another; returns how many.
+
+        A message is in the other one before it leaves this one, so one that dies on the way comes twice, never not at
+        all. Those that somebody else has just taken stay.
+        """
+
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         """The first messages' texts, left where they are. Empty for a queue that does not exist."""
 

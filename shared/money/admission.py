@@ -44,7 +44,7 @@ def project_of(system: System, tags: Any, route: str) -> str:
     known = system.money.budgets
     if named and known and named not in known:
         hint = did_you_mean(named, known)
-        raise Impossible(f"There is no project {named[:80]!r}{hint}; {there_are(known)}.", "unknown_project")
+        raise Impossible(f"There is no project {named[:80]!r}.{hint} There are: {there_are(known)}.", "unknown_project")
     if named and not NAME.fullmatch(named):
         raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
     found = system.routes.get(route)

@@ -38,21 +38,23 @@ class Price:
 
 
 class Prices:
-    """Prices by size, tier and region, whatever the case of their letters. Of two for the same the later one holds."""
+    """Prices by size, tier and region, whatever the case of their letters. Of two for the same the later one holds.
 
-    def __init__(self, prices: Iterable[Price] = ()) -> None:
+    `below` are those that hold where these have none.
+    """
+
+    def __init__(self, prices: Iterable[Price] = (), below: Prices | None = None) -> None:
         self._known = {_key(p.vm_size, p.tier, p.region): p for p in prices}
+        self._below = below
 
     def find(self, vm_size: str, tier: str, region: str) -> Price | None:
         """The price, or one that holds in every region, or None. No tier is dedicated."""
-        exact = self._known.get(_key(vm_size, tier, region))
-        return exact or self._known.get(_key(vm_size, tier, ""))
+        found = self._known.get(_key(vm_size, tier, region)) or self._known.get(_key(vm_size, tier, ""))
+        return found or (self._below.find(vm_size, tier, region) if self._below else None)
 
-    def over(self, other: Prices) -> Prices:
+    def over(self, below: Prices) -> Prices:
         """These prices, and the others' where these have none."""
-        merged = Prices()
-        merged._known = {**other._known, **self._known}
-        return merged
+        return Prices(self._known.values(), self._below.over(below) if self._below else below)
 
     def __len__(self) -> int:
         return len(self._known)

@@ -48,7 +48,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.close()
 
 
-VIEWS = ("runs", "run", "compare", "drops", "drop", "clusters", "health")
+VIEWS = ("runs", "run", "compare", "drops", "drop", "clusters", "money", "health")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,0 +1,106 @@
+"""Money on the local cloud: what a run may and did cost, a budget that refuses and one that cancels, and the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from emulators.process import wait_for
+from local.cloud import Cloud, Options
+from tests.e2e.desk import Desk
+
+MONEY = """
+region: eastus
+prices:
+- {vm_size: Standard_D2s_v5, tier: low_priority, dollars: 360}  # 0.10 a second
+budgets:
+  small: {month: 50}
+  steady: {month: 10000, run: 1.5, grace_seconds: 0}
+standing: {registry: 5}
+"""
+TALK = "import time; [print('second', i, flush=True) or time.sleep(1) for i in range(600)]"
+PATIENCE = 90.0
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "money.yaml").write_text(MONEY)
+    options = Options(node_start_seconds=2, app_env={"TRAINYARD_MONEY": str(folder / "money.yaml")})
+    with Cloud.start(folder / "cloud", options) as cloud:
+        yield Desk(cloud, folder)
+
+
+@pytest.fixture(scope="module")
+def ended(desk: Desk) -> dict[str, Any]:
+    """A run that costs more than one of its project may, as it is after its end and when its nodes are gone."""
+    run = desk.ask("submit", "--job", desk.job("talk.json", TALK), "--project", "steady", "--timeout", "10m")["run"]
+
+    def look() -> Any:
+        found = desk.ask("show", run)
+        nodes = sum(cluster["nodes"] for cluster in desk.ask("clusters"))
+        return found if found["state"] == "canceled" and found["cost"] and nodes == 0 else None
+
+    wait_for(look, PATIENCE, f"run {run} to be canceled by its budget", 2)
+    found: dict[str, Any] = desk.ask("show", run)
+    return found
+
+
+def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
+    """Before anything starts, a dry run tells the greatest cost in words and as JSON, and whose budget it is."""
+    job = desk.job("talk.json", TALK)
+    told = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run")
+    assert "cost of project small: at most $186.00" in told.stderr
+    assert "not now: The run may cost $186.00. Project small has $50.00 left of its $50.00" in told.stderr
+    plan = desk.ask("submit", "--job", job, "--timeout", "1m", "--dry-run")
+    assert plan["cost"]["greatest"] == pytest.approx((60 + 1800) * 0.1)
+
+
+def test_a_budget_refuses(desk: Desk) -> None:
+    """A run whose greatest cost is not left is refused with the reason, one of an unknown project with the choices."""
+    job = desk.job("talk.json", TALK)
+    refused = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", expect=1)
+    assert "409: The run may cost $186.00. Project small has $50.00 left" in refused.stderr
+    assert (
+        "no project 'smal'. Did you mean 'small'?"
+        in desk.type("submit", "--job", job, "--project", "smal", expect=1).stderr
+    )
+
+
+def test_a_budget_cancels(ended: dict[str, Any]) -> None:
+    """A run that costs what one of its project may is canceled, and says so."""
+    assert "all of its $1.50" in ended["reason"]
+    assert ended["greatest_cost"] == pytest.approx((600 + 1800) * 0.1)
+
+
+def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
+    """Once its nodes are gone a run shows what its training, its start and its idle tail cost; the report agrees."""
+
+    def settled() -> Any:
+        lines = {line["key"]: line for line in desk.ask("cost", "--by", "run", "--since", "1d")["lines"]}
+        line, cost = lines[ended["run"]], desk.ask("show", ended["run"])["cost"]
+        same = all(abs(line[kind] - cost[kind]) < 0.01 for kind in ("training", "allocation", "idle"))
+        return line if same else None
+
+    line = wait_for(settled, PATIENCE, "the run's record to have all that it cost", 1)
+    assert line["training"] >= 1.0
+    assert line["allocation"] > 0
+    assert "so far: training $" in desk.type("show", ended["run"]).stdout
+
+
+def test_the_report(desk: Desk, ended: dict[str, Any]) -> None:
+    """`cost` adds up by whatever it is asked, draws, writes CSV, and shows the budgets and what stands costing."""
+    totals = [desk.ask("cost", "--by", by)["total"]["spent"] for by in ("run", "cluster", "project", "owner")]
+    assert max(totals) - min(totals) < 0.2  # a sweep may come in between
+    told = desk.type("cost", "--png", "days.png").stdout
+    assert "Budget of small: $0.00 of $50.00 this month." in told
+    assert "registry: $" in told
+    assert (desk.folder / "days.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(io.StringIO(desk.type("cost", "--by", "project", "--csv").stdout)))
+    assert {row["project"] for row in rows} >= {"steady"}
+    assert float(next(row for row in rows if row["project"] == "steady")["spent"]) >= 1.5
+    assert ended["project"] == "steady"
