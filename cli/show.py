@@ -20,6 +20,9 @@ STYLES = {
     "completed": "green",
     "failed": "red",
     "canceled": "magenta",
+    "pending": "yellow",
+    "delivered": "green",
+    "gave_up": "red",
 }
 
 LONG = ("drop", "why", "decision")  # these columns wrap; the others are for copying
@@ -174,6 +177,16 @@ def difference(told: dict[str, Any]) -> RenderableType:
     return Group(*lines, Text(f"{counts}, {told['same']:,} the same", "dim"))
 
 
+def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
+    """Who is told of what."""
+    return _table("Subscriptions", "", rows, _subscription_row, ["id", "on", "channel", "to", "only", "since"])
+
+
+def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
+    """What became of notices, newest first."""
+    return _table("Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"])
+
+
 def data_files(told: dict[str, Any]) -> RenderableType:
     lines = [Text(f"{file['size']:>14,}  {one_line(file['path'])}") for file in told["files"]]
     return Group(*lines, Text(f"{files(told['count'])}, {told['bytes']:,} bytes", "dim"))
@@ -258,6 +271,17 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
         Text(row["run"]),
         Text(row["why"]),
     ]
+
+
+def _subscription_row(row: dict[str, Any]) -> list[Text]:
+    only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
+    words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
+    return [*map(Text, words), Text(clock(row["created_at"]), "dim")]
+
+
+def _delivery_row(row: dict[str, Any]) -> list[Text]:
+    begin = Text(clock(row["at"]), "dim"), Text(row["kind"]), _state(row), Text(str(row["tries"]))
+    return [*begin, Text(row["title"]), Text(row["error"])]
 
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:

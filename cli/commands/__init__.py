@@ -1,7 +1,7 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, runs, setup
+from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, setup
 
 __all__ = [
     "GROUPS",
@@ -15,6 +15,7 @@ __all__ = [
     "evict",
     "files",
     "logs",
+    "notify",
     "runs",
     "setup",
 ]
@@ -39,6 +40,10 @@ ORDER = (
     ),
 )
 
-GROUPS = {"data": ("log", "diff", "files"), "admin": ("register", "smoke", "replay")}  # of `trainyard data` and so on
+GROUPS = {  # of `trainyard data` and so on
+    "data": ("log", "diff", "files"),
+    "notify": ("add", "list", "test", "log", "remove"),
+    "admin": ("register", "smoke", "replay"),
+}
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -168,6 +168,23 @@ DataRef = Annotated[
     str, Argument(metavar="DATA", help="A drop as route/name, route/name@2 for a generation, @now, or a run.")
 ]
 
+# notify
+On = Annotated[
+    list[str],
+    Option(
+        "--on", metavar="KIND", help="completed, failed, canceled, evicted, budget, idle or poison. Repeat it for more."
+    ),
+]
+NoticeTo = Annotated[
+    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it unseen.")
+]
+ChannelName = Annotated[
+    str,
+    Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
+]
+OfRoute = Annotated[str, Option("--route", metavar="NAME", help="Only of this route's runs.")]
+SubscriptionName = Annotated[str, Argument(metavar="ID", help="A subscription, as `notify list` shows it.")]
+
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
 PausedCluster = Annotated[

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from shared.adapters import sdk_job
+from shared.adapters import mlflow, sdk_job
 from shared.adapters.clusters import AzureMLClusters
 from shared.adapters.code_assets import Assets, Known, environment_id
 from shared.adapters.job_body import job_body
@@ -94,6 +94,9 @@ class AzureMLJobs:
 
     def logs(self, name: str) -> Place:
         return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
+
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        return mlflow.logged(self._connection.arm, name)
 
     def place(self, path: str) -> Place:
         if not (match := _DATASTORE_PATH.fullmatch(path)):

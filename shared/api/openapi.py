@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, nodes, requests
+from shared.api import answers, data, nodes, notices, requests
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
@@ -26,6 +26,7 @@ PATH_PARAMETERS: dict[str, Json] = {
     "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
+    "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
 }
 PROBLEMS = {
@@ -117,6 +118,22 @@ OPERATIONS = [
     ),
     Operation(
         "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
+    ),
+    Operation("get", "notices", "The subscriptions to notices", {200: list[notices.Subscription]}),
+    Operation(
+        "post",
+        "notices",
+        "Subscribe to notices",
+        {201: notices.NewSubscription},
+        body=notices.SubscriptionRequest,
+        problems=(422,),
+    ),
+    Operation("delete", "notices/{subscription}", "Take a subscription away", {200: notices.Removed}, problems=(404,)),
+    Operation(
+        "post", "notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)
+    ),
+    Operation(
+        "get", "notices/{subscription}/deliveries", "What became of its newest notices", {200: list[notices.Delivery]}
     ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(

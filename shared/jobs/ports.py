@@ -43,6 +43,9 @@ class Jobs(Protocol):
     def logs(self, name: str) -> Place:
         """The folder that holds the job's `user_logs/` and `outputs/`."""
 
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""
+
     def place(self, path: str) -> Place:
         """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
 
