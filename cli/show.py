@@ -58,6 +58,23 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
 
 
+def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
+    """What a clusters file changes, a line a change."""
+    verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
+    lines = []
+    for step in told["steps"]:
+        heading = (f"{step['cluster']}: {verbs.get(step['action'], 'impossible')}", "bold")
+        lines.append(Text.assemble(heading, (f"  {step['why']}", "red") if step["why"] else ""))
+        for what, change in step["changes"].items():
+            if change["to"] in ("", 0) and change["from"] is None:
+                continue
+            before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
+            lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
+    if others := told["not_in_the_file"]:
+        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
+    return Group(*(lines if told["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+
+
 def run(told: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
     times = phases.spent(told, datetime.now(UTC))

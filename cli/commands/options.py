@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -204,6 +205,21 @@ PausedCluster = Annotated[
     str, Argument(metavar="[CLUSTER]", help="Name of the cluster. Default: the one of the project.json in this folder.")
 ]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+
+
+class ClusterVerb(StrEnum):
+    list = "list"
+    plan = "plan"
+    apply = "apply"
+
+
+ClustersWhat = Annotated[
+    ClusterVerb, Argument(metavar="[list|plan|apply]", help="List them, or plan or apply the clusters file.")
+]
+ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
+WorkspaceId = Annotated[
+    str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
+]
 For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
 Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
