@@ -1,11 +1,14 @@
 """What people ask: health, status, drops, and what can be asked. All but replay reads."""
 
+from dataclasses import asdict
+
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
 from shared.api import catalogue, queries, requests, status
 from shared.api.requests import DropsQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
+from shared.jobs.register import register
 
 blueprint = func.Blueprint()
 
@@ -75,3 +78,10 @@ def check_route(req: func.HttpRequest) -> func.HttpResponse:
     """What a drop of this route with this job file would become. Makes nothing."""
     body = requests.read_body(req.get_body(), RouteCheck)
     return answer(catalogue.check(the_system(), req.route_params["route"], body))
+
+
+@blueprint.route("register", methods=["POST"])
+@handled
+def register_assets(req: func.HttpRequest) -> func.HttpResponse:
+    """Register what every job needs, and say what is wrong with the routes."""
+    return answer(asdict(register(the_system())))
