@@ -20,6 +20,9 @@ STYLES = {
     "completed": "green",
     "failed": "red",
     "canceled": "magenta",
+    "pending": "yellow",
+    "delivered": "green",
+    "gave_up": "red",
 }
 
 LONG = ("data", "drop", "why", "decision", "parameters")  # these columns wrap; the others are for copying
@@ -57,6 +60,23 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
 
 
+def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
+    """What a clusters file changes, a line a change."""
+    verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
+    lines = []
+    for step in told["steps"]:
+        heading = (f"{step['cluster']}: {verbs.get(step['action'], 'impossible')}", "bold")
+        lines.append(Text.assemble(heading, (f"  {step['why']}", "red") if step["why"] else ""))
+        for what, change in step["changes"].items():
+            if change["to"] in ("", 0) and change["from"] is None:
+                continue
+            before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
+            lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
+    if others := told["not_in_the_file"]:
+        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
+    return Group(*(lines if told["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+
+
 def run(told: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
     times = phases.spent(told, datetime.now(UTC))
@@ -69,7 +89,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "parameters": parameters(told),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
-        "code": Text(told.get("code") or "its own"),
+        "code": Text(_code(told)),
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
@@ -87,6 +107,16 @@ def _data_of(told: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = told.get("generation") or 0
     return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _code(told: dict[str, Any]) -> str:
+    """The code's digest, and the commit that it came from."""
+    git = told.get("git")
+    words = [told.get("code") or "its own"]
+    if git:
+        where = f" on {one_line(git['branch'])}" if git["branch"] else ""
+        words.append(f"commit {one_line(git['commit'])[:12]}{where}{', with changes since' if git['dirty'] else ''}")
+    return ", ".join(words)
 
 
 def _waiting(told: dict[str, Any]) -> str:
@@ -158,6 +188,16 @@ def difference(told: dict[str, Any]) -> RenderableType:
             lines.append(Text(f"  {sign} and {more:,} more", style))
     counts = ", ".join(f"{told[part]['count']:,} {part}" for part in ("added", "changed", "gone"))
     return Group(*lines, Text(f"{counts}, {told['same']:,} the same", "dim"))
+
+
+def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
+    """Who is told of what."""
+    return _table("Subscriptions", "", rows, _subscription_row, ["id", "on", "channel", "to", "only", "since"])
+
+
+def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
+    """What became of notices, newest first."""
+    return _table("Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"])
 
 
 def data_files(told: dict[str, Any]) -> RenderableType:
@@ -263,6 +303,17 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
         Text(row["run"]),
         Text(row["why"]),
     ]
+
+
+def _subscription_row(row: dict[str, Any]) -> list[Text]:
+    only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
+    words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
+    return [*map(Text, words), Text(clock(row["created_at"]), "dim")]
+
+
+def _delivery_row(row: dict[str, Any]) -> list[Text]:
+    begin = Text(clock(row["at"]), "dim"), Text(row["kind"]), _state(row), Text(str(row["tries"]))
+    return [*begin, Text(row["title"]), Text(row["error"])]
 
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:

@@ -8,20 +8,20 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from .. import comparing, given, jobfile, listing, show
+from .. import comparing, given, listing, show
 from ..client import patiently
 from ..costs import before
 from ..errors import CliError
 from ..names import drop_or_run, run_name
-from ..session import Session, command, command_as, user_path
+from ..session import Session, command, command_as
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
+from .work import Work
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
@@ -45,19 +45,30 @@ def submit(
     warm: options.KeepWarm = "",
     project: options.Project = "",
     key: options.Key = "",
+    code_command: options.CodeCommand = "",
+    env: options.Env = "",
+    save: options.Save = None,
     dry_run: options.DryRun = False,
     following: options.Follow = False,
 ) -> None:
-    """Submit a training.
+    """Submit a training: a trainer, an Azure ML job file, or a folder of your own code.
 
     Prints the run's name at once; --follow stays until the model is there. With a trainer's name, --help also shows the
     trainer's parameters.
 
+    Code, local inputs and build contexts that a job file names are sent first, but for what .amlignore or .gitignore
+    leaves out. A folder runs --command: in it {data} is the data, {name} a parameter or else a folder for results.
+
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
+
+    Example: trainyard submit ./iris --command "python train.py --data {data} --out {models}" --data drops/iris/1 --env
+    pandas,scikit-learn --cluster cpu-cluster
     """
+    parameters = given.parameters(parameter)
+    written = Work(trainer, template, job, code_command, env, save).read(session, parameters, bool(data))
     body = {
-        **_work(trainer, template, job),
-        "parameters": given.parameters(parameter),
+        **written,
+        "parameters": {} if code_command else parameters,
         "from_run": run_name(session.api, start) if start else "",
         "data": data,
         "nodes": _nodes(nodes),
@@ -79,7 +90,7 @@ def submit(
         PATIENCE_SECONDS,
         lambda exc: session.remark(str(exc)),
     )
-    _go_on(session, answer, following)
+    go_on(session, answer, following)
 
 
 @command
@@ -166,7 +177,7 @@ def retry(
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, session.api.post("runs", run, "retry", body=body), following)
+    go_on(session, session.api.post("runs", run, "retry", body=body), following)
 
 
 @command
@@ -181,7 +192,7 @@ def _continue(
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
+    go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
 
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -196,7 +207,7 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         time.sleep(LOOK_SECONDS)
 
 
-def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
     name = answer["run"]
     if following:
         end_with(follow(session, name))
@@ -227,15 +238,6 @@ def _nodes(text: str) -> int | dict[str, int] | None:
     if match is None:
         return None
     return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
-
-
-def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:
-    """The one thing that says what runs. Raises UsageError unless it is exactly one."""
-    given = {"trainer": trainer, "template": template, "job": job}
-    chosen = {name: value for name, value in given.items() if value}
-    if len(chosen) != 1:
-        raise typer.BadParameter(f"Give one of TRAINER, --template and --job; given: {', '.join(chosen) or 'none'}.")
-    return {"job": jobfile.load(user_path(job))} if job else chosen
 
 
 def seconds(text: str) -> int:
