@@ -83,5 +83,6 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=now,
         new_token=lambda: secrets.token_hex(8),
+        batchai_account=settings.batchai_account or clients.account,
         rendezvous=settings.rendezvous or clients.table.url,
     )

@@ -53,6 +53,7 @@ class System:
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
+    batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
     rules: Rules = field(default_factory=Rules)  # of the sweeps
     books: Books = field(kw_only=True)
     money: Policy = field(default_factory=Policy)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
-from .. import show
-from ..session import Session, command
+from .. import batchai, show
+from ..session import Session, command, user_path
 from . import options
 from .runs import seconds
 
@@ -31,13 +33,21 @@ def clusters(session: Session) -> None:
 
 
 @command
-def pause(session: Session, cluster: options.ClusterName, force: options.Force = False) -> None:
+def pause(session: Session, cluster: options.PausedCluster = "", force: options.Force = False) -> None:
     """Bring a cluster to zero nodes now.
 
-    It is refused, with the reason, while something needs the cluster.
+    It is refused, with the reason, while something needs the cluster. In a folder with a project.json it needs no name,
+    ends the leases that hold the project's cluster, and waits for no idle time.
 
     Example: trainyard pause cpu-cluster
     """
+    if not cluster:
+        cluster = batchai.project_cluster(user_path(Path()))
+        held = [lease for lease in session.api.get("leases") if lease["cluster"] == cluster]
+        for lease in held:
+            session.api.delete("leases", lease["lease"])
+            session.remark(f"{lease['lease']} is over.")
+        force = True  # as 02_PauseCluster.ps1, which left the jobs alone too, and waited for nothing else
     answer = session.api.post("clusters", cluster, "scale-to-zero", force=force)
     session.tell(answer, f"{answer['cluster']}: {answer['action']}. {answer['why']}")
 

@@ -80,6 +80,43 @@ Key = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the exact job, and what would keep it from starting now.")]
 
+# import, run
+Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
+Translate = Annotated[bool, Option("--dry-run", help="Only print what it becomes, as YAML, and the report.")]
+Strict = Annotated[bool, Option("--strict", help="Fail if any field has no full equivalent.")]
+ClusterFile = Annotated[
+    Path | None, Option("--cluster-file", metavar="FILE", help="The cluster.json of a job, for its mounts.")
+]
+ProjectFile = Annotated[Path | None, Option("--project-file", metavar="FILE", help="The project.json of a job.")]
+Mounted = Annotated[
+    list[str] | None,
+    Option("--mount", metavar="NAME=PATH", help="Where a mount's files are, as --data is written. Repeat it for more."),
+]
+Shares = Annotated[
+    list[str] | None, Option("--afs-name", metavar="NAME[=PATH]", help="Mount a file share too, at PATH or afs.")
+]
+Containers = Annotated[
+    list[str] | None, Option("--bfs-name", metavar="NAME[=PATH]", help="Mount a blob container too, at PATH or bfs.")
+]
+AccountName = Annotated[
+    str,
+    Option(
+        "--storage-account-name",
+        metavar="NAME",
+        help="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>. Default: the variable AZURE_BATCHAI_STORAGE_ACCOUNT.",
+    ),
+]
+Environment = Annotated[
+    str,
+    Option(
+        metavar="NAME", help="Run in this environment, azureml:<name>:<version> or an image, not in the document's."
+    ),
+]
+ProjectFolder = Annotated[
+    Path, Argument(metavar="[FOLDER]", help="A folder with project.json, job.json and the script. Default: this one.")
+]
+Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
+
 # runs
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
 OfCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Only on this cluster.")]
@@ -132,6 +169,9 @@ DataRef = Annotated[
 
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
+PausedCluster = Annotated[
+    str, Argument(metavar="[CLUSTER]", help="Name of the cluster. Default: the one of the project.json in this folder.")
+]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
 For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]

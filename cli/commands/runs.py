@@ -78,7 +78,7 @@ def submit(
         PATIENCE_SECONDS,
         lambda exc: session.remark(str(exc)),
     )
-    _go_on(session, answer, following)
+    go_on(session, answer, following)
 
 
 @command
@@ -142,7 +142,7 @@ def retry(
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, session.api.post("runs", run, "retry", body=body), following)
+    go_on(session, session.api.post("runs", run, "retry", body=body), following)
 
 
 @command
@@ -157,7 +157,7 @@ def _continue(
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """
     body = {"parameters": given.parameters(parameter)}
-    _go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
+    go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
 
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         time.sleep(LOOK_SECONDS)
 
 
-def _go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
+def go_on(session: Session, answer: dict[str, Any], following: bool) -> None:
     name = answer["run"]
     if following:
         end_with(follow(session, name))

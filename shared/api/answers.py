@@ -100,6 +100,16 @@ class Reason(Struct):
     message: str
 
 
+class Finding(Struct):
+    """What became of a field of a Batch AI document. `lossy`: the job does not do all that was asked for."""
+
+    field: str
+    meant: str
+    instead: str
+    decide: str
+    lossy: bool
+
+
 class Costs(Struct):
     """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
 
@@ -113,9 +123,23 @@ class Costs(Struct):
 
 
 class DryRun(Struct):
+    """`report` is of a Batch AI document, empty for any other job."""
+
     job: dict[str, Any]
     reasons: list[Reason]
     cost: Costs
+    report: list[Finding] = []
+
+
+class Imported(Struct):
+    """What a Batch AI document becomes: a job, a compute, or for a project what the command line needs of it."""
+
+    kind: str
+    job: dict[str, Any] | None = None
+    compute: dict[str, Any] | None = None
+    project: dict[str, Any] | None = None
+    report: list[Finding] = []
+    reasons: list[Reason] = []
 
 
 class Moment(Struct):

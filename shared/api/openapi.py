@@ -129,6 +129,14 @@ OPERATIONS = [
         _KEY,
         (409, 422),
     ),
+    Operation(
+        "post",
+        "imports",
+        "What a Batch AI document becomes; makes nothing",
+        {200: _A.Imported},
+        body=_R.ImportRequest,
+        problems=(422,),
+    ),
     Operation("get", "runs/{run}", "One run with its history", {200: _A.Run}, problems=(404,)),
     Operation("delete", "runs/{run}", "The same as cancel", {200: _A.Accepted, 202: _A.Accepted}, problems=(404,)),
     Operation(

@@ -41,6 +41,32 @@ class NodeRange(Struct, forbid_unknown_fields=True):
     max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
 
 
+class BatchAI(Struct, forbid_unknown_fields=True):
+    """What comes with a Batch AI job.json, which alone does not say where its files are."""
+
+    cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
+    project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None
+    mounts: Annotated[
+        dict[str, Annotated[str, Meta(min_length=1, max_length=1024)]],
+        Meta(description="Where the files of a mount are, by its path, share or container: as `data` is written."),
+    ] = {}
+    storage_account: Annotated[
+        Annotated[str, Meta(pattern="^[a-z0-9]{3,24}$")] | None,
+        Meta(description="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>."),
+    ] = None
+    environment: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
+        Meta(
+            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
+        ),
+    ] = None
+    files: Annotated[
+        dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
+        Meta(max_length=20, description="Texts to lay into the cluster's mounts, by path: logs/scripts/train.py."),
+    ] = {}
+    strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
+
+
 class RunRequest(Struct, forbid_unknown_fields=True):
     """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
 
@@ -49,7 +75,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
     trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
     template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
-    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job.")] = None
+    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job, or a Batch AI job.json.")] = (
+        None
+    )
+    batchai: Annotated[BatchAI | None, Meta(description="What belongs to a Batch AI job.json.")] = None
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
     ] = {}
@@ -83,6 +112,15 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
+
+
+class ImportRequest(Struct, forbid_unknown_fields=True):
+    """A document of Batch AI, to see what it becomes."""
+
+    document: Annotated[dict[str, Any], Meta(description="A job.json, cluster.json or project.json.")]
+    batchai: BatchAI | None = None
+    cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
+    experiment: Name | None = None
 
 
 class Changes(Struct, forbid_unknown_fields=True):

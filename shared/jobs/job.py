@@ -13,6 +13,7 @@ TRAINERS_ENVIRONMENT = (
     "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
 )
 LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
+LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
 FROM_MODEL = "from_model"  # the input that names that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it

@@ -37,6 +37,7 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
     "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
     "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false, they are only told of",
@@ -98,6 +99,7 @@ class Settings:
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
+    batchai_account: str = ""
     rendezvous: str = ""
     rules: Rules = Rules()
     money_file: Path = ROOT / "money.yaml"
@@ -124,6 +126,7 @@ class Settings:
             routes_file=routes_file(env),
             rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
             rules=_rules(env),
             money_file=money_file(env),
             region=env.get("TRAINYARD_REGION", ""),

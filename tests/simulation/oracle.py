@@ -7,10 +7,10 @@ from typing import Any
 
 from shared.drops.decide import survey
 from shared.drops.model import Drop, DropKey, DropState
+from shared.jobs.job import LEFT_OUTPUT as LEFT
 from shared.kernel.storage import Place
 from shared.runs.archive import archive_folder
 from shared.runs.model import FINAL, Run, RunState, run_of_job
-from shared.runs.outputs import LEFT
 from shared.runs.workloads import workload
 from shared.system import ANNOUNCEMENTS, QUEUES
 from tests.simulation.ports import SimulatedJobs
