@@ -15,6 +15,7 @@ from shared.drops.missed import find_missed_drops
 from shared.drops.model import DropState
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
+from shared.notices.watch import look_at_poison
 from shared.runs.looks import ask_for_looks
 from shared.system import System
 
@@ -35,6 +36,7 @@ def reconcile(system: System) -> None:
     _try(errors, "workspace", system.jobs.check)
     _try(errors, "assets", partial(register_assets, system))
     _try(errors, "runs", partial(ask_for_looks, system))
+    _try(errors, "poison", partial(look_at_poison, system))
     for route in sorted(system.routes):
         _try(errors, f"route {route}", partial(find_missed_drops, system, route))
     _try(errors, "drops", partial(_check_open_drops, system, until))

@@ -7,6 +7,7 @@ on from the checkpoints, which lie where the first one left them, as long as the
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,8 +33,7 @@ class Plain:
         return [_job(run)]
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
-        properties = {**mapping(run.request.get("properties")), **hour_property(run)}
-        return {**run.request, "name": job, "properties": properties}
+        return {**run.request, "name": job, **for_every_job(run, run.request)}
 
     def fewest_nodes(self, run: Run) -> int:
         return nodes(run.request)
@@ -134,9 +134,15 @@ def _attempt(run: Run, job: str) -> str:
     return "" if job == _job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
 
-def hour_property(run: Run) -> dict[str, str]:
-    """By this Azure ML lists the jobs of all runs that were made in the same hour."""
-    return {HOUR_PROPERTY: hour_of(run.created_at)}
+def for_every_job(run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What every job has beside what was asked for: the property by which Azure ML lists the jobs of all runs that were
+    made in the same hour, and mounts that look again. By default what a node has seen of a file it believes for ever,
+    and so never sees the rest of a checkpoint that another node was writing
+    (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
+    """
+    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **mapping(request.get("environment_variables"))}
+    properties = {**mapping(request.get("properties")), HOUR_PROPERTY: hour_of(run.created_at)}
+    return {"environment_variables": variables, "properties": properties}
 
 
 PLAIN = Plain()
