@@ -64,9 +64,9 @@ class Api:
         answer: dict[str, Any] = _json(self.send("POST", *path, query=query, body=body, headers=headers))
         return answer
 
-    def delete(self, *path: str) -> Any:
-        """JSON of `DELETE /<path>`."""
-        return _json(self.send("DELETE", *path))
+    def delete(self, *path: str, **query: object) -> dict[str, Any]:
+        answer: dict[str, Any] = _json(self.send("DELETE", *path, query=query))
+        return answer
 
     def health(self) -> dict[str, Any]:
         """What health says. 503 is an answer here: it names what does not work."""

@@ -17,11 +17,20 @@ JSON_TYPES = (str, int, float, bool, type(None))
 
 def load(file: Path) -> dict[str, Any]:
     """Read the job. Raises CliError, with the line where YAML knows it, for a file that holds none or can't be sent."""
-    read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
     try:
-        told = read(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
     except OSError as exc:
         raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
+    except ValueError as exc:
+        raise CliError(f"{file} is no job file: {exc}") from exc
+    return parsed(text, file)
+
+
+def parsed(text: str, file: Path) -> dict[str, Any]:
+    """The job in this text, of a file of this name. Raises CliError as `load` does."""
+    read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
+    try:
+        told = read(text)
     except (yaml.YAMLError, ValueError) as exc:
         raise CliError(f"{file} is no job file: {exc}") from exc
     except RecursionError:

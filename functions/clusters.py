@@ -6,7 +6,8 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled
-from shared.api import answers, status
+from shared.api import answers, nodes, status
+from shared.api.nodes import NodesQuery
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
 from shared.clusters import auto_idle, lease, sweep
@@ -40,6 +41,13 @@ def cluster_looks(message: func.QueueMessage) -> None:
 def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters with the latest decision about each."""
     return answer(status.clusters(the_system()))
+
+
+@blueprint.route("nodes", methods=["GET"])
+@handled
+def list_nodes(req: func.HttpRequest) -> func.HttpResponse:
+    """The clusters' nodes over the last hours, and the decisions about them."""
+    return answer(nodes.nodes(the_system(), read_query(req.params, NodesQuery)))
 
 
 @blueprint.route("leases", methods=["GET"])

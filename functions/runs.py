@@ -12,6 +12,7 @@ from shared.api.requests import (
     Changes,
     CreateQuery,
     CurvesQuery,
+    ImportRequest,
     LiveQuery,
     LogQuery,
     MetricsQuery,
@@ -20,7 +21,7 @@ from shared.api.requests import (
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, live, logs, metrics, submit, successors
+from shared.runs import artifacts, ask, imports, live, logs, metrics, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -31,9 +32,18 @@ blueprint = func.Blueprint()
 def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
+    if body.job is not None:  # its command is code
+        access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
     return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
+
+
+@blueprint.route("imports", methods=["POST"])
+@handled
+def import_document(req: func.HttpRequest) -> func.HttpResponse:
+    """What a Batch AI document becomes, field by field. Makes nothing."""
+    return answer(imports.imported(the_system(), requests.read_body(req.get_body(), ImportRequest)))
 
 
 @blueprint.route("runs", methods=["GET"])

@@ -1,11 +1,14 @@
-"""What people ask: health, status, drops, and what can be asked. All of it reads."""
+"""What people ask: health, status, drops, and what can be asked. All but replay reads."""
+
+from dataclasses import asdict
 
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
 from shared.api import catalogue, queries, requests, status
-from shared.api.requests import DropsQuery, RouteCheck, read_query
+from shared.api.requests import CompareQuery, DropsQuery, FindQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
+from shared.jobs.register import register
 
 blueprint = func.Blueprint()
 
@@ -23,6 +26,13 @@ def health(req: func.HttpRequest) -> func.HttpResponse:
 def get_status(req: func.HttpRequest) -> func.HttpResponse:
     """Queues, poison messages, drops that wait, newest runs, clusters."""
     return answer(status.status(the_system()))
+
+
+@blueprint.route("queues/{queue}/replay", methods=["POST"])
+@handled
+def replay(req: func.HttpRequest) -> func.HttpResponse:
+    """Give a queue its poison messages back."""
+    return answer(status.replay(the_system(), req.route_params["queue"]))
 
 
 @blueprint.route("drops", methods=["GET"])
@@ -48,6 +58,20 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
     return answer(openapi.document())
 
 
+@blueprint.route("find", methods=["GET"])
+@handled
+def find(req: func.HttpRequest) -> func.HttpResponse:
+    """The run or drop that a name means: a whole name, its beginning, `@latest`, `route@best:accuracy`."""
+    return answer(queries.find(the_system(), read_query(req.params, FindQuery).name))
+
+
+@blueprint.route("compare", methods=["GET"])
+@handled
+def compare(req: func.HttpRequest) -> func.HttpResponse:
+    """What is different between runs: parameters, data, code, metrics."""
+    return answer(queries.compared(the_system(), read_query(req.params, CompareQuery).runs))
+
+
 @blueprint.route("trainers", methods=["GET"])
 @handled
 def list_trainers(req: func.HttpRequest) -> func.HttpResponse:
@@ -68,3 +92,10 @@ def check_route(req: func.HttpRequest) -> func.HttpResponse:
     """What a drop of this route with this job file would become. Makes nothing."""
     body = requests.read_body(req.get_body(), RouteCheck)
     return answer(catalogue.check(the_system(), req.route_params["route"], body))
+
+
+@blueprint.route("register", methods=["POST"])
+@handled
+def register_assets(req: func.HttpRequest) -> func.HttpResponse:
+    """Register what every job needs, and say what is wrong with the routes."""
+    return answer(asdict(register(the_system())))

@@ -132,6 +132,11 @@ class Cloud:
         return self._url("azureml")
 
     @property
+    def azureml_env(self) -> dict[str, str]:
+        """The variables with which Microsoft's clients reach the workspace."""
+        return dict(self._parts["azureml"].part.info["env"])
+
+    @property
     def eventgrid(self) -> str:
         return self._url("eventgrid")
 
@@ -242,7 +247,8 @@ class Cloud:
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
         nodes = {**self._declaration.nodes, "token_key": self._token_key}
         limits: dict[str, Any] | None = {} if options.arm_limits else None
-        return {**config, "events": events, "nodes": nodes, "arm_limits": limits}
+        here = {"TRAINYARD_LOCAL_NODES": "1"}  # trainers/batchai_launch.py installs nothing on such a node
+        return {**config, "events": events, "nodes": nodes, "node_environment": here, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
@@ -259,6 +265,7 @@ class Cloud:
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
             "TRAINYARD_SWEEP_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:

@@ -16,10 +16,11 @@ const VIEWS = {
   compare: () => import("./views/compare.js").then((m) => m.Compare),
   drops: () => import("./views/drops.js").then((m) => m.Drops),
   clusters: () => import("./views/clusters.js").then((m) => m.Clusters),
+  money: () => import("./views/money.js").then((m) => m.Money),
   health: () => import("./views/health.js").then((m) => m.Health),
 };
 const JUMPS = { r: "runs", c: "compare", d: "drops", l: "clusters", m: "money", h: "health" };
-const NAV = ["runs", "compare", "drops", "clusters", "money", "health"].filter((name) => VIEWS[name]);
+const NAV = ["runs", "compare", "drops", "clusters", "money", "health"];
 
 function App() {
   const route = useRoute(), [me, setMe] = useState(), [wrong, setWrong] = useState(false), [keys, showKeys] = useState(false);

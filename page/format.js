@@ -16,6 +16,13 @@ export function number(value) {
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
+/** Dollars, as the API gives them: cents, but never a cost as nothing. */
+export function money(dollars) {
+  if (dollars === null || dollars === undefined) return W.nothing;
+  if (dollars === 0 || dollars >= 0.1) return `$${dollars.toFixed(2)}`;
+  return dollars < 0.0001 ? "< $0.0001" : `$${dollars.toPrecision(2)}`;
+}
+
 export function bytes(value) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;

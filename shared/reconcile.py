@@ -13,7 +13,9 @@ from functools import partial
 from shared.drops.collect import send_check
 from shared.drops.missed import find_missed_drops
 from shared.drops.model import DropState
+from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
+from shared.notices.watch import look_at_poison
 from shared.runs.looks import ask_for_looks
 from shared.system import System
 
@@ -25,13 +27,16 @@ PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTi
 def reconcile(system: System) -> None:
     """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
 
-    One part that fails stops no other, and a workspace on another storage account is such a failure. Raises the first
+    It also registers what every job needs, so that a new deployment is ready before its first job. One part that fails
+    stops no other, and a workspace on another storage account is such a failure. Raises the first
     error at the end, so that the timer's failure is seen.
     """
     errors: list[Exception] = []
     until = system.clock() + PATIENCE
     _try(errors, "workspace", system.jobs.check)
+    _try(errors, "assets", partial(register_assets, system))
     _try(errors, "runs", partial(ask_for_looks, system))
+    _try(errors, "poison", partial(look_at_poison, system))
     for route in sorted(system.routes):
         _try(errors, f"route {route}", partial(find_missed_drops, system, route))
     _try(errors, "drops", partial(_check_open_drops, system, until))
@@ -47,7 +52,7 @@ def _check_open_drops(system: System, until: datetime) -> None:
             send_check(system, drop, last=True)
 
 
-def _try(errors: list[Exception], what: str, step: Callable[[], None]) -> None:
+def _try(errors: list[Exception], what: str, step: Callable[[], object]) -> None:
     try:
         step()
     except Exception as exc:  # noqa: BLE001  # whatever it is, the others come next, and it is raised at the end

@@ -30,8 +30,13 @@ JOB_EVENTS = "job-events"
 ARCHIVES = "archives"
 ANNOUNCEMENTS = "announcements"
 RUN_LOOKS = "run-looks"
+NOTICES = "notices"
+DELIVERIES = "deliveries"
 CLUSTER_LOOKS = "cluster-looks"
-QUEUES = (DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES, ANNOUNCEMENTS)
+QUEUES = (
+    *(DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES),
+    *(ANNOUNCEMENTS, NOTICES, DELIVERIES),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,7 @@ class System:
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
+    batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
     rules: Rules = field(default_factory=Rules)  # of the sweeps
     books: Books = field(kw_only=True)
     money: Policy = field(default_factory=Policy)

@@ -58,6 +58,13 @@ class FakeQueues:
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         return [message.text for message in self.visible(queue)[: min(limit, self.MOST_PEEKED)]]
 
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        moved = self.visible(source)[:limit]
+        for message in moved:
+            self.messages.setdefault(target, []).append(Message(message.text, self.clock()))
+            self.messages[source].remove(message)
+        return len(moved)
+
     def visible(self, queue: str) -> list[Message]:
         return [message for message in self.messages.get(queue, []) if message.visible_at <= self.clock()]
 
@@ -151,6 +158,9 @@ class FakeBlobs:
     def write_url(self, container: str, name: str, seconds: float) -> str:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=rcw&se={quote(until)}"
+
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        return self.read_url(container, name, seconds).replace("sp=r", "sp=cw" if replace else "sp=c")
 
     def check(self) -> None:
         pass

@@ -23,6 +23,8 @@ from shared.events import announce, incoming
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
+from shared.notices import tell
+from shared.notices.tell import Post
 from shared.reconcile import reconcile
 from shared.runs import archive, data, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
@@ -39,9 +41,11 @@ from tests.fakes import (
     FakeEvents,
     FakeJobs,
     FakeLeases,
+    FakeNotices,
     FakeQueues,
     FakeRuns,
     FakeSamples,
+    FakeSender,
     FakeSweepLog,
 )
 
@@ -81,6 +85,7 @@ class World:
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.notices, self.sender = FakeNotices(), FakeSender()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
@@ -90,6 +95,10 @@ class World:
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books,
         )  # fmt: skip
+
+    @property
+    def post(self) -> Post:
+        return Post(self.notices, self.sender)
 
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
@@ -158,7 +167,9 @@ class World:
         if message is None:
             return False
         try:
-            dispatch(self.crashing(crashes), queue, message.body)
+            words = iter(crashes)
+            post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
+            dispatch(self.crashing(words), queue, message.body, post)
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -215,7 +226,7 @@ class World:
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
 
 
-def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
+def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
@@ -237,3 +248,7 @@ def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:
         announce.publish(system_, body)
+    elif queue == system.NOTICES and post:
+        tell.spread(system_, post, body)
+    elif queue == system.DELIVERIES and post:
+        tell.deliver(system_, post, body["subscription"], body["notice"])

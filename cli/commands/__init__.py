@@ -1,13 +1,42 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, clusters, cost, data, drop, evict, files, logs, runs, setup
+from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, setup
 
-__all__ = ["GROUPS", "ORDER", "admin", "clusters", "cost", "data", "drop", "evict", "files", "logs", "runs", "setup"]
+__all__ = [
+    "GROUPS",
+    "ORDER",
+    "admin",
+    "batchai",
+    "clusters",
+    "cost",
+    "data",
+    "drop",
+    "evict",
+    "files",
+    "logs",
+    "notify",
+    "runs",
+    "setup",
+]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
-    *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue"),
+    *(
+        "submit",
+        "drop",
+        "runs",
+        "compare",
+        "show",
+        "logs",
+        "metrics",
+        "fetch",
+        "cancel",
+        "retry",
+        "continue",
+        "import",
+        "run",
+    ),
     *(
         "clusters",
         "cost",
@@ -25,6 +54,10 @@ ORDER = (
     ),
 )
 
-GROUPS = {"data": ("log", "diff", "files"), "admin": ("replay",)}  # of `trainyard data` and so on
+GROUPS = {  # of `trainyard data` and so on
+    "data": ("log", "diff", "files"),
+    "notify": ("add", "list", "test", "log", "remove"),
+    "admin": ("register", "smoke", "replay"),
+}
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -1,9 +1,15 @@
-"""admin replay."""
+"""admin replay, admin register and admin smoke."""
 
 from __future__ import annotations
 
+import typer
+from rich.table import Table
+
 from .. import replay as replaying
+from .. import smoke as smoking
+from .. import upload
 from ..session import Session, command_of
+from ..visible import one_line
 from . import options
 
 
@@ -32,3 +38,58 @@ def replay(
     session.tell(done.told(), "\n".join(lines) or "Nothing was set aside.")
     for name in done.unreadable:
         session.remark(f"Left: {replaying.DEAD_LETTERS}/{name} belongs to none of these queues.", "yellow")
+
+
+@command_of("admin")
+def register(session: Session) -> None:
+    """Register the trainers' code and environment in Azure ML, and check the routes.
+
+    The app does this by itself within minutes of a deployment; so the first submission is as quick as the others. Twice
+    changes nothing. The exit status is 1 if a route can't work, such as one whose cluster is not there.
+
+    Example: trainyard admin register
+    """
+    told = session.api.post("register")
+    broken = [route for route in told["routes"] if route["problem"]]
+    lines = [f"code         {told['code']}", f"environment  {told['environment']}"]
+    lines += [
+        f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in told["routes"]
+    ]
+    session.tell(told, "\n".join(one_line(line) for line in lines))
+    if broken:
+        raise typer.Exit(1)
+
+
+@command_of("admin")
+def smoke(
+    session: Session,
+    cluster: options.SmokeCluster = "cpu-cluster",
+    route: options.SmokeRoute = "mnist",
+    patience: options.Patience = 1800.0,
+    account_url: options.AccountUrl = "",
+    markdown: options.Markdown = False,
+) -> None:
+    """Try a deployment: what could not be proven without Azure, one check after the other.
+
+    It drops a small data set of noise on a route of the trainer mnist and follows it to its archive, and runs three
+    small jobs on four nodes of the cluster: a token on a node, what one node writes seen by another, a rename on a
+    mount, traffic between jobs, the events of command jobs, node counts, twenty readers of one log. The exit status is
+    1 if a check failed. It costs some minutes of four nodes.
+
+    Example: trainyard admin smoke --markdown
+    """
+    with upload.opened(session.profile, account_url) as container, upload.translated():
+        local = bool(session.profile.connection_string) and not account_url
+        tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, local=local)
+        checks = tried.run(container)
+    told = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
+    session.tell(told, smoking.markdown(checks) if markdown else _table(checks))
+    if any(check.result == smoking.FAILED for check in checks):
+        raise typer.Exit(1)
+
+
+def _table(checks: list[smoking.Check]) -> Table:
+    table = Table("check", "result", "what was seen", box=None)
+    for check in checks:
+        table.add_row(*(one_line(text) for text in (check.name, check.result, check.detail)))
+    return table

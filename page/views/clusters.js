@@ -1,29 +1,84 @@
-// The clusters: how many nodes, what they do, and why they stay.
-import { get, post } from "../api.js";
-import { duration, number, visible } from "../format.js";
-import { html } from "../html.js";
+// The clusters: how many nodes over time, who holds them and why, what was decided.
+import { get, post, remove } from "../api.js";
+import { clock, duration, number, shortClock, visible } from "../format.js";
+import { html, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Ask, Facts, Trouble, useOutcome, When } from "../parts.js";
 import { W } from "../words.js";
 
+const KINDS = ["running", "preparing", "idle", "leaving", "unusable"], TURNS = 6;
+
 export function Clusters({ me }) {
-  const { value, error, again } = useLive((signal) => get(["clusters"], {}, { signal }), [], { soon: 5000 });
+  const turn = useRef(0), known = useRef({});
+  // The first look asks for all, three requests; then each look asks for one of them, mostly for the clusters.
+  const { value, error, again } = useLive(async (signal) => {
+    const first = turn.current++ === 0, at = turn.current % TURNS, before = known.current;
+    const [clusters, leases, nodes] = await Promise.all([
+      first || at > 1 ? get(["clusters"], {}, { signal }) : before.clusters,
+      first || at === 0 ? get(["leases"], {}, { signal }) : before.leases,
+      first || at === 1 ? get(["nodes"], { hours: 24 }, { signal }) : before.nodes,
+    ]);
+    if (clusters !== before.clusters || leases !== before.leases || nodes !== before.nodes) known.current = { clusters, leases, nodes };
+    return known.current;
+  }, [], { soon: 4000 });
+  const anew = () => { turn.current = 0; again(); };
   return html`<section><h1 tabindex="-1">${W.clusters.title}</h1>
     ${error && value && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}<${Trouble} error=${error} value=${value} />
-    ${value?.length === 0 && html`<p class="notice">${W.clusters.empty}</p>`}
-    <div class="cards">${value?.map((cluster) => html`<${Cluster} key=${cluster.name} cluster=${cluster} me=${me} again=${again} />`)}</div></section>`;
+    ${value?.clusters.length === 0 && html`<p class="notice">${W.clusters.empty}</p>`}
+    ${value?.clusters.map((cluster) => html`<${Cluster} key=${cluster.name} cluster=${cluster} me=${me} again=${anew} report=${value.nodes}
+      leases=${value.leases.filter((lease) => lease.cluster === cluster.name && lease.active)} />`)}</section>`;
 }
 
-function Cluster({ cluster, me, again }) {
-  const [outcome, attempt] = useOutcome(), idle = Math.max(0, cluster.nodes - cluster.busy_nodes), { decision } = cluster;
+function Cluster({ cluster, leases, report, me, again }) {
+  const [outcome, attempt] = useOutcome(), { decision } = cluster, seen = report.clusters.find((one) => one.cluster === cluster.name);
   const toZero = () => attempt(async () => { await post(["clusters", cluster.name, "scale-to-zero"], undefined, { force: "true" }); again(); return W.clusters.done; });
+  const end = (lease) => attempt(async () => { await remove(["leases", lease.lease]); again(); return W.clusters.ended; });
   return html`<section class="card"><h2>${visible(cluster.name)}</h2>
-    <p>${W.clusters.nodes(number(cluster.nodes), number(cluster.max_nodes))}: ${W.clusters.busy(cluster.busy_nodes)}, ${W.clusters.idle(idle)}</p>
-    <div class="nodes" aria-hidden="true">${Array.from({ length: Math.min(64, cluster.max_nodes) }, (_, i) => html`<i key=${i} class=${i < cluster.busy_nodes ? "busy" : i < cluster.nodes ? "idle" : ""}></i>`)}</div>
-    <${Facts} rows=${[
-      ["VM", cluster.vm_size], ["", W.clusters.tier[cluster.tier] || cluster.tier], ["", W.clusters.idleAfter(duration(cluster.idle_seconds))],
+    <div class="beside"><div>
+      <p>${W.clusters.nodes(number(cluster.nodes), number(cluster.max_nodes))}${KINDS.filter((kind) => cluster[`${kind}_nodes`]).map((kind) => html`, <i class=${`key node-${kind}`}></i> ${cluster[`${kind}_nodes`]} ${W.clusters.kinds[kind]}`)}</p>
+      <h3>${W.clusters.over}</h3><${Over} seen=${seen} since=${report.since} until=${report.until} />
+      <h3>${W.clusters.leases}</h3>
+      ${leases.length === 0 && html`<p class="dim">${W.clusters.noLeases}</p>`}
+      ${leases.map((lease) => html`<p key=${lease.lease}>${W.clusters.lease(lease.nodes, clock(lease.until), visible(lease.owner || lease.run))}: ${visible(lease.why)} ${me.may_change && html`<${Ask} label=${W.clusters.end} question=${W.clusters.endAsk} yes=${W.clusters.end} no=${W.clusters.no} act=${() => end(lease)} />`}</p>`)}
+      ${me.may_change && html`<${Hold} cluster=${cluster} attempt=${attempt} again=${again} />`}
+      ${seen?.decisions.length > 0 && html`<details><summary>${W.clusters.decisions}</summary><ul>${seen.decisions.map((one, i) => html`<li key=${i}><time datetime=${one.at} class="dim">${shortClock(one.at)}</time> ${visible(one.why)}</li>`)}</ul></details>`}
+    </div><div><${Facts} rows=${[
+      ["VM", cluster.vm_size], ["", W.clusters.tier[cluster.tier] || cluster.tier], ["", W.clusters.idleAfter(duration(cluster.idle_seconds))], [W.money.bys.project, cluster.project],
       [W.clusters.decision, decision ? html`${decision.action === "keep" ? W.clusters.keep : W.clusters.zero}, <${When} at=${decision.at} />: ${visible(decision.why)}` : W.clusters.none],
       [W.clusters.idleSince, decision?.idle_since && html`<${When} at=${decision.idle_since} />`],
+      ...cluster.errors.map((fault) => ["", typeof fault === "string" ? fault : JSON.stringify(fault)]),
     ]} />
-    ${me.may_change && cluster.nodes > 0 && html`<p><${Ask} label=${W.clusters.toZero} question=${W.clusters.toZeroAsk} yes=${W.clusters.yes} no=${W.clusters.no} act=${toZero} /></p>`}${outcome}</section>`;
+      ${me.may_change && cluster.nodes > 0 && html`<p><${Ask} label=${W.clusters.toZero} question=${W.clusters.toZeroAsk} yes=${W.clusters.yes} no=${W.clusters.no} act=${toZero} /></p>`}</div></div>${outcome}</section>`;
 }
+
+function Hold({ cluster, attempt, again }) {
+  const [open, set] = useState(false);
+  const hold = (event) => {
+    event.preventDefault();
+    const { nodes, hours, why } = event.target.elements;
+    attempt(async () => {
+      await post(["clusters", cluster.name, "leases"], { seconds: Number(hours.value) * 3600, nodes: Number(nodes.value), why: why.value });
+      set(false);
+      again();
+      return W.clusters.held;
+    });
+  };
+  if (!open) return html`<p><button type="button" onClick=${() => set(true)}>${W.clusters.hold}</button></p>`;
+  return html`<form class="inline" onSubmit=${hold}><label>${W.clusters.holdNodes}<input name="nodes" type="number" min="1" max=${cluster.max_nodes} value="1" required /></label>
+    <label>${W.clusters.holdHours}<input name="hours" type="number" min="0.25" step="0.25" value="1" required /></label><label>${W.clusters.holdWhy}<input name="why" required /></label><button type="submit">${W.clusters.hold}</button></form>`;
+}
+
+/** Nodes by what they did, one above the other, as steps from sample to sample. */
+function Over({ seen, since, until }) {
+  const samples = seen?.samples || [], from = Math.max(new Date(since).getTime(), new Date(samples[0]?.at ?? since).getTime()), to = new Date(until).getTime(), all = (one) => KINDS.reduce((sum, kind) => sum + one[kind], 0), most = Math.max(0, ...samples.map(all));
+  if (!most) return html`<p class="dim">${W.clusters.samples}</p>`;
+  const across = (at) => 30 + ((Math.max(from, new Date(at).getTime()) - from) / (to - from)) * 960;
+  const bars = samples.flatMap((one, i) => {
+    const x = across(one.at), width = Math.max(0.6, across(samples[i + 1]?.at ?? until) - x);
+    let top = 100;
+    return KINDS.filter((kind) => one[kind]).map((kind) => { const height = (one[kind] / most) * 85; top -= height; return html`<rect key=${`${i}${kind}`} class=${`node-${kind}`} x=${x} y=${top} width=${width} height=${height} />`; });
+  });
+  const told = samples.slice(-10).map((one) => `${shortClock(one.at)} ${W.run.nodesNow(all(one))}`).join(", ");
+  return html`<svg class="timeline" viewBox="0 0 1000 122" role="img" aria-label=${`${W.clusters.over}: ${told}`}><text x="0" y="22">${most}</text><text x="0" y="100">0</text>${bars}<text x="30" y="117">${shortClock(from)}</text><text x="990" y="117" text-anchor="end">${shortClock(until)}</text></svg>`;
+}
+

@@ -2,14 +2,14 @@
 import { get, post } from "../api.js";
 import { Chart } from "../chart.js";
 import { columns } from "../decimate.js";
-import { between, bytes, clock, duration, number, shell, shortClock, visible } from "../format.js";
+import { between, bytes, clock, duration, money, number, shell, shortClock, visible } from "../format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
 import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
-import { ended, took } from "./runs.js";
+import { cost, ended, took } from "./runs.js";
 
 const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
@@ -84,14 +84,33 @@ function Actions({ run, me, again }) {
   return html`<div class="actions">
     <a class="button" href=${to("compare", [], { runs: [run.run, run.retry_of].filter(Boolean).join(",") })}>${W.run.compare}</a>
     ${me.may_change && !ended(run) && (run.cancel_asked_at ? html`<span class="dim">${W.run.canceling}</span>` : html`<${Ask} label=${W.run.cancel} question=${W.run.cancelAsk} yes=${W.run.yes} no=${W.run.no} act=${cancel} kind="danger" />`)}
+    ${me.may_change && ended(run) && run.archived_at && html`<${GoOn} run=${run} attempt=${attempt} />`}
     ${me.may_change && ended(run) && html`<button type="button" class="primary" onClick=${retry}>${W.run.retry}</button>`}
   </div>${outcome}`;
 }
 
+/** Go on from the newest checkpoint, perhaps with other parameters: more epochs, say. */
+function GoOn({ run, attempt }) {
+  const [open, set] = useState(false), epochs = run.state === "completed" && run.parameters?.epochs;
+  const submit = (event) => {
+    event.preventDefault();
+    const given = event.target.elements.parameters.value.split(/[\s,]+/).filter(Boolean).map((pair) => pair.split(/=(.*)/s).slice(0, 2));
+    attempt(async () => {
+      const made = await post(["runs", run.run, "continue"], { parameters: Object.fromEntries(given.map(([name, text]) => [name, valued(text)])) });
+      location.hash = to("run", [made.run]);
+      return W.run.retried(made.run);
+    });
+  };
+  if (!open) return html`<button type="button" onClick=${() => set(true)}>${W.run.goOn}</button>`;
+  return html`<form class="inline" onSubmit=${submit}><label>${W.run.goOnWith}<input name="parameters" placeholder="epochs=20" defaultValue=${epochs ? `epochs=${2 * epochs}` : ""} /></label><button type="submit">${W.run.goOn}</button><button type="button" class="quiet" onClick=${() => set(false)}>${W.run.no}</button></form>`;
+}
+
+const valued = (text = "") => (text === "true" || text === "false" ? text === "true" : text !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
+
 function Why({ run }) {
-  const waits = ["received", "submitted", "queued"].includes(run.state), why = run.reason || (waits ? run.waiting || run.history.at(-1)?.why : "");
+  const waits = ["received", "submitted", "queued"].includes(run.state), why = (waits && run.waiting?.why) || run.reason || (waits ? run.history.at(-1)?.why : ""), azure = waits && run.waiting?.words;
   if (!why) return null;
-  return html`<div class=${`notice ${run.state === "failed" ? "bad" : ""}`}><b>${waits ? W.run.waits : W.run.reason}</b><div class="reason" tabindex="0" role="region" aria-label=${W.run.reason}>${visible(typeof why === "string" ? why : JSON.stringify(why))}</div></div>`;
+  return html`<div class=${`notice ${run.state === "failed" ? "bad" : ""}`}><b>${waits ? W.run.waits : W.run.reason}</b><div class="reason" tabindex="0" role="region" aria-label=${W.run.reason}>${visible(why)}</div>${azure && html`<details><summary>${W.run.words}</summary>${visible(azure)}</details>`}${waits && run.waiting?.since && html` <${When} at=${run.waiting.since} />`}</div>`;
 }
 
 /** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
@@ -118,8 +137,9 @@ function What({ run }) {
   return html`<${Facts} rows=${[
     [W.runs.best, best],
     [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
-    [W.run.cost, run.cost ? `${number(run.cost.amount)} ${run.cost.currency || ""}` : ""],
+    [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
     [f.drop, run.drop && html`<a href=${to("drops", run.drop.split("/"))}>${visible(run.drop)}</a>${run.generation ? ` ${W.run.generation(run.generation)}` : ""}`],
+    [W.run.continues, run.continues && html`<a href=${to("run", [run.continues])}>${visible(run.continues)}</a>`],
     [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
     ...FIELDS.map(known),

@@ -1,6 +1,6 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
-import { between, count, duration, number, visible } from "../format.js";
+import { between, count, duration, money, number, visible } from "../format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { primary } from "../metric.js";
@@ -14,9 +14,12 @@ const PAGE = 200, OLDER = 1000, ROW = 44, CURVES = 25, CURVE_POINTS = 40;
 const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
 const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
 const shapes = new Map(); // run -> series, of this session
-const VALUES = { run: (r) => r.run, state: (r) => STATES.indexOf(r.state), made: (r) => r.created_at, took: took, best: (r) => best(r)?.[1], nodes: (r) => r.nodes, cost: (r) => r.cost?.amount };
+const VALUES = { run: (r) => r.run, state: (r) => STATES.indexOf(r.state), made: (r) => r.created_at, took: took, best: (r) => best(r)?.[1], nodes: (r) => r.nodes, cost: (r) => cost(r) };
 
 export const ended = (run) => ["completed", "failed", "canceled"].includes(run.state);
+
+/** Dollars of the run's nodes so far: training, starting and idling after it; null where nothing is known. */
+export const cost = (run) => (run.cost ? run.cost.training + run.cost.allocation + run.cost.idle : null);
 
 export function took(run) {
   const started = run.history.find((moment) => moment.state === "running");
@@ -181,7 +184,7 @@ function Row({ run, at, chosen, choose, priced }) {
     <td class="number">${found ? html`${number(found[1])}<small>${visible(found[0])}</small>` : W.nothing}</td>
     <td class="wide"><${Spark} name=${metric} points=${series[metric]} /></td>
     <td class="wide">${visible(run.experiment)}</td><td class="wide number">${run.nodes}</td>
-    ${priced && html`<td class="wide number">${run.cost ? `${number(run.cost.amount)} ${visible(run.cost.currency || "")}` : W.nothing}</td>`}
+    ${priced && html`<td class="wide number">${money(cost(run))}</td>`}
     <td class="wide number">${seconds === null ? W.nothing : duration(seconds)}</td><td class="number"><${When} at=${run.created_at} /></td>
   </tr>`;
 }

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
 _FOR_EVER = -1  # the default is 7 days, after which the service drops a message that nobody could handle
-_MOST_PEEKED = 32
+_MOST_PEEKED = 32  # and taken at once
+_HIDDEN = 60  # seconds that a message on its way between two queues is seen by nobody else
 
 
 class StorageQueues:
@@ -39,6 +40,23 @@ class StorageQueues:
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return {queue: self._count(queue) for queue in queues}
+
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        moved, client = 0, self._service.get_queue_client(source)
+        with translated(f"could not give back messages of queue {source}"):
+            left = min(limit, self._count(source))
+            while left > moved:
+                some = min(left - moved, _MOST_PEEKED)
+                messages = list(
+                    client.receive_messages(max_messages=some, visibility_timeout=_HIDDEN, messages_per_page=some)
+                )
+                for message in messages:
+                    self._send(target, str(message.content), 0)
+                    client.delete_message(message)
+                moved += len(messages)
+                if not messages:
+                    break
+        return moved
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         with translated(f"could not peek at queue {queue}"):

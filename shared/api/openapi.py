@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, requests
+from shared.api import answers, data, nodes, notices, requests
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
+from shared.system import QUEUES
 
 Json = dict[str, Any]
 
@@ -20,10 +21,12 @@ Json = dict[str, Any]
 PATH_PARAMETERS: dict[str, Json] = {
     "run": {"type": "string", "pattern": f"^{RUN_NAME.pattern}$"},
     "member": {"type": "string", "pattern": "^[0-9]{1,4}$"},
+    "queue": {"enum": list(QUEUES)},
     "cluster": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
+    "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
 }
 PROBLEMS = {
@@ -82,6 +85,17 @@ OPERATIONS = [
     Operation("get", "health", "Whether storage and workspace answer", {200: _A.Health, 503: _A.Health}),
     Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: _A.Status}),
     Operation("get", "openapi.json", "This document", {200: Json}),
+    Operation(
+        "get", "find", "The run or drop that a name means", {200: _A.Found}, _R.FindQuery, problems=(404, 409, 422)
+    ),
+    Operation(
+        "get",
+        "compare",
+        "What is different between runs",
+        {200: _A.Compared},
+        _R.CompareQuery,
+        problems=(404, 409, 422),
+    ),
     Operation("get", "trainers", "The trainers, each with its parameters", {200: list[_A.Trainer]}),
     Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[_A.Route]}),
     Operation(
@@ -92,6 +106,7 @@ OPERATIONS = [
         body=_R.RouteCheck,
         problems=(404, 422),
     ),
+    Operation("post", "register", "Register the trainers' assets, and check the routes", {200: _A.Registered}),
     Operation("get", "drops", "The drops by name", {200: list[_A.Drop]}, _R.DropsQuery),
     Operation("get", "drops/{route}/{name}", "One drop, and why it did not start", {200: _A.Drop}, problems=(404,)),
     Operation(
@@ -115,6 +130,30 @@ OPERATIONS = [
     Operation(
         "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
     ),
+    Operation(
+        "post",
+        "uploads",
+        "Which files of a folder for a job are to be sent, and where to",
+        {200: _A.Folder},
+        body=_R.FolderRequest,
+        problems=(422,),
+    ),
+    Operation("get", "notices", "The subscriptions to notices", {200: list[notices.Subscription]}),
+    Operation(
+        "post",
+        "notices",
+        "Subscribe to notices",
+        {201: notices.NewSubscription},
+        body=notices.SubscriptionRequest,
+        problems=(422,),
+    ),
+    Operation("delete", "notices/{subscription}", "Take a subscription away", {200: notices.Removed}, problems=(404,)),
+    Operation(
+        "post", "notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)
+    ),
+    Operation(
+        "get", "notices/{subscription}/deliveries", "What became of its newest notices", {200: list[notices.Delivery]}
+    ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(
         "post",
@@ -125,6 +164,14 @@ OPERATIONS = [
         _R.RunRequest,
         _KEY,
         (409, 422),
+    ),
+    Operation(
+        "post",
+        "imports",
+        "What a Batch AI document becomes; makes nothing",
+        {200: _A.Imported},
+        body=_R.ImportRequest,
+        problems=(422,),
     ),
     Operation("get", "runs/{run}", "One run with its history", {200: _A.Run}, problems=(404,)),
     Operation("delete", "runs/{run}", "The same as cancel", {200: _A.Accepted, 202: _A.Accepted}, problems=(404,)),
@@ -195,6 +242,20 @@ OPERATIONS = [
         problems=(404, 422),
     ),
     Operation("get", "curves", "Curves of several runs", {200: _A.Curves}, _R.CurvesQuery, problems=(404, 422)),
+    Operation(
+        "get",
+        "nodes",
+        "The clusters' nodes and decisions of late",
+        {200: nodes.NodesReport},
+        nodes.NodesQuery,
+    ),
+    Operation(
+        "post",
+        "queues/{queue}/replay",
+        "Give back the messages that were set aside",
+        {200: _A.GivenBack},
+        problems=(404,),
+    ),
     Operation("get", "me", "Who calls, and what they may do", {200: _A.Me}),
     Operation(
         "post",

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.jobs.limits import DAY
+from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
 from shared.kernel.outside import read_json
@@ -41,6 +42,32 @@ class NodeRange(Struct, forbid_unknown_fields=True):
     max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
 
 
+class BatchAI(Struct, forbid_unknown_fields=True):
+    """What comes with a Batch AI job.json, which alone does not say where its files are."""
+
+    cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
+    project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None
+    mounts: Annotated[
+        dict[str, Annotated[str, Meta(min_length=1, max_length=1024)]],
+        Meta(description="Where the files of a mount are, by its path, share or container: as `data` is written."),
+    ] = {}
+    storage_account: Annotated[
+        Annotated[str, Meta(pattern="^[a-z0-9]{3,24}$")] | None,
+        Meta(description="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>."),
+    ] = None
+    environment: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
+        Meta(
+            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
+        ),
+    ] = None
+    files: Annotated[
+        dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
+        Meta(max_length=20, description="Texts to lay into the cluster's mounts, by path: logs/scripts/train.py."),
+    ] = {}
+    strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
+
+
 class RunRequest(Struct, forbid_unknown_fields=True):
     """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
 
@@ -49,7 +76,10 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
     trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
     template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
-    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job.")] = None
+    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job, or a Batch AI job.json.")] = (
+        None
+    )
+    batchai: Annotated[BatchAI | None, Meta(description="What belongs to a Batch AI job.json.")] = None
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
     ] = {}
@@ -85,6 +115,15 @@ class RunRequest(Struct, forbid_unknown_fields=True):
             raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
 
 
+class ImportRequest(Struct, forbid_unknown_fields=True):
+    """A document of Batch AI, to see what it becomes."""
+
+    document: Annotated[dict[str, Any], Meta(description="A job.json, cluster.json or project.json.")]
+    batchai: BatchAI | None = None
+    cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
+    experiment: Name | None = None
+
+
 class Changes(Struct, forbid_unknown_fields=True):
     """What is to be different in a run that is made from another one. An empty body changes nothing."""
 
@@ -113,6 +152,20 @@ class RouteCheck(Struct, forbid_unknown_fields=True):
     ] = None
 
 
+class FolderFile(Struct, forbid_unknown_fields=True):
+    """A file of a folder that is to be sent."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
+    size: Annotated[float, Meta(ge=0, le=1 << 40, multiple_of=1)]
+    md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class FolderRequest(Struct, forbid_unknown_fields=True):
+    """A folder to send for a job: code, an input, a build context."""
+
+    files: Annotated[list[FolderFile], Meta(min_length=1, max_length=MOST_FILES)]
+
+
 class CreateQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
 
@@ -126,8 +179,22 @@ class RunsQuery(Struct):
     owner: Annotated[str, Meta(min_length=1, max_length=256)] | UnsetType = UNSET
     tag: Annotated[str, Meta(pattern="^[^=]+=", max_length=400, description="name=value")] | UnsetType = UNSET
     since: Time | UnsetType = UNSET
+    where: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1000)] | UnsetType,
+        Meta(description="Only runs of which this holds: lr<0.1 and accuracy>0.9"),
+    ] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
+
+
+class FindQuery(Struct):
+    name: Annotated[
+        str, Meta(min_length=1, max_length=1024, description="A name, the beginning of one, or route@best:accuracy.")
+    ]
+
+
+class CompareQuery(Struct):
+    runs: Annotated[str, Meta(min_length=1, description="Two or more runs, separated by commas; names as for find.")]
 
 
 class LogQuery(Struct):
@@ -214,6 +281,10 @@ def read_query(params: Mapping[str, str], model: type[M]) -> M:
         return msgspec.convert(dict(params), model, strict=False)
     except msgspec.ValidationError as exc:
         raise BadInput(f"The query does not fit: {exc}.") from exc
+
+
+def files(request: FolderRequest) -> list[File]:
+    return [File(file.name, int(file.size), file.md5) for file in request.files]
 
 
 def read_key(text: str | None) -> str | None:

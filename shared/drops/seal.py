@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shared.batchai.adopt import Adopted
+from shared.drops.batchai import adopt_job_file
 from shared.drops.decide import DropVerdict, Survey, survey
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, nodes, timeout
+from shared.jobs.job import cluster, is_relative, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
-from shared.kernel.errors import BadInput
+from shared.jobs.uploads import collect
+from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
@@ -40,12 +44,16 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
-        job_file = _job_file(system, drop.key, seen)
-        built = build(_order(name, drop.key, seen, route, job_file))
+        job_file = _with_code(system, drop.key, route, _job_file(system, drop.key, seen))
+        adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
+        built = build(_order(name, drop.key, seen, route, adopted or job_file))
     except BrokenJobFile as exc:
         reject(system, stored, "bad_job_file", str(exc))
         return
-    if problems := _problems(system, built, job_file, route):
+    except Impossible as exc:
+        reject(system, stored, "bad_job_file", f"The drop's code can't be used. {exc}")
+        return
+    if problems := [*_unadopted(adopted), *_problems(system, built, job_file, route)]:
         code = "bad_job_file" if job_file else "bad_job"
         reject(system, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
         return
@@ -61,7 +69,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
         bytes=seen.bytes,
         sealed_at=system.clock(),
         code=verdict.code,
-        why=verdict.why,
+        why=" ".join([verdict.why, *([adopted.report.summary()] if adopted else [])]),
     )
     finish_sealing(system, system.drops.replace(sealing, stored))
 
@@ -84,26 +92,35 @@ def reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
     system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
+def _unadopted(adopted: Adopted | None) -> list[Problem]:
+    """Why a Batch AI job can't be run."""
+    if adopted is None:
+        return []
+    return [*adopted.problems, *(Problem("properties", sentence, "no_data") for sentence in adopted.missing)]
+
+
 def route_problems(
     system: System, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
     job_file = None if content is None else JobFile("job.yaml", content, {})
-    built = build(_order("checked", key, survey(key, ()), route, job_file))
-    return built.job, _problems(system, built, job_file, route)
+    adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
+    built = build(_order("checked", key, survey(key, ()), route, adopted or job_file))
+    return built.job, [*(adopted.problems if adopted else ()), *_problems(system, built, job_file, route)]
 
 
-def _order(name: str, key: DropKey, seen: Survey, route: Route, job_file: JobFile | None) -> JobOrder:
+def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Adopted | JobFile | None) -> JobOrder:
     data = data_of(key, seen.single_file)
     tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
+    template = written.template if isinstance(written, Adopted) else route.template
     return JobOrder(
         run=name,
         title=str(key),
-        template={"description": f"Trained from drop {key}.", **route.template},
-        parameters=route.parameters,
+        template={"description": f"Trained from drop {key}.", **template},
+        parameters={} if isinstance(written, Adopted) else route.parameters,
         limits=route.limits,
         defaults=route.defaults,
-        written=job_file.content if job_file else {},
+        written=(written.job if isinstance(written, Adopted) else written.content) if written else {},
         data=data,
         root=data,
         tags=tags,
@@ -135,6 +152,18 @@ def _job_file(system: System, key: DropKey, seen: Survey) -> JobFile | None:
     return read_job_file(names[0], data)
 
 
+def _with_code(system: System, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
+    """The job file with the code that lies in the drop, where the route lets a drop bring its own."""
+    if job_file is None or not (route.job_file.allowed and is_relative(job_file.content.get("code"))):
+        return job_file
+    if not route.limits.allows_code:
+        words = "code: a drop can't bring its own on this route; an administrator can allow it in the routes file."
+        raise BrokenJobFile(f"{job_file.where('code')}: {words}")
+    place = Place(DROPS_CONTAINER, key.prefix())
+    content = collect(system, place, job_file.content, system.limits.max_upload_mib)
+    return replace(job_file, content=content)
+
+
 def _run(system: System, drop: Drop) -> Run:
     job, route = drop.request, system.routes.get(drop.key.route)
     now = drop.sealed_at or system.clock()
@@ -151,6 +180,7 @@ def _run(system: System, drop: Drop) -> Run:
         request=job,
         parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        resubmissions=bounds[1],
         timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
         project=project_of(system, job.get("tags"), drop.key.route),

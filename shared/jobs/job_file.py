@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.jobs.model import Problem
 from shared.kernel.errors import BadInput
-from shared.kernel.outside import Lines, read_yaml
+from shared.kernel.outside import Lines, read_json, read_yaml
 
 JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 
@@ -39,13 +39,25 @@ class BrokenJobFile(BadInput):
 
 
 def read_job_file(name: str, data: bytes) -> JobFile:
-    """Parse a job file (YAML, or JSON as a part of it). Raises BrokenJobFile with the line."""
+    """Parse a job file (YAML, or JSON as a part of it). Raises BrokenJobFile with the line.
+
+    Read as YAML, JSON has lines, and may have a comma too many, as people write it; but YAML takes no tabs.
+    """
     try:
         content, lines = read_yaml(data, name)
     except BadInput as exc:
-        raise BrokenJobFile(str(exc)) from exc
+        if not (name.endswith(".json") and b"\t" in data):
+            raise BrokenJobFile(str(exc)) from exc
+        content, lines = _tabbed(name, data)
     if not isinstance(content, dict):
         raise BrokenJobFile(
             f"{name} line 1: expected the keys of an Azure ML command job, found {type(content).__name__}."
         )
     return JobFile(name, content, lines)
+
+
+def _tabbed(name: str, data: bytes) -> tuple[Any, Lines]:
+    try:
+        return read_json(data.removeprefix(b"\xef\xbb\xbf"), name), {}
+    except BadInput as exc:
+        raise BrokenJobFile(str(exc)) from exc

@@ -34,6 +34,13 @@ class Queues(Protocol):
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         """The approximate number of messages in each queue; 0 for one that does not exist."""
 
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        """Move up to `limit` messages that are there now from one queue to another; returns how many.
+
+        A message is in the other one before it leaves this one, so one that dies on the way comes twice, never not at
+        all. Those that somebody else has just taken stay.
+        """
+
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         """The first messages' texts, left where they are. Empty for a queue that does not exist."""
 
@@ -109,6 +116,12 @@ class Blobs(Protocol):
 
     def write_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that writes this very blob for so long, whole or in blocks, and tells which blocks are there."""
+
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        """A URL that makes this very blob and nothing else, without a credential, for so long.
+
+        It can't write over a blob that is there, unless `replace` says so.
+        """
 
     def check(self) -> None:
         """Raise Unavailable unless the account answers."""

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from shared.api import requests
 from shared.api.requests import NodeRange, RunRequest
+from shared.batchai.adopt import Adopted
 from shared.clusters.waiting import refusal
 from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
@@ -17,10 +20,12 @@ from shared.jobs.data import Data, read_data
 from shared.jobs.job import cluster, mapping, nodes, resolve, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
+from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import admission
+from shared.runs.batchai import adopt_request
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.runs.workloads import workload
@@ -46,7 +51,10 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
     data = asking.order.data
     if data and data.single_file is None and data.below_drops:
         raise Impossible(f"There is nothing at {data.below_drops!r} in the drops container.", "no_data")
+    if missing := _missing(asking):
+        raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
+    check_complete(system, run.request)
     return record(system, run)
 
 
@@ -60,18 +68,44 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
     run = _received(system, asking)
     how = workload(run)
     job = how.request(run, how.jobs(run)[0], system.rendezvous, run.created_at)
-    reasons = _data_reasons(system, asking.order.data)
+    job, reasons = _looked_over(system, job, how.fewest_nodes(run))
+    reasons = [*_missing(asking), *_data_reasons(system, asking.order.data), *reasons]
+    run = admission.priced(system, run)
+    if why := admission.refusal(system, run):
+        reasons.append(_reason(why.code, why.why))
+    return {"job": job, "reasons": reasons, "cost": costs(run), **_told(asking)}
+
+
+def plan(system: System, request: RunRequest) -> dict[str, Any]:
+    """The same for a Batch AI job that nobody may want to send yet: what is wrong with it is among the reasons."""
+    asking = _asking(system, request, _run_name(system, None))
+    built = build(asking.order)
+    job, reasons = _looked_over(system, built.job, nodes(built.job))
+    wrong = [_reason(p.code, f"{p.path} {p.message}") for p in built.problems]
+    return {"job": job, "reasons": [*wrong, *_missing(asking), *reasons], **_told(asking)}
+
+
+def _looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
+    """The job with its ids, and why it could not start now."""
+    reasons: list[Reason] = []
     try:
         ids = assets(system, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
-        reasons += _cluster_reasons(system, cluster(job), how.fewest_nodes(run))
+        if name := cluster(job):
+            reasons += _cluster_reasons(system, name, fewest)
     except Unavailable as exc:
         reasons.append(_reason("unavailable", str(exc)))
-    run = admission.priced(system, run)
-    if why := admission.refusal(system, run):
-        reasons.append(_reason(why.code, why.why))
-    return {"job": job, "reasons": reasons, "cost": costs(run)}
+    return job, reasons
+
+
+def _told(asking: _Asking) -> dict[str, Any]:
+    """Of a Batch AI job, what became of its fields."""
+    return {"report": [finding.said() for finding in asking.adopted.report.findings]} if asking.adopted else {}
+
+
+def _missing(asking: _Asking) -> list[Reason]:
+    return [_reason("no_data", sentence) for sentence in (asking.adopted.missing if asking.adopted else ())]
 
 
 def costs(run: Run) -> dict[str, Any]:
@@ -133,16 +167,23 @@ def _insert(system: System, run: Run) -> Run | None:
 
 @dataclass(frozen=True)
 class _Asking:
-    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one."""
+    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
+
+    `adopted` is what a Batch AI document became.
+    """
 
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
     route: str  # that has the defaults, '' without one
+    adopted: Adopted | None = None
 
 
 def _asking(system: System, request: RunRequest, name: str) -> _Asking:
-    template, described, route = _template(system, request)
+    adopted = adopt_request(system, request)
+    if adopted:
+        request = msgspec.structs.replace(request, job=adopted.job)
+    template, described, route = (adopted.template, {}, None) if adopted else _template(system, request)
     data = read_data(request.data) if request.data else None
     if data:
         data = replace(data, single_file=_single_file(system, data))
@@ -166,7 +207,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         from_model=start,
         tags=_tags(request, data),
     )
-    return _Asking(request, order, (fewest, int(resubmissions)), route.name if route else "")
+    return _Asking(request, order, (fewest, int(resubmissions)), route.name if route else "", adopted)
 
 
 def model_of(system: System, name: str) -> str:
@@ -260,9 +301,10 @@ def _received(system: System, asking: _Asking) -> Run:
         nodes=nodes(built.job),
         created_at=now,
         request=built.job,
+        history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
         parameters=resolved(built.job),
-        history=(Moment(RunState.RECEIVED, now, "Asked for over HTTP."),),
         elastic=begin(built.job, asking.bounds, now),
+        resubmissions=asking.bounds[1],
         timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,
@@ -270,6 +312,10 @@ def _received(system: System, asking: _Asking) -> Run:
         project=admission.project_of(system, built.job.get("tags"), asking.route),
         generation=generation,
     )
+
+
+def _how_asked(asking: _Asking) -> str:
+    return " ".join(["Asked for over HTTP.", *([asking.adopted.report.summary()] if asking.adopted else [])])
 
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from shared.api import answers
+from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
 from shared.kernel.errors import Impossible
 from shared.runs import logs, metrics
@@ -37,7 +37,7 @@ def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": answers.run(run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
+    return {"run": queries.told(system, run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
 
 
 def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
@@ -49,4 +49,4 @@ def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
         )
     runs = [system.runs.get(name).value for name in names]
     found = {run.name: metrics.since(system, run, Cursor(), query.name or None, query.points) for run in runs}
-    return {"runs": found, "records": [answers.run(run) for run in runs] if query.records else []}
+    return {"runs": found, "records": [queries.told(system, run) for run in runs] if query.records else []}

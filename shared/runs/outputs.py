@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shared.jobs.job import mapping
+from shared.jobs.job import LEFT_OUTPUT, mapping
 from shared.runs.model import Run
 from shared.runs.workloads import workload
-
-LEFT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class Output:
     is_file: bool = False
     job: str = ""
     part: str = ""
+    asset: str = ""  # the name, or name:version, under which it is registered
 
 
 def outputs(run: Run) -> Iterator[Output]:
@@ -46,8 +45,9 @@ def outputs(run: Run) -> Iterator[Output]:
     declared = mapping(run.request.get("outputs"))
     for name, value in declared.items():
         output = mapping(value)
-        folder = "" if name == LEFT else _folder(str(name), "models" in declared)
-        yield Output(str(name), folder, str(output.get("path", "")), output.get("type") == "uri_file")
+        folder = "" if name == LEFT_OUTPUT else _folder(str(name), "models" in declared)
+        asset = ":".join(str(output[key]) for key in ("name", "version") if output.get(key))
+        yield Output(str(name), folder, str(output.get("path", "")), output.get("type") == "uri_file", asset=asset)
 
 
 def _folder(name: str, has_models: bool) -> str:

@@ -50,6 +50,20 @@ def test_a_delayed_message_is_counted_and_not_yet_seen(queues: Queues, unique: C
     assert queues.counts([name]) == {name: 3}
 
 
+def test_messages_are_given_back_as_they_are(queues: Queues, unique: Callable[[], str]) -> None:
+    """`give_back` moves the texts that are there, at most so many, to the other queue, unchanged; the rest stay."""
+    source, target = unique(), unique()
+    queues.send(target, {"i": "before"})
+    for i in range(40):
+        queues.send(source, {"i": i, "ü": "数\n"})
+    assert queues.give_back(source, target, 35) == 35
+    assert queues.counts([source, target]) == {source: 5, target: 36}
+    assert {"i": 0, "ü": "数\n"} in [json.loads(text) for text in queues.peek(target)]
+    assert queues.give_back(source, target, 100) == 5
+    assert queues.give_back(source, target, 100) == 0
+    assert queues.give_back(unique(), target, 100) == 0
+
+
 def test_a_queue_that_is_not_there_is_empty(queues: Queues, unique: Callable[[], str]) -> None:
     """Counting or peeking at an unknown queue gives nothing, beside others that are there."""
     name, missing = unique(), unique()

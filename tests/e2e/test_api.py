@@ -12,6 +12,8 @@ import signal
 import socket
 import socketserver
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -19,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,6 +33,7 @@ from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
 
+ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
 
 # Writes every byte by itself, so that the log is seen with half a character at its end.
@@ -240,6 +244,41 @@ def test_a_running_job_is_canceled(lab: Lab) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGSTOP")
+def test_a_training_has_its_nodes_rights_and_no_more(lab: Lab) -> None:
+    """With the identity of its node it may write to the rendezvous, and neither to runs nor drops nor the workspace;
+    who does not say which identity it is gets no token."""
+    tables = lab.cloud.table_tls_url
+    variables = {"TABLES": tables, "WORKSPACE": f"{lab.cloud.azureml}{lab.cloud.record.workspace_id}"}
+    text = yaml.safe_load(job(TRIES))
+    run = lab.submit({"job": {**text, "compute": "azureml:cpu-cluster", "environment_variables": variables}})
+    assert lab.archived(run)["state"] == "completed"
+    said = lab.artifact(run, "logs/std_log.txt").decode().split("\n")
+    expected = ["token 400", "token 200", "token 200", "rendezvous 201", "runs 403", "drops 403", "jobs 403"]
+    assert [line for line in said if line] == expected
+
+
+def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
+    """`admin register` gives the ids that jobs then have, and `admin smoke` finds nothing wrong: a drop comes to its
+    archive, and jobs on several nodes show what they must."""
+    env = {**os.environ, "TRAINYARD_CLOUD": str(lab.cloud.home)}
+    cli = [sys.executable, "-m", "cli", "admin"]
+    options: dict[str, Any] = {"cwd": ROOT, "env": env, "capture_output": True, "text": True, "timeout": 200}
+    done = subprocess.run([*cli, "register", "--json"], **options)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [route["problem"] for route in told["routes"]] == ["", "", ""]
+
+    done = subprocess.run([*cli, "smoke", "--json", "--patience", "120"], **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {check["check"]: check["result"] for check in json.loads(done.stdout)}
+    at_hand = {"forged caller", "upload without keys", "preemption words", "message encoding"}
+    assert {name for name, result in found.items() if result != "ok"} == at_hand
+    assert {"drop to archive", "token on a node", "mount seen by another node", "traffic between jobs"} <= found.keys()
+    run = lab.get("runs", experiment="mnist")["runs"][0]
+    assert run["environment"] == told["environment"]
+    assert f"/codes/trainyard-{run['code'][:16]}/" in told["code"]
+
+
 def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
     """With Azure ML stopped, not dead, lists, logs, the description and drops answer as ever, and status says why."""
     run = lab.submit({"template": "speak"}, "one that speaks")
@@ -289,16 +328,3 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
     assert listed() == made
     wait_for(lambda: made <= lab.jobs_put().keys(), PATIENCE, "every job to be at Azure ML")
     assert {count for run, count in lab.jobs_put().items() if run in made} == {1}
-
-
-def test_a_training_has_its_nodes_rights_and_no_more(lab: Lab) -> None:
-    """With the identity of its node it may write to the rendezvous, and neither to runs nor drops nor the workspace;
-    who does not say which identity it is gets no token."""
-    tables = lab.cloud.table_tls_url
-    variables = {"TABLES": tables, "WORKSPACE": f"{lab.cloud.azureml}{lab.cloud.record.workspace_id}"}
-    text = yaml.safe_load(job(TRIES))
-    run = lab.submit({"job": {**text, "compute": "azureml:cpu-cluster", "environment_variables": variables}})
-    assert lab.archived(run)["state"] == "completed"
-    said = lab.artifact(run, "logs/std_log.txt").decode().split("\n")
-    expected = ["token 400", "token 200", "token 200", "rendezvous 201", "runs 403", "drops 403", "jobs 403"]
-    assert [line for line in said if line] == expected

@@ -79,7 +79,7 @@ def test_every_import_leads_to_a_file() -> None:
     for name in page._files():
         if name.endswith(".js"):
             text = (page.FOLDER / name).read_text("utf-8")
-            for target in re.findall(r"""(?:from\s*|import\()["']([^"']+)["']""", text):
+            for target in re.findall(r"""(?:from\s*|import\()["']([^"', ]+)["']""", text):
                 if not (page.FOLDER / Path(name).parent / target).resolve().is_file():
                     broken.append((name, target))
     assert broken == []

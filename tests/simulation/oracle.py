@@ -7,10 +7,10 @@ from typing import Any
 
 from shared.drops.decide import survey
 from shared.drops.model import Drop, DropKey, DropState
+from shared.jobs.job import LEFT_OUTPUT as LEFT
 from shared.kernel.storage import Place
 from shared.runs.archive import archive_folder
 from shared.runs.model import FINAL, Run, RunState, run_of_job
-from shared.runs.outputs import LEFT
 from shared.runs.workloads import workload
 from shared.system import ANNOUNCEMENTS, QUEUES
 from tests.simulation.ports import SimulatedJobs
@@ -83,6 +83,9 @@ class Oracle:
             require(run.reason, f"run {run.name} is {run.state} without a reason")
         if run.archived_at is not None and before.archived_at is None:
             self._archived(self.world.runs.rows[run.name].value)
+        if run.elastic is None:
+            spent, budget = run.job_number - 1, run.resubmissions
+            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
         if run.elastic:
             spent, budget = run.elastic.resubmitted, run.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")

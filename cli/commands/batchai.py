@@ -1,0 +1,152 @@
+"""import, run: what Batch AI left behind."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from .. import batchai
+from .. import fetch as fetching
+from ..batchai import Beside, Folder
+from ..client import patiently
+from ..errors import CliError
+from ..session import Session, command, user_path
+from . import options
+from .following import end_with, follow
+from .runs import PATIENCE_SECONDS, go_on, seconds
+
+MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
+
+
+@command
+def _import(
+    session: Session,
+    document: options.Document,
+    cluster: options.Cluster = "",
+    experiment: options.Experiment = "",
+    cluster_file: options.ClusterFile = None,
+    project_file: options.ProjectFile = None,
+    mount: options.Mounted = None,
+    afs_name: options.Shares = None,
+    bfs_name: options.Containers = None,
+    storage_account_name: options.AccountName = "",
+    environment: options.Environment = "",
+    key: options.Key = "",
+    dry_run: options.Translate = False,
+    strict: options.Strict = False,
+    following: options.Follow = False,
+) -> None:
+    """Run a Batch AI job, or see what a Batch AI document becomes.
+
+    A job.json is submitted as the Azure ML job that does the same. What has no equivalent is reported, field by field;
+    --dry-run makes nothing, and prints YAML for `az ml job create`, or of a cluster.json for `az ml compute create`.
+
+    Example: trainyard import job.json --cluster cpu-cluster --dry-run
+    """
+    content = batchai.mounted(batchai.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name)
+    files = [user_path(file) if file else None for file in (cluster_file, project_file)]
+    beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment).body()
+    asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside}
+    told = session.api.post("imports", body=_filled(asked))
+    lossy = [row for row in told["report"] if row["lossy"]]
+    if told["kind"] != "job" or dry_run or (strict and lossy):
+        _tell(session, told)
+        if strict and lossy:
+            raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
+        return
+    session.remark(batchai.as_text(told["report"]))
+    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": beside}
+    go_on(session, _submit(session, _filled(body), key), following)
+
+
+@command
+def run(
+    session: Session,
+    folder: options.ProjectFolder = Path(),
+    warm: options.Warm = "1h",
+    mount: options.Mounted = None,
+    cluster: options.Cluster = "",
+    environment: options.Environment = "",
+) -> None:
+    """Run the project in a folder: submit, show the log, fetch models and logs, and let the cluster go to zero.
+
+    The folder has a project.json and a job.json of the deep-learning job service, and the script. The run's models come
+    to ./models/RUN, its logs to ./logs/RUN. With persistCluster its nodes stay up for the next run, until `pause`.
+
+    Example: trainyard run ./ants-and-bees
+    """
+    project = Folder.read(user_path(folder))
+    facts = session.api.post("imports", body={"document": project.project})["project"]
+    files = {facts["script"]: project.script} if facts["script"] else {}
+    beside = Beside(mounts=_mounts(mount), environment=environment, files=files).body()
+    body = {
+        "job": project.job,
+        "cluster": cluster,
+        "batchai": {**beside, "project": project.project},
+        "keep_warm_seconds": seconds(warm) if facts["persist"] else None,
+    }
+    name = _submit(session, _filled(body), "")["run"]
+    ended = follow(session, name)
+    _bring(session, name, project.path)
+    if not facts["persist"]:
+        _let_go(session, ended["cluster"])
+    end_with(ended)
+
+
+def _tell(session: Session, told: dict[str, Any]) -> None:
+    found = told.get(told["kind"]) or {}
+    session.tell(told, batchai.as_yaml(found))
+    session.remark(batchai.as_text(told["report"]))
+    for reason in told.get("reasons", []):
+        session.remark(f"not now: {reason['message']}", "yellow")
+    if told["kind"] == "compute" or told.get("compute"):
+        session.remark("Make it with `az ml compute create --file`, or in infra/ if it is to stay.", "dim")
+    elif told["kind"] == "project":
+        session.remark(f"Run it with `{session.program} run`, in its folder.", "dim")
+
+
+def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
+    headers = {"Idempotency-Key": key or uuid.uuid4().hex}  # a repeat is safe when the first answer was lost
+    answer: dict[str, Any] = patiently(
+        lambda: session.api.post("runs", body=body, headers=headers),
+        PATIENCE_SECONDS,
+        lambda exc: session.remark(str(exc)),
+    )
+    return answer
+
+
+def _bring(session: Session, run: str, folder: Path) -> None:
+    """Fetch what this run wrote, and nothing of any other: models and logs, each to a folder of the run's name."""
+    everything = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    for part, wanted in (("models", MODELS), ("logs", re.compile("logs/"))):
+        files = [file for file in everything if wanted.match(file.name)]
+        place = folder / part / run
+        fetching.fetch(session.api, run, files, place, lambda _: None)
+        session.remark(f"{len(files)} files in {place}")
+
+
+def _let_go(session: Session, cluster: str) -> None:
+    try:
+        answer = session.api.post("clusters", cluster, "scale-to-zero", force=True)
+    except CliError as exc:  # something else needs it
+        session.remark(f"{cluster} stays up: {exc}", "yellow")
+    else:
+        session.remark(f"{answer['cluster']}: {answer['action']}. {answer['why']}")
+
+
+def _mounts(texts: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in texts or []:
+        name, equals, path = text.partition("=")
+        if not name or not equals or not path:
+            raise typer.BadParameter(f"--mount is {text!r}; write NAME=PATH.")
+        found[name] = path
+    return found
+
+
+def _filled(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value not in ("", None, {})}

@@ -1,0 +1,86 @@
+"""How many nodes the clusters had of late and what was decided about them: the same that the ledger is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.api import answers
+from shared.clusters.samples import Sample
+from shared.system import System
+
+MOST_HOURS = 72
+MOST_SAMPLES = 1000  # of one cluster; of more, those that are left out are the shortest
+MOST_DECISIONS = 20
+KINDS = ("running", "idle", "preparing", "leaving", "unusable")
+
+
+class NodesQuery(Struct):
+    hours: Annotated[float, Meta(gt=0, le=MOST_HOURS, description="How far to look back.")] = 24.0
+
+
+class NodeSample(Struct):
+    """From `at` on the cluster had these nodes, until the next sample."""
+
+    at: datetime
+    running: int
+    idle: int
+    preparing: int
+    leaving: int
+    unusable: int
+
+
+class ClusterNodes(Struct):
+    cluster: str
+    samples: list[NodeSample]
+    decisions: Annotated[list[answers.Decision], Meta(description="Those that changed something, newest first.")]
+
+
+class NodesReport(Struct):
+    since: datetime
+    until: datetime
+    clusters: list[ClusterNodes]
+
+
+def nodes(system: System, query: NodesQuery) -> dict[str, Any]:
+    """Each cluster's nodes over the last hours, where their number changed, and the decisions about it."""
+    until = system.clock()
+    since = until - timedelta(hours=query.hours)
+    return {
+        "since": since.isoformat(timespec="minutes"),
+        "until": until.isoformat(timespec="minutes"),
+        "clusters": [
+            {
+                "cluster": name,
+                "samples": [
+                    {"at": sample.at.isoformat(), **{kind: getattr(sample, kind) for kind in KINDS}}
+                    for sample in _at_most(list(changes(system.samples.between(name, since, until))))
+                ],
+                "decisions": [answers.decision(d) for d in system.sweeps.history(name, MOST_DECISIONS)],
+            }
+            for name in system.samples.clusters()
+        ],
+    }
+
+
+def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """The samples whose nodes differ from those of the sample before."""
+    before: tuple[int, ...] | None = None
+    for sample in samples:
+        now = tuple(getattr(sample, kind) for kind in KINDS)
+        if now != before:
+            yield sample
+        before = now
+
+
+def _at_most(samples: list[Sample]) -> list[Sample]:
+    """Without the states that lasted shortest, where there are too many to draw."""
+    if len(samples) <= MOST_SAMPLES:
+        return samples
+    lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]
+    dropped = {i for _, i in sorted(lasted)[: len(samples) - MOST_SAMPLES]}
+    return [sample for i, sample in enumerate(samples) if i not in dropped]

@@ -1,0 +1,108 @@
+"""Take a Batch AI document for a job: find where its mounts' files are, and make the Azure ML job of it.
+
+A mount's files are looked for, in this order: where the request says; in the drop, in a folder of the mount's path or
+name; in a datastore of the share's or container's name; at last below batchai/ in the workspace's own storage, where
+whoever moves here copies them to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.batchai.job import BatchJob, Beside, read_job
+from shared.batchai.mounts import Mount
+from shared.batchai.report import Report
+from shared.batchai.translate import TEMPLATE, Source, shortened, translate
+from shared.drops.model import DropKey
+from shared.jobs.data import data_of, read_data
+from shared.jobs.job import DROPS_DATASTORE, OUTPUT_DATASTORE, Job
+from shared.jobs.model import Problem
+from shared.kernel.errors import BadInput, Impossible, NotFound
+from shared.kernel.names import path_problem
+from shared.kernel.storage import Place
+from shared.system import DROPS_CONTAINER, System
+
+FOLDER = "batchai"  # of the workspace's own datastore
+_OURS = (DROPS_DATASTORE, OUTPUT_DATASTORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job.json and what comes with it. `mounts` says by a mount's path or name where its files are."""
+
+    content: dict[str, Any]
+    beside: Beside = field(default_factory=Beside)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    drop: DropKey | None = None
+    longest_seconds: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """`problems` keep it from being sent; `missing` are sentences on mounts that hold nothing."""
+
+    job: Job
+    report: Report
+    missing: tuple[str, ...]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self.report.problems
+
+    @property
+    def template(self) -> Job:
+        """What lies below the job: the code with the launcher, and a description for whoever sees it in Azure ML."""
+        return {**TEMPLATE, "description": self.report.summary()}
+
+
+def adopt(system: System, order: Order) -> Adopted:
+    """The job that does the same. Never raises for what the document holds."""
+    job = read_job(order.content, order.beside)
+    shortened(job, order.longest_seconds)
+    sources = {use.mount: _source(system, order, use.mount, job) for use in job.uses}
+    made = translate(job, sources, order.beside.environment, order.beside.files)
+    missing = [
+        f"{mount.variable} holds nothing: copy its files to {source.path}, or name where they are (--mount "
+        f"{mount.path}=PATH)."
+        for mount, source in made.missing
+    ]
+    return Adopted(made.job, job.report, tuple(missing))
+
+
+def _source(system: System, order: Order, mount: Mount, job: BatchJob) -> Source:
+    names = list(dict.fromkeys(name for name in (mount.path, mount.name) if name and not path_problem(name)))
+    for name in names:
+        if name in order.mounts:
+            return _named(system, order.mounts[name], name, job)
+    for name in names if order.drop else ():
+        assert order.drop is not None
+        if system.blobs.first(Place(DROPS_CONTAINER, f"{order.drop.prefix()}{name}/")):
+            return Source(f"{data_of(order.drop, False).path}/{name}/", True)
+    own = mount.name or mount.path
+    if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
+        found = _looked_up(system, f"azureml://datastores/{own}/paths/")
+        if found.there is not False:
+            return found
+    return _looked_up(system, f"azureml://datastores/{OUTPUT_DATASTORE}/paths/{FOLDER}/{own}/")
+
+
+def _named(system: System, path: str, name: str, job: BatchJob) -> Source:
+    try:
+        return _looked_up(system, f"{read_data(path).path.rstrip('/')}/")
+    except Impossible as exc:
+        job.report.refuse(f"mounts.{name}", str(exc))
+        return Source("")
+
+
+def _looked_up(system: System, path: str) -> Source:
+    """Whether there is anything. A datastore that is not there holds nothing; one of another account nobody can see."""
+    try:
+        place = system.jobs.place(path)
+    except NotFound:
+        return Source(path, False)
+    except BadInput:
+        return Source(path, None)
+    return Source(path, system.blobs.first(place) is not None)

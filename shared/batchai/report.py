@@ -1,0 +1,67 @@
+"""What became of each field of a document: where it landed, or what was done instead. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.jobs.model import Problem
+
+SUMMARY = 1000  # characters
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A field that did not simply land in the job. `lossy`: the job does not do all that the document asked for."""
+
+    field: str  # its path, properties.containerSettings.shmSize
+    meant: str
+    instead: str
+    decide: str = ""
+    lossy: bool = True
+
+    def said(self) -> dict[str, Any]:
+        return {
+            "field": self.field,
+            "meant": self.meant,
+            "instead": self.instead,
+            "decide": self.decide,
+            "lossy": self.lossy,
+        }
+
+
+@dataclass
+class Report:
+    """`landed` is for each path that was used, where. Problems keep a document from being translated."""
+
+    findings: list[Finding] = field(default_factory=list)
+    landed: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def lost(self, path: str, meant: str, instead: str, decide: str = "") -> None:
+        self._add(Finding(path, meant, instead, decide))
+
+    def told(self, path: str, meant: str, instead: str, decide: str = "") -> None:
+        """For something that is done in another way, or that had no effect in Batch AI either."""
+        self._add(Finding(path, meant, instead, decide, lossy=False))
+
+    def _add(self, finding: Finding) -> None:
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def land(self, path: str, where: str) -> None:
+        self.landed[path] = where
+
+    def refuse(self, path: str, why: str) -> None:
+        self.problems.append(Problem(path, why, "bad_batchai"))
+
+    @property
+    def lossy(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.lossy]
+
+    def summary(self) -> str:
+        """What was done otherwise, for a run's history."""
+        if not self.lossy:
+            return "Read as a Batch AI job; every field has its equivalent."
+        done = " ".join(f"{each.field.removeprefix('properties.')}: {each.instead}" for each in self.lossy)
+        return f"Read as a Batch AI job. {done}"[:SUMMARY]

@@ -1,0 +1,160 @@
+"""From a Batch AI job to the Azure ML command job that does the same, and to the launcher's instructions. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.batchai.job import BatchJob
+from shared.batchai.mounts import JOB_ROOT, Mount, Use
+from shared.batchai.wall_clock import WEEK
+from shared.jobs.job import LEFT_OUTPUT, TRAINERS_ENVIRONMENT, Job
+
+LAUNCHER = "python batchai_launch.py"
+SPEC = "TRAINYARD_BATCHAI"
+LONGEST_SPEC = 100_000  # bytes; Linux starts no program with a variable of 128 KiB
+WRITTEN, SHARED = "mounts", LEFT_OUTPUT  # outputs: what is written into mounts, and the temporary folder of all nodes
+TEMPLATE: Job = {"code": ".."}  # the trainers' snapshot, which has the launcher
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a mount's files are, as an azureml:// path. `there` is None where nobody can look."""
+
+    path: str
+    there: bool | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The job, but for what a route or request adds, and the mounts that the job reads and that hold nothing."""
+
+    job: Job
+    missing: tuple[tuple[Mount, Source], ...] = ()
+
+
+@dataclass
+class _Names:
+    """Names for inputs and outputs, each given once."""
+
+    taken: set[str] = field(default_factory=lambda: {WRITTEN, SHARED, "data"})
+
+    def give(self, wanted: str) -> str:
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_") or "mount"
+        name = name if name[0].isalpha() else f"m_{name}"
+        number, found = 1, name
+        while found.lower() in self.taken:
+            number += 1
+            found = f"{name}_{number}"
+        self.taken.add(found.lower())
+        return found
+
+
+def translate(
+    job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
+) -> Translation:
+    """`files` are laid into the mounts: texts by their path from the mount root on. Problems go on the report."""
+    names, mounts, missing = _Names(), [], []
+    inputs: Job = {}
+    outputs = {names.give("models" if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
+    for use in job.uses:
+        mount = _mount(use, files)
+        source = sources[use.mount]
+        needed = any(not _is_laid(mount, path) for path in use.reads)
+        if needed or source.there:
+            mount["from"] = names.give(use.mount.path)
+            inputs[mount["from"]] = {"type": "uri_folder", "mode": "ro_mount", "path": source.path}
+            if needed and source.there is False:
+                missing.append((use.mount, source))
+        mounts.append(mount)
+    declared = [*outputs, *([WRITTEN] if mounts else []), *([SHARED] if job.nodes > 1 else [])]
+    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
+    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in declared]
+    spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
+    if len(spec) > LONGEST_SPEC:
+        job.report.refuse("properties", f"becomes {len(spec)} bytes of instructions; the limit is {LONGEST_SPEC}.")
+    found: Job = {
+        "command": " ".join([LAUNCHER, *arguments]),
+        "environment": _environment(environment or job.image),
+        "inputs": inputs,
+        "outputs": {name: {"type": "uri_folder", "mode": "rw_mount"} for name in declared},
+        "environment_variables": {**job.variables, SPEC: spec},
+        "resources": _resources(job),
+        "distribution": {"type": "pytorch", "process_count_per_instance": job.start.per_node},
+        **_edge(job),
+    }
+    return Translation({key: value for key, value in found.items() if value != {}}, tuple(missing))
+
+
+def _environment(name: str) -> str | Job:
+    """One of the workspace's, or any image; without a name that of the trainers."""
+    return (name if name.startswith("azureml:") else {"image": name}) if name else TRAINERS_ENVIRONMENT
+
+
+def _mount(use: Use, files: Mapping[str, str]) -> Job:
+    mount = use.mount
+    own = (
+        "" if mount.root == JOB_ROOT else f"{mount.path}/"
+    )  # files come with a project, whose mounts are the cluster's
+    laid = {path.removeprefix(own): text for path, text in files.items() if own and path.startswith(own)}
+    into = f"job/{mount.path}" if mount.root == JOB_ROOT else mount.path
+    return {
+        "root": mount.root,
+        "path": mount.path,
+        "into": into,
+        "from": "",
+        "writes": [path for path in use.writes if path not in laid],
+        "files": laid,
+    }
+
+
+def _is_laid(mount: Job, path: str) -> bool:
+    return bool(path) and any(name == path or name.startswith(f"{path}/") for name in mount["files"])
+
+
+def _spec(job: BatchJob, mounts: list[Job], outputs: Job) -> str:
+    start = job.start
+    spec: Job = {
+        "lines": start.lines,
+        "per_node": start.per_node,
+        "index": start.index,
+        "only_master": start.only_master,
+        "backend": start.backend,
+        "preparation": job.preparation,
+        "mounts": mounts,
+        "inputs": job.inputs,
+        "outputs": outputs,
+        "expand": [name for name, value in job.variables.items() if "$" in value],
+    }
+    if start.workers:
+        spec |= {"workers": start.workers, "servers": start.servers}
+    return json.dumps(spec)
+
+
+def _resources(job: BatchJob) -> Job:
+    found: Job = {"instance_count": job.nodes}
+    return found | {"shm_size": job.shm_size} if job.shm_size else found
+
+
+def _edge(job: BatchJob) -> Job:
+    found: Job = {"limits": {"timeout": job.seconds}} if job.seconds else {}
+    if job.cluster:
+        found["compute"] = f"azureml:{job.cluster}"
+    if job.experiment:
+        found["experiment_name"] = job.experiment
+    if job.tags:
+        found["tags"] = job.tags
+    return found
+
+
+def shortened(job: BatchJob, longest: float) -> None:
+    """Take the administrator's limit where the job asks for more, or says nothing and so had Batch AI's week."""
+    path, asked = "properties.constraints.maxWallClockTime", job.seconds or WEEK
+    if asked > longest:
+        tell = job.report.lost if job.seconds else job.report.told
+        tell(
+            path, f"The job may run for {asked} seconds.", f"For {longest:g}, the limit here.", "Ask for a higher one."
+        )
+    job.seconds = int(min(asked, longest))

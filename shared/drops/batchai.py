@@ -1,0 +1,34 @@
+"""A drop whose job.json is Batch AI's: a cluster.json and a project.json beside it say where its files are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.batchai.adopt import Adopted, Order, adopt
+from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of
+from shared.batchai.job import Beside
+from shared.drops.model import DropKey
+from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.kernel.errors import BadInput, NotFound
+from shared.system import DROPS_CONTAINER, System
+
+
+def adopt_job_file(system: System, key: DropKey, job_file: JobFile | None, longest_seconds: float) -> Adopted | None:
+    """The Azure ML job of a drop's Batch AI job; None for any other job file. Raises BrokenJobFile."""
+    if job_file is None or kind_of(job_file.content) != JOB:
+        return None
+    beside = Beside(_read(system, key, CLUSTER), _read(system, key, PROJECT), system.batchai_account)
+    return adopt(system, Order(job_file.content, beside, drop=key, longest_seconds=longest_seconds))
+
+
+def _read(system: System, key: DropKey, kind: str) -> dict[str, Any] | None:
+    """The document of this kind; None if there is none, or a file of its name that is something else."""
+    name = f"{kind}.json"
+    try:
+        data = system.blobs.read(DROPS_CONTAINER, key.prefix() + name, JOB_FILE_LIMIT)
+    except NotFound:
+        return None
+    except BadInput as exc:
+        raise BrokenJobFile(str(exc)) from exc
+    content = read_job_file(name, data).content
+    return content if kind_of(content) == kind else None

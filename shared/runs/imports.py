@@ -1,0 +1,41 @@
+"""What a Batch AI document becomes, shown to whoever moves here. Makes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from shared.api.requests import BatchAI, ImportRequest, RunRequest
+from shared.batchai.cluster import read_cluster
+from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of
+from shared.batchai.project import read_project
+from shared.batchai.report import Report
+from shared.kernel.errors import Impossible
+from shared.runs.ask import plan
+from shared.system import System
+
+
+def imported(system: System, request: ImportRequest) -> dict[str, Any]:
+    """The job, compute or project, and the report. Raises Impossible for what is none of Batch AI's documents."""
+    kind = kind_of(request.document)
+    given = request.batchai or BatchAI()
+    if kind == JOB:
+        asked = RunRequest(job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment)
+        return {"kind": kind, **plan(system, asked)}
+    if kind == CLUSTER:
+        compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")
+        return {"kind": kind, "compute": compute, "report": _said(mounts.report)}
+    if kind == PROJECT:
+        report = Report()
+        project = read_project(request.document, report)
+        facts = {name: value for name, value in dataclasses.asdict(project).items() if name != "mounts"}
+        return {"kind": kind, "project": facts, "report": _said(report)}
+    raise Impossible(
+        "The document is none of Batch AI's: expected a job.json, a cluster.json or a project.json.", "not_batchai"
+    )
+
+
+def _said(report: Report) -> list[dict[str, Any]]:
+    if report.problems:
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in report.problems), "bad_batchai")
+    return [finding.said() for finding in report.findings]

@@ -1,0 +1,403 @@
+"""Start one process of a Batch AI job on a node of Azure ML, with every variable that Batch AI gave to it.
+
+    python batchai_launch.py scripts=PATH mounts=PATH ...       # where the job's inputs and outputs are
+
+Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, which
+shared/batchai/translate.py writes. The first process of a node lays out the mount roots and runs the job preparation,
+once; then each runs its old command line in a shell. The images of 2018 have Python 3.6, so nothing newer is used here.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, Dict, Iterator, List, Optional
+
+SPEC = "TRAINYARD_BATCHAI"
+ROOT = ".batchai"  # in the working directory, which is the node's own
+MEETING_SECONDS = 3600.0  # the other nodes may still run their preparation
+POLL_SECONDS = 0.1
+VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+NO_HOROVOD = """\
+import importlib, os, sys
+_here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]
+sys.modules.pop("horovod", None)
+try:
+    importlib.import_module("horovod")
+except ImportError:
+    raise ImportError(
+        "This script imports horovod, which this job's environment does not have. The job's mpirun line was replaced: "
+        "Azure ML starts the processes, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Use "
+        "torch.distributed (init_process_group, DistributedDataParallel), or an environment that has Horovod "
+        "built with Gloo."
+    )
+"""
+
+# On the local cloud all nodes are this one machine, which is somebody's own: what installs packages is shown, not run.
+LOCAL = "TRAINYARD_LOCAL_NODES"
+INSTALLERS = ("apt", "apt-get", "yum", "conda", "pip", "pip2", "pip3", "easy_install")
+SHOWN = """#!/bin/sh
+echo "not run on a local node, which shares the machine's packages: {name} $*"
+"""
+UNELEVATED = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+"""
+
+Variables = Dict[str, str]
+
+
+class Process:
+    """Which process this is: its rank among all, its node, and its rank on the node."""
+
+    def __init__(self, environ: Variables, per_node: int) -> None:
+        self.rank = int(environ.get("RANK") or environ.get("OMPI_COMM_WORLD_RANK") or 0)
+        self.world = int(environ.get("WORLD_SIZE") or environ.get("OMPI_COMM_WORLD_SIZE") or 1)
+        self.node, self.local = divmod(self.rank, per_node)
+        self.per_node = per_node
+        self.nodes = max(1, self.world // per_node)
+        self.master = environ.get("MASTER_ADDR", "127.0.0.1")
+        self.port = int(environ.get("MASTER_PORT") or 0)
+
+
+def main(arguments: List[str]) -> int:
+    spec = json.loads(os.environ[SPEC])
+    paths = dict(argument.split("=", 1) for argument in arguments)
+    process = Process(dict(os.environ), spec["per_node"])
+    root = os.path.abspath(os.path.join(ROOT, os.environ.get("AZUREML_CR_ATTEMPT", "1")))
+    variables = fixed_variables(spec, paths, root, process)
+    prepared(spec, paths, root, process, variables)
+    meeting = Meeting(process)
+    variables.update(host_variables(spec, process, meeting.everyone))
+    write_host_file(variables["AZ_BATCHAI_MPI_HOST_FILE"], process, meeting.everyone)
+    status = run_role(spec, process, meeting, variables)
+    note(root, "ended-{}".format(process.local))
+    if status or len(glob.glob(os.path.join(root, "ended-*"))) == process.per_node:
+        keep_strays(spec, paths, root)
+    return status
+
+
+# --- the variables ---------------------------------------------------------------------------------------------------
+
+
+def fixed_variables(spec: Dict[str, Any], paths: Variables, root: str, process: Process) -> Variables:
+    """All variables that do not depend on the other nodes."""
+    temp = os.path.join(root, "temp")
+    gpus = str(len(glob.glob("/dev/nvidia[0-9]*")))
+    found = {
+        "AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts"),
+        "AZ_BATCHAI_JOB_MOUNT_ROOT": os.path.join(root, "job-mounts"),
+        "AZ_BATCHAI_JOB_TEMP": temp,
+        "AZ_BATCHAI_JOB_TEMP_DIR": root,
+        "AZ_BATCHAI_SHARED_JOB_TEMP": paths.get("checkpoints") or os.path.join(temp, "shared"),
+        "AZ_BATCHAI_STDOUTERR_DIR": os.path.abspath(os.path.join("outputs", "stdouterr")),
+        "AZ_BATCHAI_MPI_HOST_FILE": os.path.join(root, "hostfile-{}".format(process.local)),
+        "AZ_BATCHAI_NUM_GPUS": gpus,
+        "AZ_BATCHAI_NUM_GPUS_PER_NODE": gpus,
+        "AZ_BATCHAI_TASK_INDEX": str(process.node if spec["index"] == "node" else process.rank),
+        "AZ_BATCHAI_PYTORCH_INIT_METHOD": "tcp://{}:{}".format(process.master, process.port),
+        "AZ_BATCHAI_PYTORCH_BACKEND": spec.get("backend", ""),
+    }
+    again = os.environ.get("AZUREML_CR_ATTEMPT", "1") != "1"
+    for name, (output, suffix) in spec["outputs"].items():
+        folder = os.path.join(paths[output], *suffix.split("/")) if suffix else paths[output]
+        found["AZ_BATCHAI_OUTPUT_" + name] = folder
+        found["AZ_BATCHAI_PREV_OUTPUT_" + name] = folder if again else ""
+    for name, path in spec["inputs"].items():
+        found["AZ_BATCHAI_INPUT_" + name] = expanded(path, found)
+    for name in spec["expand"]:
+        found[name] = expanded(os.environ.get(name, ""), found)
+    return found
+
+
+def expanded(text: str, known: Variables) -> str:
+    """The text with the variables that are known here; what else has a $ is left to the shell."""
+    return VARIABLE.sub(lambda match: known.get(match.group(1) or match.group(2), match.group(0)), text)
+
+
+def host_variables(spec: Dict[str, Any], process: Process, everyone: List[Dict[str, Any]]) -> Variables:
+    """What takes all nodes to know: hosts, and a TensorFlow cluster; and the ranks as MPI's programs ask for them."""
+    hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
+    found = {
+        "AZ_BATCH_HOST_LIST": ",".join(hosts),
+        "OMPI_COMM_WORLD_RANK": str(process.rank),
+        "OMPI_COMM_WORLD_SIZE": str(process.world),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(process.local),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(process.per_node),
+        "PMI_RANK": str(process.rank),
+        "PMI_SIZE": str(process.world),
+    }
+    if "workers" in spec:
+        workers = [everyone[worker_rank(number, process)] for number in range(spec["workers"])]
+        servers = [everyone[node * process.per_node] for node in range(spec["servers"])]
+        found["AZ_BATCHAI_WORKER_HOSTS"] = ",".join("{host}:{port}".format(**one) for one in workers)
+        found["AZ_BATCHAI_PS_HOSTS"] = ",".join("{host}:{server_port}".format(**one) for one in servers)
+    return found
+
+
+def worker_rank(number: int, process: Process) -> int:
+    """Workers go round the nodes, so that no node has two before each has one."""
+    return number % process.nodes * process.per_node + number // process.nodes
+
+
+def tensorflow(variables: Variables, role: str, index: int) -> Variables:
+    """TF_CONFIG as Batch AI wrote it: worker 0 is told that it is the master."""
+    cluster = {"worker": variables["AZ_BATCHAI_WORKER_HOSTS"].split(",")}
+    if variables["AZ_BATCHAI_PS_HOSTS"]:
+        cluster["ps"] = variables["AZ_BATCHAI_PS_HOSTS"].split(",")
+    config = {"cluster": cluster, "task": {"type": role, "index": index}, "environment": "cloud"}
+    return {"TF_CONFIG": json.dumps(config), "AZ_BATCHAI_TASK_INDEX": str(index)}
+
+
+def write_host_file(path: str, process: Process, everyone: List[Dict[str, Any]]) -> None:
+    hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
+    with open(path, "w") as file:
+        file.writelines("{} slots={}\n".format(host, process.per_node) for host in hosts)
+
+
+# --- once for each node ----------------------------------------------------------------------------------------------
+
+
+def prepared(spec: Dict[str, Any], paths: Variables, root: str, process: Process, variables: Variables) -> None:
+    """Lay out the node and run the job preparation, in its first process; the others wait for it."""
+    if process.local:
+        wait_for_note(root)
+        return
+    for folder in (root, variables["AZ_BATCHAI_JOB_TEMP"], os.path.join(root, "shims", "horovod")):
+        os.makedirs(folder, exist_ok=True)
+    kept = [path for name, path in variables.items() if re.match("AZ_BATCHAI_(OUTPUT_|SHARED_|STDOUTERR)", name)]
+    for folder in kept:
+        os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(root, "shims", "horovod", "__init__.py"), "w") as file:
+        file.write(NO_HOROVOD)
+    for mount in spec["mounts"]:
+        lay_out(mount, paths, variables)
+    if spec.get("preparation"):
+        around = dict(variables, **local_path(root)) if LOCAL in os.environ else variables
+        status = shell(spec["preparation"], around, variables["AZ_BATCHAI_JOB_TEMP"]).wait()
+        if status:
+            note(root, "failed")
+            raise SystemExit("The job preparation failed with status {}: {}".format(status, spec["preparation"]))
+    note(root, "ready")
+
+
+def local_path(root: str) -> Variables:
+    """A PATH that begins with stand-ins for installers."""
+    folder = os.path.join(root, "installers")
+    os.makedirs(folder, exist_ok=True)
+    programs = dict({name: SHOWN.replace("{name}", name) for name in INSTALLERS}, sudo=UNELEVATED)
+    for name, text in programs.items():
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+        os.chmod(os.path.join(folder, name), 0o700)
+    return {"PATH": os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))}
+
+
+def lay_out(mount: Dict[str, Any], paths: Variables, variables: Variables) -> None:
+    """Make the folder of a mount: links to what was there, links to the run's own place for what will be written."""
+    top = mount_folder(mount, variables)
+    os.makedirs(top, exist_ok=True)
+    own = [path.split("/") for path in [*mount["writes"], *mount["files"]]]
+    if mount["from"]:
+        link(paths[mount["from"]], top, own)
+    for path in mount["writes"]:
+        place = os.path.join(paths["mounts"], mount["into"], path)
+        os.makedirs(place, exist_ok=True)
+        os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
+        os.symlink(place, os.path.join(top, path))
+    for path, text in mount["files"].items():
+        os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
+        with open(os.path.join(top, path), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
+def link(source: str, folder: str, own: List[List[str]]) -> None:
+    """Link what `source` holds into the folder, but for the paths that are the run's own."""
+    os.makedirs(folder, exist_ok=True)
+    for entry in os.listdir(source):
+        below = [path[1:] for path in own if path[0] == entry]
+        if [] in below:
+            continue
+        if below:
+            link(os.path.join(source, entry), os.path.join(folder, entry), below)
+        else:
+            os.symlink(os.path.join(source, entry), os.path.join(folder, entry))
+
+
+def mount_folder(mount: Dict[str, Any], variables: Variables) -> str:
+    return os.path.join(variables[mount["root"]], *mount["path"].split("/"))
+
+
+def keep_strays(spec: Dict[str, Any], paths: Variables, root: str) -> None:
+    """Copy what was written into a mount beside the places that are known to be written to."""
+    roots = {"AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts")}
+    roots["AZ_BATCHAI_JOB_MOUNT_ROOT"] = os.path.join(root, "job-mounts")
+    for mount in spec["mounts"]:
+        top = mount_folder(mount, roots)
+        for folder, _, names in os.walk(top):
+            for name in names:
+                file = os.path.join(folder, name)
+                below = os.path.relpath(file, top)
+                if os.path.isfile(file) and not os.path.islink(file) and below not in mount["files"]:
+                    target = os.path.join(paths["mounts"], mount["into"], below)
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    shutil.copyfile(file, target)
+
+
+def note(root: str, name: str) -> None:
+    with open(os.path.join(root, name), "w"):
+        pass
+
+
+def wait_for_note(root: str) -> None:
+    while not os.path.exists(os.path.join(root, "ready")):
+        if os.path.exists(os.path.join(root, "failed")):
+            raise SystemExit("The job preparation failed in the first process of this node; see its log.")
+        time.sleep(POLL_SECONDS)
+
+
+# --- all processes meet ----------------------------------------------------------------------------------------------
+
+
+class Meeting:
+    """Every process tells its address to the first one, at MASTER_ADDR:MASTER_PORT, before the training uses it.
+
+    `everyone` has them by rank. `wait_for_all` returns when every process has come to its end, or is gone.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._end = socket.socket()
+        self._end.bind(("", 0))
+        self._end.listen(process.world)
+        mine = {"rank": process.rank, "port": free_port(), "server_port": free_port()}
+        mine["end"] = self._end.getsockname()[1]
+        if process.world == 1:
+            self.everyone = [dict(mine, host=process.master)]
+        elif process.rank == 0:
+            self.everyone = self._receive(dict(mine, host=process.master))
+        else:
+            self.everyone = self._send(mine)
+
+    def _receive(self, mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+        found, connections = {0: mine}, []
+        with contextlib.closing(socket.socket()) as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(("", self._process.port))
+            server.listen(self._process.world)
+            server.settimeout(MEETING_SECONDS)
+            while len(found) < self._process.world:
+                connection, (host, _) = server.accept()
+                other = json.loads(connection.makefile("r").readline())
+                found[other["rank"]] = dict(other, host=host)
+                connections.append(connection)
+        everyone = [found[rank] for rank in range(self._process.world)]
+        for connection in connections:
+            connection.sendall((json.dumps(everyone) + "\n").encode())
+        for connection in connections:  # the other side closes first, so that the port is free at once
+            connection.makefile("r").read()
+            connection.close()
+        return everyone
+
+    def _send(self, mine: Dict[str, Any]) -> List[Dict[str, Any]]:
+        deadline = time.time() + MEETING_SECONDS
+        while True:
+            try:
+                with contextlib.closing(
+                    socket.create_connection((self._process.master, self._process.port), 10)
+                ) as one:
+                    one.settimeout(MEETING_SECONDS)
+                    one.sendall((json.dumps(mine) + "\n").encode())
+                    everyone: List[Dict[str, Any]] = json.loads(one.makefile("r").readline())
+                    return everyone
+            except (OSError, ValueError):  # nobody listens yet
+                if time.time() > deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
+
+    def wait_for_all(self) -> None:
+        if self._process.rank == 0:
+            connections = [self._end.accept()[0] for _ in range(self._process.world - 1)]
+            for connection in connections:
+                connection.makefile("r").readline()
+            for connection in connections:
+                connection.close()
+        else:
+            first = self.everyone[0]
+            with contextlib.suppress(OSError), contextlib.closing(socket.socket()) as one:
+                one.connect((first["host"], first["end"]))
+                one.sendall(b"done\n")
+                one.makefile("r").read()
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as one:
+        one.bind(("", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+# --- the command lines -----------------------------------------------------------------------------------------------
+
+
+def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables: Variables) -> int:
+    """Run what this process is for, and return its status."""
+    lines = spec["lines"]
+    if "workers" not in spec:
+        if spec["only_master"] and process.rank:
+            print("The command line runs on the master node alone; this one has nothing to do.")
+            return 0
+        return watched(shell(lines["all"], variables))
+    number = process.local * process.nodes + process.node
+    server = None
+    if process.local == 0 and process.node < spec["servers"]:
+        server = shell(lines["server"], dict(variables, **tensorflow(variables, "ps", process.node)))
+    status = 0
+    if number < spec["workers"]:
+        role = "worker" if number else "master"
+        status = watched(shell(lines[role], dict(variables, **tensorflow(variables, role, number))))
+    if spec["servers"] and not status:
+        meeting.wait_for_all()
+    if server:  # it serves for ever
+        server.terminate()
+        server.wait()
+    return status
+
+
+def shell(line: str, variables: Variables, folder: Optional[str] = None) -> "subprocess.Popen[bytes]":
+    """Start the line in bash, which the old lines were written for, or in sh where there is none."""
+    root = os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
+    places = [os.path.join(root, "shims"), os.environ.get("PYTHONPATH", "")]
+    environ = dict(os.environ, **variables)
+    environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
+    return subprocess.Popen([shutil.which("bash") or "sh", "-c", line], env=environ, cwd=folder)
+
+
+def watched(child: "subprocess.Popen[bytes]") -> int:
+    """Wait for the child's end; whoever ends this process ends it."""
+    with passing_on(child):
+        status = child.wait()
+    return status if status >= 0 else 128 - status
+
+
+@contextlib.contextmanager
+def passing_on(child: "subprocess.Popen[bytes]") -> Iterator[None]:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda got, _: child.send_signal(got)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
