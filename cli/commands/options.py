@@ -8,7 +8,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="Name of the run, as `runs` shows it.")]
+Run = Annotated[
+    str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
+]
+Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
+Where = Annotated[
+    str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
+]
+Sort = Annotated[
+    str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
+]
+OfOwner = Annotated[str, Option("--owner", metavar="NAME", help="Only of this person.")]
+Mine = Annotated[bool, Option("--mine", help="Only your own.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
 AccountUrl = Annotated[
     str,

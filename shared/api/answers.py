@@ -8,7 +8,7 @@ models.
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
@@ -21,6 +21,7 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
+from shared.runs import summary
 from shared.runs.model import RunState, member_job
 
 Json = dict[str, Any]
@@ -72,6 +73,27 @@ class Route(Struct):
     experiment: str
     job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
+
+
+class Found(Struct):
+    run: Annotated[str, Meta(description="Empty for a drop that made none yet.")]
+    drop: Annotated[str, Meta(description="Empty where the name is a run's.")]
+
+
+class Difference(Struct):
+    name: str
+    values: Annotated[list[Any], Meta(description="One a run, in their order; null where it has none.")]
+
+
+class ComparedMetric(Struct):
+    name: str
+    values: list[float | None]
+    best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
+
+
+class Best(Struct):
+    metric: str
+    value: float
 
 
 class CheckedRoute(Struct):
@@ -208,6 +230,11 @@ def _model(record: type[Any], also: _Types, skip: tuple[str, ...] = ()) -> Any:
 
 _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_SUMMARY: _Types = {
+    "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
+    "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
+    "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
+}
 _Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
@@ -221,6 +248,7 @@ Run = _model(
         "elastic": _Elastic,
         "history": list[Moment],
         "metrics": Metrics,
+        **_SUMMARY,
         "cost": Cost | None,
         "git": _Git,
     },
@@ -230,6 +258,12 @@ Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
 Lease = _model(leases.Lease, {"lease": str, "active": bool}, ("id",))
+
+
+class Compared(Struct):
+    runs: list[Run]  # type: ignore[valid-type]
+    different: Annotated[list[Difference], Meta(description="What is not the same in all of them.")]
+    metrics: Annotated[list[ComparedMetric], Meta(description="The best value of each metric in each run.")]
 
 
 class ToSend(Struct):
@@ -431,8 +465,18 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        **_summary(record),
         "git": git(record.request),
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
+    }
+
+
+def _summary(record: runs.Run) -> Json:
+    best = summary.best_metric(record)
+    return {
+        "best": best and {"metric": best[0], "value": best[1]},
+        "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
+        "cause": summary.cause(record),
     }
 
 

@@ -179,8 +179,22 @@ class RunsQuery(Struct):
     owner: Annotated[str, Meta(min_length=1, max_length=256)] | UnsetType = UNSET
     tag: Annotated[str, Meta(pattern="^[^=]+=", max_length=400, description="name=value")] | UnsetType = UNSET
     since: Time | UnsetType = UNSET
+    where: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1000)] | UnsetType,
+        Meta(description="Only runs of which this holds: lr<0.1 and accuracy>0.9"),
+    ] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
+
+
+class FindQuery(Struct):
+    name: Annotated[
+        str, Meta(min_length=1, max_length=1024, description="A name, the beginning of one, or route@best:accuracy.")
+    ]
+
+
+class CompareQuery(Struct):
+    runs: Annotated[str, Meta(min_length=1, description="Two or more runs, separated by commas; names as for find.")]
 
 
 class LogQuery(Struct):

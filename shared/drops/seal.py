@@ -180,6 +180,7 @@ def _run(system: System, drop: Drop) -> Run:
         request=job,
         parameters=resolved(job),
         elastic=begin(job, bounds, now),
+        resubmissions=bounds[1],
         timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
         project=project_of(system, job.get("tags"), drop.key.route),
