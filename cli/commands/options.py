@@ -8,7 +8,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="Name of the run, as `runs` shows it.")]
+Run = Annotated[
+    str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
+]
+Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
+Where = Annotated[
+    str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
+]
+Sort = Annotated[
+    str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
+]
+OfOwner = Annotated[str, Option("--owner", metavar="NAME", help="Only of this person.")]
+Mine = Annotated[bool, Option("--mine", help="Only your own.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
 AccountUrl = Annotated[
     str,
@@ -36,7 +47,21 @@ Markdown = Annotated[bool, Option("--markdown", help="Print the table to be past
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 # submit
-Trainer = Annotated[str, Argument(metavar="[TRAINER]", help="A trainer, such as mnist. Or --template, or --job.")]
+Trainer = Annotated[
+    str,
+    Argument(metavar="[WHAT]", help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command."),
+]
+CodeCommand = Annotated[
+    str, Option("--command", metavar="TEXT", help='What to run in the folder: "python train.py --data {data}".')
+]
+Env = Annotated[
+    str,
+    Option(
+        metavar="PACKAGES",
+        help="What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; azureml:NAME:VERSION.",
+    ),
+]
+Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
 Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")

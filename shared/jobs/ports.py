@@ -50,7 +50,10 @@ class Jobs(Protocol):
         """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
 
     def register_code(self, folder: str, digest: str) -> str:
-        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up."""
+        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up.
+
+        The folder is one of this machine, or the azureml:// path of one that was sent (see upload.path).
+        """
 
     def register_environment(self, file: str, digest: str) -> str:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""

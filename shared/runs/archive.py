@@ -118,6 +118,8 @@ class _Found:
 
 def _fate(output: Output, count: int) -> dict[str, Any]:
     fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    if output.asset:
+        fate["asset"] = output.asset
     if not output.folder:
         return fate | {"state": "left", "why": "It stays where the job wrote it."}
     if not count:
