@@ -230,6 +230,9 @@ ClustersWhat = Annotated[
     ClusterVerb, Argument(metavar="[list|plan|apply]", help="List them, or plan or apply the clusters file.")
 ]
 ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
+DecisionsOf = Annotated[
+    str, Option("--history", metavar="CLUSTER", help="What was decided about this cluster, newest first.")
+]
 WorkspaceId = Annotated[
     str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
 ]
