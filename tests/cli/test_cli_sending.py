@@ -123,7 +123,7 @@ def test_words_that_name_no_one_thing(
 
 
 def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
-    """A folder or file here is sent and named by where it is then; other names stay; what is meant here must be here."""
+    """A folder or file here is sent and named by where it is then; other names stay; what is meant here must be."""
     write(tmp_path, {"points/a.csv": "1", "drops/mnist/1": "", "one.csv": "2"})
 
     def sent(data: str) -> str:
