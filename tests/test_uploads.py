@@ -113,6 +113,8 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     path = send(world, "train.py")
     stray = f"{path.partition('/paths/')[2]}stray.py"
     world.blobs.put("azureml-blobstore", stray)
+    with pytest.raises(Impossible, match="or a folder that was sent"):
+        ask.create_run(world.system, job(f"{path}lib/"))
     for code in (path, upload.path("0" * 64)):
         with pytest.raises(Impossible, match="Send them again") as refused:
             ask.create_run(world.system, job(code))

@@ -17,7 +17,8 @@ from ..client import patiently
 from ..costs import before
 from ..errors import CliError
 from ..names import drop_or_run, run_name
-from ..session import Session, command, command_as
+from ..sending import sent_data
+from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
@@ -70,7 +71,7 @@ def submit(
         **written,
         "parameters": {} if code_command else parameters,
         "from_run": run_name(session.api, start) if start else "",
-        "data": data,
+        "data": sent_data(session.api, data, user_path, session.remark),
         "nodes": _nodes(nodes),
         "resubmissions": resubmissions,
         "cluster": cluster,
