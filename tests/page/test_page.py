@@ -26,7 +26,7 @@ def trained(lab: Lab) -> str:
     """The run that a folder chosen on the page became, archived."""
     page = lab.page("drops")
     page.get_by_label("Choose a folder").set_input_files(lab.data)
-    page.get_by_label("Route", exact=True).first.select_option("mnist")
+    page.locator(".zone").get_by_label("Route", exact=True).select_option("mnist")
     page.get_by_label("Name of the drop").fill("from-the-page")
     page.get_by_role("button", name="Upload").click()
     page.locator(".notice.good a").wait_for(timeout=TRAINING)
