@@ -54,20 +54,23 @@ def submit(
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
     """
-    body = {
-        **_work(trainer, template, job),
-        "parameters": given.parameters(parameter),
-        "from_run": start,
-        "data": data,
-        "nodes": _nodes(nodes),
-        "resubmissions": resubmissions,
-        "cluster": cluster,
-        "experiment": experiment,
-        "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {"project": project} if project else {},
-        "keep_warm_seconds": seconds(warm) if warm else None,
-    }
-    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    body = requested(
+        {
+            "trainer": trainer,
+            "template": template,
+            "job": job,
+            "data": data,
+            "parameter": parameter,
+            "start": start,
+            "nodes": nodes,
+            "resubmissions": resubmissions,
+            "cluster": cluster,
+            "experiment": experiment,
+            "timeout": timeout,
+            "warm": warm,
+            "project": project,
+        }
+    )
     if dry_run:
         _tell_plan(session, session.api.post("runs", body=body, dry_run=True))
         return
@@ -79,6 +82,25 @@ def submit(
         lambda exc: session.remark(str(exc)),
     )
     go_on(session, answer, following)
+
+
+def requested(words: dict[str, Any]) -> dict[str, Any]:
+    """The body of the request that these arguments of `submit` make."""
+    timeout, warm, project = words["timeout"], words["warm"], words["project"]
+    body = {
+        **_work(words["trainer"], words["template"], words["job"]),
+        "parameters": given.parameters(words["parameter"]),
+        "from_run": words["start"],
+        "data": words["data"],
+        "nodes": _nodes(words["nodes"]),
+        "resubmissions": words["resubmissions"],
+        "cluster": words["cluster"],
+        "experiment": words["experiment"],
+        "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
+        "keep_warm_seconds": seconds(warm) if warm else None,
+    }
+    return {name: value for name, value in body.items() if value not in ("", None, {})}
 
 
 @command
