@@ -18,10 +18,12 @@ import typer.core
 from rich.console import RenderableType
 
 from .client import Api
+from .names import run_name
 from .profiles import Profile, Profiles, choose, config_folder
 from .visible import Console, Text
 
 P = ParamSpec("P")
+RUN = "run"  # the argument of a command that takes whatever names a run
 PIPE_WIDTH = 120  # characters of a line where no terminal says how many
 
 Url = Annotated[
@@ -124,7 +126,10 @@ def _registered(
 ) -> Callable[Concatenate[Session, P], None]:
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
-        function(Session(url, profile, as_json), *args, **kwargs)
+        session = Session(url, profile, as_json)
+        if kwargs.get(RUN):
+            kwargs[RUN] = run_name(session.api, kwargs[RUN])
+        function(session, *args, **kwargs)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import costs, phases, plot
+from . import costs, listing, phases, plot
 from .visible import Text, one_line
 
 STYLES = {
@@ -27,7 +27,7 @@ STYLES = {
     "gave_up": "red",
 }
 
-LONG = ("drop", "why", "decision")  # these columns wrap; the others are for copying
+LONG = ("data", "drop", "why", "decision", "parameters")  # these columns wrap; the others are for copying
 
 
 def status(answer: dict[str, Any]) -> RenderableType:
@@ -42,7 +42,9 @@ def status(answer: dict[str, Any]) -> RenderableType:
 
 
 def runs(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    return _table("Runs", note, rows, _run_row, ["run", "state", "drop", "cluster", "nodes", "began", "why"])
+    names = listing.differing(rows)
+    columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
+    return _table("Runs", note, rows, lambda run: _run_row(run, names), columns)
 
 
 def clusters(rows: list[dict[str, Any]]) -> RenderableType:
@@ -60,6 +62,23 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
 
 
+def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
+    """What a clusters file changes, a line a change."""
+    verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
+    lines = []
+    for step in told["steps"]:
+        heading = (f"{step['cluster']}: {verbs.get(step['action'], 'impossible')}", "bold")
+        lines.append(Text.assemble(heading, (f"  {step['why']}", "red") if step["why"] else ""))
+        for what, change in step["changes"].items():
+            if change["to"] in ("", 0) and change["from"] is None:
+                continue
+            before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
+            lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
+    if others := told["not_in_the_file"]:
+        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
+    return Group(*(lines if told["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+
+
 def run(told: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
     times = phases.spent(told, datetime.now(UTC))
@@ -68,10 +87,11 @@ def run(told: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
+        "owner": Text(one_line(told.get("owner") or "") or "nobody by name"),
         "parameters": parameters(told),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
-        "code": Text(told.get("code") or "its own"),
+        "code": Text(_code(told)),
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
@@ -89,6 +109,16 @@ def _data_of(told: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = told.get("generation") or 0
     return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _code(told: dict[str, Any]) -> str:
+    """The code's digest, and the commit that it came from."""
+    git = told.get("git")
+    words = [told.get("code") or "its own"]
+    if git:
+        where = f" on {one_line(git['branch'])}" if git["branch"] else ""
+        words.append(f"commit {one_line(git['commit'])[:12]}{where}{', with changes since' if git['dirty'] else ''}")
+    return ", ".join(words)
 
 
 def _waiting(told: dict[str, Any]) -> str:
@@ -254,12 +284,31 @@ def _table(
     return Group(heading, table, Text())
 
 
-def _run_row(run: dict[str, Any]) -> list[Text]:
+def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
+    """`parameters` are those that are not the same in all runs of the table."""
     archived = run.get("archived_at")
-    why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
-    why = why or _waiting(run)
-    names = Text(run["run"]), _state(run), Text(one_line(run.get("drop") or "")), Text(run["cluster"]), Text(nodes(run))
-    return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
+    why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
+    took, cost, values = run.get("duration_seconds"), listing.cost_of(run), run.get("parameters") or {}
+    return [
+        Text(run["run"]),
+        _state(run),
+        Text(one_line(run.get("drop") or "")),
+        Text(_best(run)),
+        Text(phases.duration(took) if took is not None else ""),
+        Text(f"${cost:.2f}" if cost is not None else ""),
+        Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
+        Text(clock(run.get("created_at")), "dim"),
+        Text(one_line(why)),
+    ]
+
+
+def _best(run: dict[str, Any]) -> str:
+    best = run.get("best")
+    if not best:
+        return ""
+    metric, value = best["metric"], best["value"]
+    return f"{metric} {value:.2%}" if metric.endswith("accuracy") else f"{metric} {value:.4g}"
 
 
 def _generation_row(row: dict[str, Any]) -> list[Text]:

@@ -81,7 +81,9 @@ def build(settings: Settings) -> System:
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), clients.account)
+    jobs = azureml.AzureMLJobs(
+        settings.workspace, asset_table.TableAssets(clients.table), clients.account, clients.blob.url
+    )
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),

@@ -23,7 +23,21 @@ __all__ = [
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
-    *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run"),
+    *(
+        "submit",
+        "drop",
+        "runs",
+        "compare",
+        "show",
+        "logs",
+        "metrics",
+        "fetch",
+        "cancel",
+        "retry",
+        "continue",
+        "import",
+        "run",
+    ),
     *(
         "clusters",
         "cost",

@@ -54,7 +54,7 @@ def schedule_add(
 
     Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
     """
-    run, common = _submission(words)
+    run, common = _submission(session, words)
     session.as_json = session.as_json or common["as_json"]
     body: dict[str, Any] = {"run": run, "catch_up": catch_up, "overlap": overlap}
     body |= {"cron": cron, "timezone": timezone} if cron else {"route": route, "new_files": new_files}
@@ -120,7 +120,7 @@ def schedule_remove(session: Session, schedule: Name) -> None:
     session.tell(session.api.delete("schedules", schedule), f"{schedule} is gone.")
 
 
-def _submission(words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The body of the run that these words submit, and the options that say nothing of it."""
     if words[0] != "submit":
         raise typer.BadParameter(f"Behind the options comes the submission: submit mnist ..., not {words[0]!r}.")
@@ -128,4 +128,4 @@ def _submission(words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     given = group.commands["submit"].make_context("submit", words[1:]).params
     if given["following"]:
         raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
-    return requested(given), given
+    return requested(session, given), given

@@ -86,6 +86,17 @@ OPERATIONS = [
     Operation("get", "health", "Whether storage and workspace answer", {200: _A.Health, 503: _A.Health}),
     Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: _A.Status}),
     Operation("get", "openapi.json", "This document", {200: Json}),
+    Operation(
+        "get", "find", "The run or drop that a name means", {200: _A.Found}, _R.FindQuery, problems=(404, 409, 422)
+    ),
+    Operation(
+        "get",
+        "compare",
+        "What is different between runs",
+        {200: _A.Compared},
+        _R.CompareQuery,
+        problems=(404, 409, 422),
+    ),
     Operation("get", "trainers", "The trainers, each with its parameters", {200: list[_A.Trainer]}),
     Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[_A.Route]}),
     Operation(
@@ -119,6 +130,14 @@ OPERATIONS = [
     ),
     Operation(
         "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
+    ),
+    Operation(
+        "post",
+        "uploads",
+        "Which files of a folder for a job are to be sent, and where to",
+        {200: _A.Folder},
+        body=_R.FolderRequest,
+        problems=(422,),
     ),
     Operation("get", "notices", "The subscriptions to notices", {200: list[notices.Subscription]}),
     Operation(

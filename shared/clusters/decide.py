@@ -127,7 +127,8 @@ def _at_zero(cluster: Cluster, need: Need, decision: Decision) -> Decision:
     if cluster.nodes == 0:
         said = f" Azure ML said: {cluster.errors[0]}" if cluster.errors else ""
         return replace(decision, code="at_zero", why=f"{need.over_budget or 'It has no nodes.'}{said}")
-    why = f"Its minimum is 0 already; {cluster.nodes} nodes are up."
+    up = "1 node is" if cluster.nodes == 1 else f"{cluster.nodes} nodes are"
+    why = f"Its minimum is 0; {up} up, and Azure ML takes them after {cluster.idle_seconds:g} s of idling."
     return replace(decision, action="wait", code="scales_itself", why=why)
 
 
