@@ -62,6 +62,15 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
 
 
+def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """What was decided about a cluster, newest first."""
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        words = f"{row['action']}, {row['code']}: {row['why']}"
+        table.add_row(Text(f"  {clock(row['at'])}", "dim"), Text(one_line(words)))
+    return Group(Text(cluster, "bold"), table)
+
+
 def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
     """What a clusters file changes, a line a change."""
     verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
@@ -360,6 +369,9 @@ def _lease_row(lease: dict[str, Any]) -> list[Text]:
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
     decision = cluster.get("decision") or {}
     words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    if decision.get("dry_run"):
+        words = f"dry run, {words}"
+    words = one_line(" ".join([words, *(f"[!] {finding}" for finding in decision.get("findings", ()))]))
     extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
     return [
         Text(cluster["name"]),

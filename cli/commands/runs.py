@@ -17,7 +17,8 @@ from ..client import patiently
 from ..costs import before
 from ..errors import CliError
 from ..names import drop_or_run, run_name
-from ..session import Session, command, command_as
+from ..sending import sent_data
+from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
@@ -87,7 +88,7 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         **what.read(session, parameters, bool(words["data"])),
         "parameters": {} if words["code_command"] else parameters,
         "from_run": run_name(session.api, start) if start else "",
-        "data": words["data"],
+        "data": sent_data(session.api, words["data"], user_path, session.remark),
         "nodes": _nodes(words["nodes"]),
         "resubmissions": words["resubmissions"],
         "cluster": words["cluster"],
