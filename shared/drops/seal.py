@@ -66,6 +66,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
         request=built.job,
         blobs=seen.blobs,
         bytes=seen.bytes,
+        owner=seen.owner,
         sealed_at=system.clock(),
         code=verdict.code,
         why=" ".join([verdict.why, *([adopted.report.summary()] if adopted else [])]),
@@ -173,6 +174,7 @@ def _run(system: System, drop: Drop) -> Run:
         resubmissions=bounds[1],
         timeout_seconds=timeout(job, otherwise=0),
         generation=drop.generation,
+        owner=drop.owner,
         project=project_of(system, job.get("tags"), drop.key.route),
     )
     return replace(run, history=first_moment(run))
