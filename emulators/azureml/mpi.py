@@ -1,8 +1,8 @@
 """Ranks under Open MPI's own mpirun, where a job's environment has it: what `import mpi4py` needs to see the others.
 
 Without it each rank is started by itself with the variables that mpirun would set (see distribution). That is enough
-for torch.distributed and whoever else reads them. With it mpirun starts one script for all ranks, which then becomes the
-rank that it is: in its node's folder, with its variables, and its output in its own log.
+for torch.distributed and whoever else reads them. With it mpirun starts one script for all ranks, which then becomes
+the rank that it is: in its node's folder, with its variables, and its output in its own log.
 """
 
 from __future__ import annotations
