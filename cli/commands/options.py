@@ -66,7 +66,9 @@ Template = Annotated[str, Option(metavar="NAME", help="A route whose job templat
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
 ]
-Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
+Data = Annotated[
+    str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, an azureml:// path, or a folder here.")
+]
 Parameters = Annotated[
     list[str] | None,
     Option(
