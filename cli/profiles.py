@@ -25,7 +25,7 @@ from .errors import CliError, extra
 LOCAL = "local"
 SERVICE = "trainyard"  # the name that the keyring shows
 ANSWER_SECONDS = 0.5
-_LOCAL_ONLY = ("connection_string", "azureml", "certs")
+_LOCAL_ONLY = ("connection_string", "azureml", "certs", "workspace_id")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Profile:
 
     `secret` says what is sent with each request: "key" (a function key), "token" (a bearer token), or "" (nothing).
     With `scope`, a token for it is asked of azure-identity instead. `account_url` and `connection_string` are what
-    `drop` uploads to; the second is the local cloud's alone, and so are `azureml` and `certs`, where its nodes are.
+    `drop` uploads to; the second is the local cloud's alone, and so are `azureml`, `certs` and
+    `workspace_id`, where its nodes are.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Profile:
     connection_string: str = field(default="", repr=False)
     azureml: str = ""
     certs: str = ""
+    workspace_id: str = ""
 
 
 class Secrets(Protocol):

@@ -18,10 +18,12 @@ import typer.core
 from rich.console import RenderableType
 
 from .client import Api
+from .names import run_name
 from .profiles import Profile, Profiles, choose, config_folder
 from .visible import Console, Text
 
 P = ParamSpec("P")
+RUN = "run"  # the argument of a command that takes whatever names a run
 PIPE_WIDTH = 120  # characters of a line where no terminal says how many
 
 Url = Annotated[
@@ -35,6 +37,8 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
+    "schedule": "Make runs again and again.",
+    "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
     "admin": "Look after a deployment; needs rights on its Azure resources.",
 }.items():
     groups[_name] = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -102,10 +106,10 @@ def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Conca
 
 
 def command_of(
-    group: str,
+    group: str, kind: type[typer.core.TyperCommand] | None = None
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
     """The same for a command of a group, such as `trainyard admin`. What follows a `_` in its name is its name."""
-    return lambda function: _registered(function, groups[group])
+    return lambda function: _registered(function, groups[group], kind)
 
 
 def command_as(
@@ -122,7 +126,10 @@ def _registered(
 ) -> Callable[Concatenate[Session, P], None]:
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
-        function(Session(url, profile, as_json), *args, **kwargs)
+        session = Session(url, profile, as_json)
+        if kwargs.get(RUN):
+            kwargs[RUN] = run_name(session.api, kwargs[RUN])
+        function(session, *args, **kwargs)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [

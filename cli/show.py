@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import costs, phases, plot
+from . import costs, listing, phases, plot
 from .visible import Text, one_line
 
 STYLES = {
@@ -20,9 +20,14 @@ STYLES = {
     "completed": "green",
     "failed": "red",
     "canceled": "magenta",
+    "started": "green",
+    "skipped": "yellow",
+    "pending": "yellow",
+    "delivered": "green",
+    "gave_up": "red",
 }
 
-LONG = ("drop", "why", "decision")  # these columns wrap; the others are for copying
+LONG = ("data", "drop", "why", "decision", "parameters")  # these columns wrap; the others are for copying
 
 
 def status(answer: dict[str, Any]) -> RenderableType:
@@ -37,7 +42,9 @@ def status(answer: dict[str, Any]) -> RenderableType:
 
 
 def runs(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    return _table("Runs", note, rows, _run_row, ["run", "state", "drop", "cluster", "nodes", "began", "why"])
+    names = listing.differing(rows)
+    columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
+    return _table("Runs", note, rows, lambda run: _run_row(run, names), columns)
 
 
 def clusters(rows: list[dict[str, Any]]) -> RenderableType:
@@ -55,6 +62,32 @@ def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
 
 
+def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """What was decided about a cluster, newest first."""
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        words = f"{row['action']}, {row['code']}: {row['why']}"
+        table.add_row(Text(f"  {clock(row['at'])}", "dim"), Text(one_line(words)))
+    return Group(Text(cluster, "bold"), table)
+
+
+def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
+    """What a clusters file changes, a line a change."""
+    verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
+    lines = []
+    for step in told["steps"]:
+        heading = (f"{step['cluster']}: {verbs.get(step['action'], 'impossible')}", "bold")
+        lines.append(Text.assemble(heading, (f"  {step['why']}", "red") if step["why"] else ""))
+        for what, change in step["changes"].items():
+            if change["to"] in ("", 0) and change["from"] is None:
+                continue
+            before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
+            lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
+    if others := told["not_in_the_file"]:
+        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
+    return Group(*(lines if told["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+
+
 def run(told: dict[str, Any]) -> RenderableType:
     """One run: what it is, how it went, and what became of it."""
     times = phases.spent(told, datetime.now(UTC))
@@ -63,10 +96,11 @@ def run(told: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
+        "owner": Text(one_line(told.get("owner") or "") or "nobody by name"),
         "parameters": parameters(told),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
-        "code": Text(told.get("code") or "its own"),
+        "code": Text(_code(told)),
         "environment": Text(told.get("environment") or "not resolved yet"),
         "output": Text(told.get("output") or "none yet"),
         "metrics": metrics(told),
@@ -84,6 +118,16 @@ def _data_of(told: dict[str, Any]) -> str:
     """The drop, with the generation that the run was made for."""
     generation = told.get("generation") or 0
     return one_line(told.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _code(told: dict[str, Any]) -> str:
+    """The code's digest, and the commit that it came from."""
+    git = told.get("git")
+    words = [told.get("code") or "its own"]
+    if git:
+        where = f" on {one_line(git['branch'])}" if git["branch"] else ""
+        words.append(f"commit {one_line(git['commit'])[:12]}{where}{', with changes since' if git['dirty'] else ''}")
+    return ", ".join(words)
 
 
 def _waiting(told: dict[str, Any]) -> str:
@@ -157,6 +201,31 @@ def difference(told: dict[str, Any]) -> RenderableType:
     return Group(*lines, Text(f"{counts}, {told['same']:,} the same", "dim"))
 
 
+def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
+    """Who is told of what."""
+    return _table("Subscriptions", "", rows, _subscription_row, ["id", "on", "channel", "to", "only", "since"])
+
+
+def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
+    """What became of notices, newest first."""
+    return _table("Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"])
+
+
+def instants(told: dict[str, Any]) -> RenderableType:
+    """When a schedule would make a run, and what would keep it from starting now."""
+    lines = [Text(f"  {clock(at)}") for at in told["next"]] or [Text("  when enough new files have come", "dim")]
+    reasons = [Text(f"  not now: {reason['message']}", "yellow") for reason in told["reasons"]]
+    return Group(Text("Next", "bold"), *lines, *reasons)
+
+
+def schedules(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Schedules", "", rows, _schedule_row, ["id", "when", "what", "next", "last run"])
+
+
+def firings(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Instants", "newest first", rows, _firing_row, ["at", "outcome", "run", "why"])
+
+
 def data_files(told: dict[str, Any]) -> RenderableType:
     lines = [Text(f"{file['size']:>14,}  {one_line(file['path'])}") for file in told["files"]]
     return Group(*lines, Text(f"{files(told['count'])}, {told['bytes']:,} bytes", "dim"))
@@ -224,12 +293,31 @@ def _table(
     return Group(heading, table, Text())
 
 
-def _run_row(run: dict[str, Any]) -> list[Text]:
+def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
+    """`parameters` are those that are not the same in all runs of the table."""
     archived = run.get("archived_at")
-    why = (run.get("reason") or "").partition("\n")[0] or (f"archived {clock(archived)}" if archived else "")
-    why = why or _waiting(run)
-    names = Text(run["run"]), _state(run), Text(one_line(run.get("drop") or "")), Text(run["cluster"]), Text(nodes(run))
-    return [*names, Text(clock(run.get("created_at")), "dim"), Text(why)]
+    why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
+    took, cost, values = run.get("duration_seconds"), listing.cost_of(run), run.get("parameters") or {}
+    return [
+        Text(run["run"]),
+        _state(run),
+        Text(one_line(run.get("drop") or "")),
+        Text(_best(run)),
+        Text(phases.duration(took) if took is not None else ""),
+        Text(f"${cost:.2f}" if cost is not None else ""),
+        Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
+        Text(clock(run.get("created_at")), "dim"),
+        Text(one_line(why)),
+    ]
+
+
+def _best(run: dict[str, Any]) -> str:
+    best = run.get("best")
+    if not best:
+        return ""
+    metric, value = best["metric"], best["value"]
+    return f"{metric} {value:.2%}" if metric.endswith("accuracy") else f"{metric} {value:.4g}"
 
 
 def _generation_row(row: dict[str, Any]) -> list[Text]:
@@ -241,6 +329,30 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
         Text(row["run"]),
         Text(row["why"]),
     ]
+
+
+def _schedule_row(row: dict[str, Any]) -> list[Text]:
+    request = row["request"]
+    what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
+    when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
+    following = "paused" if row["paused"] else clock(row["next_at"])
+    return [*map(Text, (row["id"], when, one_line(what), following, row["last_run"]))]
+
+
+def _firing_row(row: dict[str, Any]) -> list[Text]:
+    style = STYLES.get(row["outcome"], "")
+    return [Text(clock(row["at"]), "dim"), Text(row["outcome"], style), Text(row["run"]), Text(row["why"])]
+
+
+def _subscription_row(row: dict[str, Any]) -> list[Text]:
+    only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
+    words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
+    return [*map(Text, words), Text(clock(row["created_at"]), "dim")]
+
+
+def _delivery_row(row: dict[str, Any]) -> list[Text]:
+    begin = Text(clock(row["at"]), "dim"), Text(row["kind"]), _state(row), Text(str(row["tries"]))
+    return [*begin, Text(row["title"]), Text(row["error"])]
 
 
 def _drop_row(drop: dict[str, Any]) -> list[Text]:
@@ -257,6 +369,9 @@ def _lease_row(lease: dict[str, Any]) -> list[Text]:
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
     decision = cluster.get("decision") or {}
     words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    if decision.get("dry_run"):
+        words = f"dry run, {words}"
+    words = one_line(" ".join([words, *(f"[!] {finding}" for finding in decision.get("findings", ()))]))
     extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
     return [
         Text(cluster["name"]),

@@ -1,7 +1,7 @@
 """Who may call what. By default the host asks for a function key; with TRAINYARD_AUTH=entra, roles decide.
 
-Whoever reads needs the role reader, whoever changes something contributor, who may read too. docs/security.md has the
-table of all routes, and a test that walks it.
+Whoever reads needs the role reader, whoever changes something contributor, and whoever runs code of their own coder.
+Each may do what those before it may. docs/security.md has the table of all routes, and a test that walks it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 import azure.functions as func
 
 from shared.kernel.errors import BadInput, BadSetting
-from shared.kernel.outside import read_json
+from shared.kernel.outside import one_line, read_json
 from shared.kernel.settings import app_service_signs_in, asks_entra
 
-READER, CONTRIBUTOR = "trainyard.reader", "trainyard.contributor"
+CALLER = "x-trainyard-caller"  # percent-encoded
+READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
+ROLES = (READER, CONTRIBUTOR, CODER)  # each has the rights of those before it
 _NAME_LIMIT = 256  # characters
 _NAME_CLAIMS = (
     "preferred_username",
@@ -62,18 +64,30 @@ def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> No
         raise BadSetting(
             "TRAINYARD_AUTH is entra, but App Service authentication is off (WEBSITE_AUTH_ENABLED). Turn it on."
         )
-    roles = _roles(headers)
-    wanted = READER if method in ("GET", "HEAD") else CONTRIBUTOR
-    if not roles & {wanted, CONTRIBUTOR}:
+    need(headers, READER if method in ("GET", "HEAD") else CONTRIBUTOR)
+
+
+def admit_code(req: func.HttpRequest) -> None:
+    """Raise Denied unless the caller may run code of their own. Without roles the routes file alone decides that."""
+    if by_roles():
+        need(req.headers, CODER)
+
+
+def need(headers: Mapping[str, str], role: str) -> None:
+    """Raise Denied unless the headers name someone with this role, or one that has its rights too."""
+    if not _roles(headers) & set(ROLES[ROLES.index(role) :]):
         raise Denied(
-            403, f"This needs the role {wanted}. An administrator assigns it in the app's enterprise application."
+            403, f"This needs the role {role}. An administrator assigns it in the app's enterprise application."
         )
 
 
 def caller(req: func.HttpRequest) -> str:
-    """Who calls, as Entra ID names them: their sign-in name, else their object id; '' where keys are used."""
+    """Who calls, as Entra ID names them: their sign-in name, else their object id.
+
+    With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
+    """
     if not by_roles():
-        return ""
+        return one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
     claims = _claims(req.headers)
     return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 

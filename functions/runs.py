@@ -32,6 +32,8 @@ blueprint = func.Blueprint()
 def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
     body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
+    if body.job is not None:  # its command is code
+        access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
     return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))

@@ -6,7 +6,7 @@ import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
 from shared.api import catalogue, queries, requests, status
-from shared.api.requests import DropsQuery, RouteCheck, read_query
+from shared.api.requests import CompareQuery, DropsQuery, FindQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
 from shared.jobs.register import register
 
@@ -56,6 +56,20 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
     from shared.api import openapi
 
     return answer(openapi.document())
+
+
+@blueprint.route("find", methods=["GET"])
+@handled
+def find(req: func.HttpRequest) -> func.HttpResponse:
+    """The run or drop that a name means: a whole name, its beginning, `@latest`, `route@best:accuracy`."""
+    return answer(queries.find(the_system(), read_query(req.params, FindQuery).name))
+
+
+@blueprint.route("compare", methods=["GET"])
+@handled
+def compare(req: func.HttpRequest) -> func.HttpResponse:
+    """What is different between runs: parameters, data, code, metrics."""
+    return answer(queries.compared(the_system(), read_query(req.params, CompareQuery).runs))
 
 
 @blueprint.route("trainers", methods=["GET"])

@@ -132,6 +132,11 @@ class Cloud:
         return self._url("azureml")
 
     @property
+    def azureml_env(self) -> dict[str, str]:
+        """The variables with which Microsoft's clients reach the workspace."""
+        return dict(self._parts["azureml"].part.info["env"])
+
+    @property
     def eventgrid(self) -> str:
         return self._url("eventgrid")
 
@@ -260,6 +265,7 @@ class Cloud:
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
             "TRAINYARD_SWEEP_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:

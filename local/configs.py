@@ -70,6 +70,7 @@ def azureml(
         "events": None,
         "environments": str(ENVIRONMENTS),
         "made_of": {"trainyard": trainer_requirements()},
+        "node_environment": {"TRAINYARD_MLFLOW": "off"},  # our trainers' rows are in their files
     }
 
 

@@ -14,6 +14,8 @@ from shared.kernel.settings import ROOT, Settings, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
+    from shared.notices.tell import Post
+    from shared.schedules.ports import Schedules
     from shared.system import System
 
 TRAINERS = ROOT / "trainers"
@@ -32,6 +34,26 @@ def check_routes() -> None:
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
     return build(Settings.from_env(os.environ))
+
+
+@cache
+def post() -> Post:
+    """How notices are kept and sent, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters import notice_table, sending, storage
+    from shared.notices.tell import Post
+
+    settings = Settings.from_env(os.environ)
+    clients = storage.clients(settings.storage)
+    sender = sending.NoticeSender(settings.mail, settings.notices_inside)
+    return Post(notice_table.TableNotices(clients.table), sender)
+
+
+@cache
+def schedules() -> Schedules:
+    """Where schedules are kept, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters import schedule_table, storage
+
+    return schedule_table.TableSchedules(storage.clients(Settings.from_env(os.environ).storage).table)
 
 
 def now() -> datetime:
@@ -59,7 +81,9 @@ def build(settings: Settings) -> System:
     from shared.system import System
 
     clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), clients.account)
+    jobs = azureml.AzureMLJobs(
+        settings.workspace, asset_table.TableAssets(clients.table), clients.account, clients.blob.url
+    )
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),

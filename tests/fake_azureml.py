@@ -39,6 +39,7 @@ class FakeJobs:
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
         self.submissions: list[str] = []  # every call of submit, those that found the job there too
         self.assets: dict[tuple[str, str], str] = {}
+        self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
         self.down = False
         self.busy = False  # whether it takes few questions
 
@@ -87,6 +88,10 @@ class FakeJobs:
 
     def logs(self, name: str) -> Place:
         return Place("azureml", f"ExperimentRun/dcid.{name}/")
+
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        self._answer()
+        return self.metrics.get(name, {})
 
     def place(self, path: str) -> Place:
         if not path.startswith("azureml://") or "/paths/" not in path:

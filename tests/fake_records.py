@@ -152,6 +152,9 @@ class FakeRuns:
         more = bool(ahead) and last is not ahead[-1]
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "")
 
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        return sorted(name for name in self.rows if name.startswith(prefix))[:limit]
+
     def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
         yield from [(run.name, run.cluster) for run in self.newest(len(self.rows)) if run.state is state]
 

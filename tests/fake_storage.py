@@ -159,6 +159,9 @@ class FakeBlobs:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=rcw&se={quote(until)}"
 
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        return self.read_url(container, name, seconds).replace("sp=r", "sp=cw" if replace else "sp=c")
+
     def check(self) -> None:
         pass
 

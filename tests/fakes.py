@@ -15,7 +15,9 @@ from typing import Any
 from tests.crashing import Crash, Crashing
 from tests.fake_azureml import FakeClusters, FakeJobs
 from tests.fake_money import FakeBooks
+from tests.fake_notices import FakeNotices, FakeSender
 from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
+from tests.fake_schedules import FakeSchedules
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
 __all__ = [
@@ -30,9 +32,12 @@ __all__ = [
     "FakeEvents",
     "FakeJobs",
     "FakeLeases",
+    "FakeNotices",
     "FakeQueues",
     "FakeRuns",
     "FakeSamples",
+    "FakeSchedules",
+    "FakeSender",
     "FakeSweepLog",
     "Message",
     "Published",

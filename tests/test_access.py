@@ -16,7 +16,7 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from functions import access, clusters, costs, data, page, runs, status
+from functions import access, clusters, costs, data, notices, page, runs, schedules, status, uploads
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -24,12 +24,15 @@ from tests import indexed
 from tests.test_config import ENV
 from tests.world import World, trainers_folder
 
-ROW = re.compile(r"^\| (GET|POST|PUT|PATCH|DELETE) \| `/api/(.+?)` \| (anyone|reader|contributor) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (GET|POST|PUT|PATCH|DELETE) \| `/api/(.+?)` \| (anyone|reader|contributor|coder) \|$", re.MULTILINE
+)
 ROWS = ROW.findall((settings.ROOT / "docs" / "security.md").read_text("utf-8"))
-ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor
-    "anyone": (True, True, True, True),
-    "reader": (401, 403, True, True),
-    "contributor": (401, 403, 403, True),
+ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
+    "anyone": (True, True, True, True, True),
+    "reader": (401, 403, True, True, True),
+    "contributor": (401, 403, 403, True, True),
+    "coder": (401, 403, 403, 403, True),
 }
 ON = {"WEBSITE_AUTH_ENABLED": "True"}
 
@@ -61,12 +64,12 @@ def principal(*roles: str, auth_typ: str = "aad") -> dict[str, str]:
     return {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(text.encode()).decode()}
 
 
-CALLERS = [{}, principal(), principal(access.READER), principal(access.CONTRIBUTOR)]
+CALLERS = [{}, principal(), principal(access.READER), principal(access.CONTRIBUTOR), principal(access.CODER)]
 
 
-def call(method: str, route: str, headers: dict[str, str]) -> func.HttpResponse:
+def call(method: str, route: str, headers: dict[str, str], body: bytes = b"{}") -> func.HttpResponse:
     params = dict.fromkeys(re.findall(r"\{\*?(\w+)\}", route), "x")
-    request = func.HttpRequest(method, f"/api/{route}", headers=headers, params={}, route_params=params, body=b"{}")
+    request = func.HttpRequest(method, f"/api/{route}", headers=headers, params={}, route_params=params, body=body)
     answered: Any = ENDPOINTS[method, route].call(request)
     answer: func.HttpResponse = asyncio.run(answered) if inspect.iscoroutine(answered) else answered
     return answer
@@ -75,8 +78,10 @@ def call(method: str, route: str, headers: dict[str, str]) -> func.HttpResponse:
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(trainers_folder(tmp_path))
-    for module in (clusters, costs, data, page, runs, status):
+    for module in (clusters, data, notices, runs, schedules, status, costs, page, uploads):
         monkeypatch.setattr(module, "the_system", lambda: made.system)
+    monkeypatch.setattr(notices, "the_post", lambda: made.post)
+    monkeypatch.setattr(schedules, "the_schedules", lambda: made.schedules)
     return made
 
 
@@ -109,6 +114,15 @@ def test_keys_are_asked_for_by_default(method: str, route: str, who: str) -> Non
     """Without Entra ID the host asks for a function key on every route but health, and the app asks nothing more."""
     assert ENDPOINTS[method, route].auth_level.lower() == ("anonymous" if who == "anyone" else "function")
     assert call(method, route, {}).status_code not in (401, 403)
+
+
+def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contributor may ask for a trainer, but only a coder for a job of their own, whose command is code."""
+    monkeypatch.setenv("TRAINYARD_AUTH", "entra")
+    monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
+    for role, whole in ((access.CONTRIBUTOR, 403), (access.CODER, 422)):
+        assert call("POST", "runs", principal(role), b'{"job": {"command": "x"}}').status_code == whole
+        assert call("POST", "runs", principal(role), b'{"trainer": "nobody"}').status_code == 422
 
 
 def test_with_entra_the_host_asks_for_no_key() -> None:

@@ -21,6 +21,7 @@ from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
 from shared.kernel.errors import BadInput, Conflict, Impossible, NotFound
 from shared.runs import artifacts, ask, live, logs, metrics
+from shared.runs.archive import archive_run
 from shared.runs.model import Run, RunState
 from shared.runs.thinning import Thinned
 from tests.world import World, trainers_folder
@@ -202,6 +203,26 @@ def test_an_archived_run_keeps_its_series(world: World, run: Run) -> None:
     end(world, run)
     world.blobs.containers["azureml-blobstore"].clear()
     assert metrics.series(world.system, run.name, "test_accuracy")["test_accuracy"] == [(1, 0.9, None), (2, 0.8, None)]
+
+
+def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run) -> None:
+    """A run that left no metrics files has the series that it logged to MLflow, live, and the same from its archive."""
+    world.jobs.metrics[run.name] = {
+        "loss": [(0, 2.0, 1.5), (1, 1.0, 2.5)],
+        "rate": [(0, 0.1, 1.5), (1, float("nan"), 3.0)],
+    }
+    expected = {"loss": [(0, 2.0, 1.5), (1, 1.0, 2.5)], "rate": [(0, 0.1, 1.5)]}
+    world.job_goes(run.name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    assert metrics.series(world.system, run.name) == expected
+    world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
+    world.system.runs.update(world.system.runs.get(run.name), state=RunState.COMPLETED)
+    archive_run(world.system, run.name)
+    del world.jobs.metrics[run.name]
+    assert metrics.series(world.system, run.name) == expected
+    assert world.system.runs.get(run.name).value.best_metrics == {"loss": 1.0, "rate": 0.1}
+    assert "metrics/mlflow.jsonl" in {file["name"] for file in world.manifest(run)["files"]}
 
 
 @pytest.mark.parametrize("count", [1, 3, 1999, 2000, 2001, 50_000])

@@ -90,7 +90,7 @@ def submitted(world: World) -> str:
 
 
 def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API says of each waiting run why; however many there are, Azure ML is asked once in ten seconds."""
+    """The API says of each waiting run why; however many there are, Azure ML is asked once in five seconds."""
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
     first, second = submitted(world), submitted(world)
     calls: list[int] = []

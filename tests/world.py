@@ -23,10 +23,13 @@ from shared.events import announce, incoming
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
+from shared.notices import tell
+from shared.notices.tell import Post
 from shared.reconcile import reconcile
 from shared.runs import archive, data, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Run, run_of_job
+from shared.schedules import fire
 from shared.system import System
 from tests.fakes import (
     Clock,
@@ -39,9 +42,12 @@ from tests.fakes import (
     FakeEvents,
     FakeJobs,
     FakeLeases,
+    FakeNotices,
     FakeQueues,
     FakeRuns,
     FakeSamples,
+    FakeSchedules,
+    FakeSender,
     FakeSweepLog,
 )
 
@@ -81,6 +87,7 @@ class World:
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
@@ -90,6 +97,10 @@ class World:
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
             books=self.books,
         )  # fmt: skip
+
+    @property
+    def post(self) -> Post:
+        return Post(self.notices, self.sender)
 
     def crashing(self, schedule: Iterable[str]) -> System:
         """The system with every port but the clock behind one shared schedule of crashes."""
@@ -158,7 +169,9 @@ class World:
         if message is None:
             return False
         try:
-            dispatch(self.crashing(crashes), queue, message.body)
+            words = iter(crashes)
+            post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
+            dispatch(self.crashing(words), queue, message.body, post, Crashing(self.schedules, words))
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -171,7 +184,7 @@ class World:
     def reconcile(self, crashes: Iterable[str] = ()) -> None:
         """The timer fires, and the looks that it asks for are made."""
         try:
-            reconcile(self.crashing(crashes))
+            reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
             return
         while self.handle(system.RUN_LOOKS):
@@ -215,7 +228,9 @@ class World:
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
 
 
-def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
+def dispatch(
+    system_: System, queue: str, body: dict[str, Any], post: Post | None = None, schedules: Any = None
+) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
@@ -237,3 +252,9 @@ def dispatch(system_: System, queue: str, body: dict[str, Any]) -> None:
         archive.archive_run(system_, body["run"])
     elif queue == system.ANNOUNCEMENTS:
         announce.publish(system_, body)
+    elif queue == system.NOTICES and post:
+        tell.spread(system_, post, body)
+    elif queue == system.DELIVERIES and post:
+        tell.deliver(system_, post, body["subscription"], body["notice"])
+    elif queue == system.SCHEDULE_LOOKS and schedules:
+        fire.look(system_, schedules, body["schedule"], body["meant"])

@@ -54,7 +54,7 @@ class Metrics:
         self._file: IO[str] | None = None
         self._tensorboard_dir = tensorboard if writes else None
         self._tensorboard: Any = None
-        self._mlflow = MLflow(environ) if writes and environ.get("MLFLOW_TRACKING_URI") else None
+        self._mlflow = MLflow(environ) if writes and _wants_mlflow(environ) else None
         self._rows = self._step = 0
 
     def write(self, step: int, epoch: int, **values: float) -> None:
@@ -127,6 +127,11 @@ class Metrics:
                 self._mlflow.close("FAILED", LAST_ROWS_SECONDS_AFTER_ERROR)
             else:
                 self._mlflow.close("FINISHED", LAST_ROWS_SECONDS)
+
+
+def _wants_mlflow(environ: Mapping[str, str]) -> bool:
+    """Whether rows go to MLflow too. On the local cloud they don't: metrics.jsonl is all that is shown there."""
+    return bool(environ.get("MLFLOW_TRACKING_URI")) and environ.get("TRAINYARD_MLFLOW") != "off"
 
 
 class MLflow:

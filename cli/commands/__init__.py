@@ -1,7 +1,7 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, runs, setup
+from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, schedule, setup
 
 __all__ = [
     "GROUPS",
@@ -15,13 +15,29 @@ __all__ = [
     "evict",
     "files",
     "logs",
+    "notify",
     "runs",
+    "schedule",
     "setup",
 ]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
 ORDER = (
-    *("submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run"),
+    *(
+        "submit",
+        "drop",
+        "runs",
+        "compare",
+        "show",
+        "logs",
+        "metrics",
+        "fetch",
+        "cancel",
+        "retry",
+        "continue",
+        "import",
+        "run",
+    ),
     *(
         "clusters",
         "cost",
@@ -39,6 +55,11 @@ ORDER = (
     ),
 )
 
-GROUPS = {"data": ("log", "diff", "files"), "admin": ("register", "smoke", "replay")}  # of `trainyard data` and so on
+GROUPS = {  # of `trainyard data` and so on
+    "data": ("log", "diff", "files"),
+    "schedule": ("add", "list", "log", "pause", "resume", "remove"),
+    "notify": ("add", "list", "test", "log", "remove"),
+    "admin": ("register", "smoke", "replay"),
+}
 
 app.registered_commands.sort(key=lambda registered: ORDER.index(registered.name or ""))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from .. import batchai, show
+from .. import batchai, clusterfile, show
+from .. import workspace as workspaces
+from ..errors import CliError, NotFound
 from ..session import Session, command, user_path
 from . import options
+from .options import ClusterVerb
 from .runs import seconds
 
 
@@ -23,13 +27,60 @@ def status(session: Session) -> None:
 
 
 @command
-def clusters(session: Session) -> None:
-    """List the clusters, and why each is up or at zero.
+def clusters(
+    session: Session,
+    what: options.ClustersWhat = ClusterVerb.list,
+    file: options.ClustersFile = Path("clusters.yaml"),
+    workspace: options.WorkspaceId = "",
+    history: options.DecisionsOf = "",
+) -> None:
+    """List the clusters and why each is up, or make them what a file declares.
 
-    Example: trainyard clusters
+    `plan` shows how the workspace differs from the file, `apply` makes it true: with your own rights in Azure, never
+    the app's. Clusters that the file does not name are left alone, and none is ever deleted.
+
+    Example: trainyard clusters plan --file clusters.yaml
     """
-    answer = session.api.get("clusters")
-    session.tell(answer, show.clusters(answer))
+    if history:
+        told = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
+        if history not in told:
+            raise NotFound(f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(told)) or 'none'}.")
+        session.tell(told[history], show.decisions(history, told[history]))
+        return
+    if what is ClusterVerb.list:
+        answer = session.api.get("clusters")
+        session.tell(answer, show.clusters(answer))
+        return
+    declared = clusterfile.read(_text(file), str(file))
+    with workspaces.opened(session.profile, workspace) as azure:
+        found = azure.clusters()
+        steps = clusterfile.plan(declared, found)
+        if what is ClusterVerb.apply:
+            _apply(azure, steps, found)
+    others = sorted(set(found) - {cluster.name for cluster in declared})
+    told = {"steps": [step.told() for step in steps], "not_in_the_file": others}
+    session.tell(told, show.cluster_steps(told, done=what is ClusterVerb.apply))
+    if any(step.action == "impossible" for step in steps):
+        raise CliError("Some clusters can't become what the file declares; see above.")
+
+
+def _apply(azure: workspaces.Workspace, steps: list[clusterfile.Step], found: dict[str, Any]) -> None:
+    """Make the steps that can be made. Someone who changed a cluster since it was read wins."""
+    like = next((c for c in found.values() if c.get("identity")), next(iter(found.values()), None))
+    for step in steps:
+        name = step.cluster.name
+        if step.action == "create":
+            azure.put(name, clusterfile.body(step, None, like or {"location": azure.location()}))
+        elif step.action == "change":
+            present, etag = azure.get(name)
+            azure.put(name, clusterfile.body(step, present, None), etag)
+
+
+def _text(file: Path) -> str:
+    try:
+        return user_path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise CliError(f"{file} can't be read: {exc}.") from exc
 
 
 @command

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
-Run = Annotated[str, Argument(metavar="RUN", help="Name of the run, as `runs` shows it.")]
+Run = Annotated[
+    str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
+]
+Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
+Where = Annotated[
+    str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
+]
+Sort = Annotated[
+    str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
+]
+OfOwner = Annotated[str, Option("--owner", metavar="NAME", help="Only of this person.")]
+Mine = Annotated[bool, Option("--mine", help="Only your own.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
 AccountUrl = Annotated[
     str,
@@ -35,12 +47,28 @@ Markdown = Annotated[bool, Option("--markdown", help="Print the table to be past
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 
 # submit
-Trainer = Annotated[str, Argument(metavar="[TRAINER]", help="A trainer, such as mnist. Or --template, or --job.")]
+Trainer = Annotated[
+    str,
+    Argument(metavar="[WHAT]", help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command."),
+]
+CodeCommand = Annotated[
+    str, Option("--command", metavar="TEXT", help='What to run in the folder: "python train.py --data {data}".')
+]
+Env = Annotated[
+    str,
+    Option(
+        metavar="PACKAGES",
+        help="What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; azureml:NAME:VERSION.",
+    ),
+]
+Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
 Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
 ]
-Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
+Data = Annotated[
+    str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, an azureml:// path, or a folder here.")
+]
 Parameters = Annotated[
     list[str] | None,
     Option(
@@ -167,12 +195,47 @@ DataRef = Annotated[
     str, Argument(metavar="DATA", help="A drop as route/name, route/name@2 for a generation, @now, or a run.")
 ]
 
+# notify
+On = Annotated[
+    list[str],
+    Option(
+        "--on", metavar="KIND", help="completed, failed, canceled, evicted, budget, idle or poison. Repeat it for more."
+    ),
+]
+NoticeTo = Annotated[
+    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it unseen.")
+]
+ChannelName = Annotated[
+    str,
+    Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
+]
+OfRoute = Annotated[str, Option("--route", metavar="NAME", help="Only of this route's runs.")]
+SubscriptionName = Annotated[str, Argument(metavar="ID", help="A subscription, as `notify list` shows it.")]
+
 # clusters
 ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
 PausedCluster = Annotated[
     str, Argument(metavar="[CLUSTER]", help="Name of the cluster. Default: the one of the project.json in this folder.")
 ]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
+
+
+class ClusterVerb(StrEnum):
+    list = "list"
+    plan = "plan"
+    apply = "apply"
+
+
+ClustersWhat = Annotated[
+    ClusterVerb, Argument(metavar="[list|plan|apply]", help="List them, or plan or apply the clusters file.")
+]
+ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
+DecisionsOf = Annotated[
+    str, Option("--history", metavar="CLUSTER", help="What was decided about this cluster, newest first.")
+]
+WorkspaceId = Annotated[
+    str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
+]
 For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
 Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]

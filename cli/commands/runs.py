@@ -8,19 +8,21 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from .. import given, jobfile, show
+from .. import comparing, given, listing, show
 from ..client import patiently
 from ..costs import before
 from ..errors import CliError
+from ..names import drop_or_run, run_name
+from ..sending import sent_data
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
+from .work import Work
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
@@ -44,30 +46,26 @@ def submit(
     warm: options.KeepWarm = "",
     project: options.Project = "",
     key: options.Key = "",
+    code_command: options.CodeCommand = "",
+    env: options.Env = "",
+    save: options.Save = None,
     dry_run: options.DryRun = False,
     following: options.Follow = False,
 ) -> None:
-    """Submit a training.
+    """Submit a training: a trainer, an Azure ML job file, or a folder of your own code.
 
     Prints the run's name at once; --follow stays until the model is there. With a trainer's name, --help also shows the
     trainer's parameters.
 
+    Code, local inputs and build contexts that a job file names are sent first, but for what .amlignore or .gitignore
+    leaves out. A folder runs --command: in it {data} is the data, {name} a parameter or else a folder for results.
+
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
+
+    Example: trainyard submit ./iris --command "python train.py --data {data} --out {models}" --data drops/iris/1 --env
+    pandas,scikit-learn --cluster cpu-cluster
     """
-    body = {
-        **_work(trainer, template, job),
-        "parameters": given.parameters(parameter),
-        "from_run": start,
-        "data": data,
-        "nodes": _nodes(nodes),
-        "resubmissions": resubmissions,
-        "cluster": cluster,
-        "experiment": experiment,
-        "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {"project": project} if project else {},
-        "keep_warm_seconds": seconds(warm) if warm else None,
-    }
-    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    body = requested(session, locals())
     if dry_run:
         _tell_plan(session, session.api.post("runs", body=body, dry_run=True))
         return
@@ -81,28 +79,72 @@ def submit(
     go_on(session, answer, following)
 
 
+def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
+    """The body of the request that these arguments of `submit` make."""
+    timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
+    parameters = given.parameters(words["parameter"])
+    what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
+    body = {
+        **what.read(session, parameters, bool(words["data"])),
+        "parameters": {} if words["code_command"] else parameters,
+        "from_run": run_name(session.api, start) if start else "",
+        "data": sent_data(session.api, words["data"], user_path, session.remark),
+        "nodes": _nodes(words["nodes"]),
+        "resubmissions": words["resubmissions"],
+        "cluster": words["cluster"],
+        "experiment": words["experiment"],
+        "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
+        "keep_warm_seconds": seconds(warm) if warm else None,
+    }
+    return {name: value for name, value in body.items() if value not in ("", None, {})}
+
+
 @command
 def runs(
     session: Session,
     experiment: options.OfExperiment = "",
     state: options.OfState = "",
     cluster: options.OfCluster = "",
+    owner: options.OfOwner = "",
+    mine: options.Mine = False,
     since: options.Since = "",
+    where: options.Where = "",
+    sort: options.Sort = "",
     limit: options.Limit = 20,
 ) -> None:
-    """List runs, newest first.
+    """List runs, newest first, with the best metric of each and the parameters that differ.
 
-    Example: trainyard runs --state failed --since 7d
+    Example: trainyard runs --where "lr<0.1 and accuracy>0.9" --sort -accuracy
     """
+    if state not in ("", *listing.STATES):
+        raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(listing.STATES)}.")
     began = moment(since) if since else ""
-    query = {"experiment": experiment, "state": state, "cluster": cluster, "since": began}
-    found: list[dict[str, Any]] = []
-    token: str | None = ""
-    while token is not None and len(found) < limit:
-        answer = session.api.get("runs", **query, limit=min(limit - len(found), 1000), **{"continue": token})
-        found += answer["runs"]
-        token = answer.get("continue")
-    session.tell(found, show.runs(found, f"the newest {len(found)}; --limit for more" if token else ""))
+    owner = listing.own_name(session.api) if mine else owner
+    query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
+    found, more = listing.found(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    if sort:
+        found, more = listing.ordered(found, sort)[:limit], len(found) > limit
+    order = f"by {sort}" if sort else "the newest"
+    session.tell(found, show.runs(found, f"{order}, {len(found)} shown; --limit for more" if more else ""))
+
+
+@command
+def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
+    """Show what is different between runs, with their curves over one another.
+
+    Parameters, data, code, cluster, duration and cost that are not the same in all of them, and the best value of each
+    metric.
+
+    Example: trainyard compare mnist@latest mnist@best:accuracy
+    """
+    answer = session.api.get("compare", runs=",".join(runs))
+    if session.as_json:
+        session.tell_json(answer)
+        return
+    names = [run["run"] for run in answer["runs"]]
+    curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
+    session.out.print(comparing.picture(answer, curves, name or [], min(session.out.width, comparing.WIDEST)))
 
 
 @command
@@ -111,9 +153,9 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
     Example: trainyard show mnist/digits-1
     """
-    route, slash, drop = name.removeprefix("drops/").strip("/").partition("/")
-    answer = session.api.get("drops", route, drop) if slash else session.api.get("runs", name)
-    session.tell(answer, show.drop(answer) if slash else show.run(answer))
+    drop, run = drop_or_run(session.api, name)
+    answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
+    session.tell(answer, show.drop(answer) if drop else show.run(answer))
 
 
 @command
@@ -203,15 +245,6 @@ def _nodes(text: str) -> int | dict[str, int] | None:
     if match is None:
         return None
     return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
-
-
-def _work(trainer: str, template: str, job: Path | None) -> dict[str, Any]:
-    """The one thing that says what runs. Raises UsageError unless it is exactly one."""
-    given = {"trainer": trainer, "template": template, "job": job}
-    chosen = {name: value for name, value in given.items() if value}
-    if len(chosen) != 1:
-        raise typer.BadParameter(f"Give one of TRAINER, --template and --job; given: {', '.join(chosen) or 'none'}.")
-    return {"job": jobfile.load(user_path(job))} if job else chosen
 
 
 def seconds(text: str) -> int:

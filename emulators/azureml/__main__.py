@@ -42,7 +42,9 @@ from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.server import Parts, Recorder, application
 from emulators.azureml.spec import JobSpec
 from emulators.azureml.store import Store
-from emulators.azureml.wire import Wire
+from emulators.azureml.tracking import Tracking
+from emulators.azureml.tracking_routes import TrackingRoutes
+from emulators.azureml.wire import Wire, tracking_path
 from emulators.azureml.workspace import Workspace
 from emulators.private import private_folder
 from emulators.process import serve_until_stopped
@@ -87,7 +89,10 @@ async def serve(config: Config) -> None:
             await stack.enter_async_context(background(wakes.publisher.run()))
         wire = Wire(config, base, blobs.account)
         parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies))
-        http = Listener(_application(parts, front, nodes), listener, tls.server_context())
+        tracking = Tracking(workspace, config.state)
+        stack.push_async_callback(tracking.close)
+        routes = TrackingRoutes(parts, tracking).table()
+        http = Listener(_application(parts, front, nodes, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)
         await stack.enter_async_context(background(scheduler.simulation.run()))
@@ -116,6 +121,8 @@ def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str
         "AML_CLIENT_KWARGS": json.dumps(kwargs),
         "REQUESTS_CA_BUNDLE": str(bundle.resolve()),
         "SSL_CERT_FILE": str(bundle.resolve()),
+        "MLFLOW_TRACKING_URI": base + tracking_path(config.workspace_id),
+        "MLFLOW_TRACKING_TOKEN": identity.token(base),
         "IDENTITY_ENDPOINT": f"{base}/msi/token",
         "IDENTITY_HEADER": identity.HEADER,
     }
@@ -156,7 +163,9 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _application(parts: Parts, front: BlobFront, nodes: identity.NodeTokens) -> web.Application:
+def _application(
+    parts: Parts, front: BlobFront, nodes: identity.NodeTokens, tracking: list[web.RouteDef]
+) -> web.Application:
     created = parts.workspace.created
     routes = [
         web.get("/msi/token", identity.give_token),
@@ -165,6 +174,7 @@ def _application(parts: Parts, front: BlobFront, nodes: identity.NodeTokens) -> 
         *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
+        *tracking,
         *ControlRoutes(parts).table(),
         *front.table(),
     ]

@@ -133,6 +133,27 @@ class Blobs:
         with _as_data_error(f"{place}"), source.open("rb") as data:
             await self._service.get_blob_client(place.container, place.path).upload_blob(data, overwrite=True)
 
+    async def write(self, place: Place, pieces: AsyncIterator[bytes], size: int | None) -> None:
+        """Write a blob of pieces as they come, replacing it."""
+        with _as_data_error(f"{place}"):
+            client = self._service.get_blob_client(place.container, place.path)
+            await client.upload_blob(pieces, length=size, overwrite=True)
+
+    async def read(self, place: Place) -> AsyncIterator[bytes]:
+        """A blob's bytes, in pieces."""
+        with _as_data_error(f"{place}"):
+            client = self._service.get_blob_client(place.container, place.path)
+            async for piece in (await client.download_blob()).chunks():
+                yield piece
+
+    async def below(self, place: Place) -> AsyncIterator[tuple[str, int]]:
+        """Names and sizes of all blobs of a folder."""
+        prefix = place.path and place.path.rstrip("/") + "/"
+        with _as_data_error(f"{place}"):
+            container = self._service.get_container_client(place.container)
+            async for blob in container.list_blobs(name_starts_with=prefix):
+                yield str(blob.name), int(blob.size)
+
     async def delete(self, place: Place) -> None:
         """Delete a blob; one that is not there is no error."""
         with _as_data_error(f"{place}"):

@@ -95,6 +95,11 @@ class Config:
         return f"{group}/providers/{PROVIDER}/workspaces/{self.workspace}"
 
     @property
+    def bundle(self) -> Path:
+        """The roots that verify this control plane, as emulators.certs lays them."""
+        return (self.certs / "bundle.pem").resolve()
+
+    @property
     def workspace_guid(self) -> str:
         return self.guid("workspace")
 

@@ -11,6 +11,7 @@ from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.identity import token
 from emulators.azureml.models import Job
 from emulators.azureml.spec import JobSpec
+from emulators.azureml.wire import tracking_path
 
 # What a program needs of the machine. The rest stays out: the control plane's own settings are no business of a job.
 SYSTEM = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
@@ -41,6 +42,7 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
         "VIRTUAL_ENV": str(gang.environment.folder),
         "PYTHONUNBUFFERED": "1",  # so that a log grows line by line
         **_run(config, job, gang.service_url),
+        **_tracking(config, job, gang.service_url),
         **_cluster(spec, gang, node, rank),
         **spec.distribution.variables(rank, gang.ports),
         **_paths(gang.paths),
@@ -72,6 +74,22 @@ def _run(config: Config, job: Job, service_url: str) -> dict[str, str]:
         "AZUREML_SERVICE_ENDPOINT": service_url,
         "AZUREML_DISCOVERY_SERVICE_ENDPOINT": f"{service_url}/discovery",
         "AZUREML_CR_ATTEMPT": str(job.attempt),
+    }
+
+
+def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
+    """What makes MLflow's client log to the job's own run.
+
+    Azure ML's address has the scheme azureml, for which azureml-mlflow must be installed. This one serves whoever has
+    MLflow, with that package or without it.
+    """
+    return {
+        "MLFLOW_TRACKING_URI": f"{service_url}{tracking_path(config.workspace_id)}",
+        "MLFLOW_TRACKING_TOKEN": token(service_url),
+        "MLFLOW_TRACKING_SERVER_CERT_PATH": str(config.bundle),
+        "MLFLOW_RUN_ID": job.name,
+        "MLFLOW_EXPERIMENT_NAME": job.experiment,
+        "MLFLOW_DISABLE_TELEMETRY": "true",  # it would look for a network
     }
 
 

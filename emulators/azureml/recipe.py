@@ -26,6 +26,7 @@ CURATED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sklearn", ("scikit-learn", "pandas", "scipy", "joblib", "matplotlib", *MLFLOW)),
     ("lightgbm", ("lightgbm", "scikit-learn", "pandas", *MLFLOW)),
     ("xgboost", ("xgboost", "scikit-learn", "pandas", *MLFLOW)),
+    ("acft", ("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
     ("pytorch", ("torch", "torchvision", "pandas", "scikit-learn", "matplotlib", "tensorboard", *MLFLOW)),
     ("tensorflow", ("tensorflow", "pandas", "scikit-learn", "matplotlib", *MLFLOW)),
     ("minimal", ()),

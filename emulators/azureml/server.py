@@ -27,6 +27,7 @@ from emulators.serving import parse_json, read_body
 log = logging.getLogger(__name__)
 
 RECORDED = ("/subscriptions", "/history", "/data")  # what Azure serves; control and blobs are not counted
+GUARDED = (*RECORDED, "/mlflow")
 REMEMBERED = 20_000
 WORKSPACE = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
 LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
@@ -78,7 +79,7 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not request.path.lower().startswith(RECORDED):
+        if not request.path.lower().startswith(GUARDED):
             return await handler(request)
         _check_bearer(request)
         verdict = throttle.take(_principal(request), request.method) if throttle and arm.is_arm(request) else None

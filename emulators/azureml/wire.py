@@ -10,8 +10,14 @@ from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node,
 from emulators.azureml.spec import JobSpec
 from emulators.tokens import TENANT
 
+TRACKING = "/mlflow/v1.0"
 CREATED_BY = "trainyard-local"
 SUCCEEDED = {"provisioningState": "Succeeded"}
+
+
+def tracking_path(workspace_id: str) -> str:
+    """Where the workspace's MLflow answers, below the control plane's address."""
+    return f"{TRACKING}{workspace_id}"
 
 
 def error(code: str, message: str) -> Json:
@@ -55,7 +61,7 @@ class Wire:
                 "keyVault": f"{group}/Microsoft.KeyVault/vaults/local",
                 "applicationInsights": f"{group}/Microsoft.Insights/components/local",
                 "discoveryUrl": f"{self.base}/discovery",
-                "mlFlowTrackingUri": f"azureml://{self.base}/mlflow/v1.0{self.config.workspace_id}",
+                "mlFlowTrackingUri": self.base + tracking_path(self.config.workspace_id),
                 "provisioningState": "Succeeded",
                 "publicNetworkAccess": "Enabled",
                 "hbiWorkspace": False,
@@ -140,10 +146,10 @@ class Wire:
         }
 
     def job(self, job: Job) -> Json:
-        tracking = f"azureml://{self.base}/mlflow/v1.0{self.config.workspace_id}?"
+        endpoint = self.base + tracking_path(self.config.workspace_id)
         studio = f"{self.base}/runs/{job.name}?wsid={self.config.workspace_id}"
         services = {
-            "Tracking": {"jobServiceType": "Tracking", "port": None, "endpoint": tracking},
+            "Tracking": {"jobServiceType": "Tracking", "port": None, "endpoint": endpoint},
             "Studio": {"jobServiceType": "Studio", "port": None, "endpoint": studio},
         }
         properties = {**job.properties, "status": job.status.value, "services": services}

@@ -1,4 +1,4 @@
-"""The app registration for TRAINYARD_AUTH=entra: two app roles, one scope, no secret. Made once, mended every time."""
+"""The app registration for TRAINYARD_AUTH=entra: app roles, one scope, no secret. Made once, mended every time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tools import az, patiently, rest, say, setting
 
-READER, CONTRIBUTOR = "trainyard.reader", "trainyard.contributor"
+READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"  # the same in every tenant; lets `az login` be a sign-in here
 NAMESPACE = uuid.UUID("0f7b7c1e-5a0e-4a3c-9d53-6c1f0a3c9b11")  # ids of roles must stay the same for ever
 
@@ -38,6 +38,7 @@ def registration(client: str) -> dict[str, Any]:
         "appRoles": [
             role(READER, "Trainyard reader", "Looks at drops, runs, logs and clusters."),
             role(CONTRIBUTOR, "Trainyard contributor", "Submits and cancels runs and pauses clusters, and may read."),
+            role(CODER, "Trainyard coder", "Runs code of their own, and may do what a contributor may."),
         ],
         "api": api(),
     }
@@ -79,8 +80,8 @@ def service_principal(client: str) -> str:
 
 
 def assign(graph: str, principal: str, who: str) -> None:
-    """Whoever deploys becomes a contributor, unless they are one."""
-    wanted = stable_id(CONTRIBUTOR)
+    """Whoever deploys becomes a coder, unless they are one."""
+    wanted = stable_id(CODER)
     there = rest("get", f"{graph}/servicePrincipals/{principal}/appRoleAssignedTo")["value"]
     if not any(one["principalId"] == who and one["appRoleId"] == wanted for one in there):
         grant = {"principalId": who, "resourceId": principal, "appRoleId": wanted}

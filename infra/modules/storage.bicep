@@ -21,6 +21,9 @@ var queues = [
   'job-events'
   'archives'
   'announcements'
+  'notices' // events that people may want to be told of
+  'deliveries' // each on its way to one of them
+  'schedule-looks'
 ]
 var tables = [
   'drops'
@@ -30,6 +33,8 @@ var tables = [
   'money' // accounts of projects, closed days, refreshed prices
   'samples' // how many nodes clusters had, for what they cost
   'assets'
+  'notices'
+  'schedules'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]
 

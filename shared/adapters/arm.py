@@ -67,7 +67,7 @@ class Arm:
         policies = _policies(self._manager, credential)
         self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
         self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
-        self._data_plane = ""
+        self._discovered: Json = {}
         self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
         self._lock = threading.Lock()
 
@@ -118,12 +118,29 @@ class Arm:
         """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
         return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
 
+    def tracking(self, path: str, query: str) -> Json:
+        """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API.
+
+        It is not counted by the circuit: jobs go on where MLflow does not answer.
+        """
+        from azure.core.rest import HttpRequest
+
+        url = f"{self._services('api')}/mlflow/v2.0{self.workspace_id}/api/2.0/mlflow/{path}?{query}"
+        with translated(f"MLflow did not answer {path}"):
+            response = self._data_client.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            answer: Json = response.json()
+        return answer
+
     def _history(self) -> str:
+        return f"{self._services('history')}/history/v1.0{self.workspace_id}"
+
+    def _services(self, name: str) -> str:
+        """Where a service of the workspace's beside Resource Manager answers."""
         with self._lock:
-            if not self._data_plane:
-                found = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
-                self._data_plane = str(found.get("history") or found["api"]).rstrip("/")
-        return f"{self._data_plane}/history/v1.0{self.workspace_id}"
+            if not self._discovered:
+                self._discovered = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
+        return str(self._discovered.get(name) or self._discovered["api"]).rstrip("/")
 
     def _url(self, path: str) -> str:
         return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"

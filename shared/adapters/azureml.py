@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from shared.adapters import sdk_job
+from shared.adapters import mlflow, sdk_job
 from shared.adapters.clusters import AzureMLClusters
 from shared.adapters.code_assets import Assets, Known, environment_id
+from shared.adapters.inline_environment import inline_environment
 from shared.adapters.job_body import job_body
 from shared.adapters.translation import without_secrets
 from shared.adapters.workspace import connect, sdk_errors
@@ -35,13 +36,17 @@ _DATASTORE_PATH = re.compile(
 
 
 class AzureMLJobs:
-    """`known` remembers the ids of registered code and environments. `account` is the storage account of the app."""
+    """`known` remembers the ids of registered code and environments.
 
-    def __init__(self, workspace: Workspace, known: Known, account: str = "") -> None:
+    `account` is the storage account of the app, and `blobs` its address.
+    """
+
+    def __init__(self, workspace: Workspace, known: Known, account: str = "", blobs: str = "") -> None:
         self._connection = connect(workspace)
         self._assets = Assets(self._connection, known)
         self._known = known
         self._account = account
+        self._blobs = blobs.rstrip("/")
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -50,6 +55,7 @@ class AzureMLJobs:
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         arm = self._connection.arm
         try:
+            job = self._with_environment(job)
             if body := job_body(job, arm.workspace_id):
                 return _listed_status(arm.put(f"jobs/{job['name']}", body))
             with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
@@ -95,6 +101,9 @@ class AzureMLJobs:
     def logs(self, name: str) -> Place:
         return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
 
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        return mlflow.logged(self._connection.arm, name)
+
     def place(self, path: str) -> Place:
         if not (match := _DATASTORE_PATH.fullmatch(path)):
             raise BadInput(
@@ -104,7 +113,7 @@ class AzureMLJobs:
         return Place(self._container(match["name"]), f"{folder}/" if folder else "")
 
     def register_code(self, folder: str, digest: str) -> str:
-        return self._assets.code(folder, digest)
+        return self._assets.code(self._address(folder) if folder.startswith("azureml://") else folder, digest)
 
     def register_environment(self, file: str, digest: str) -> str:
         return self._assets.environment(file, digest)
@@ -123,6 +132,19 @@ class AzureMLJobs:
                 f"workspace {workspace.get('name')} keeps its data in storage account {default!r}, the app in "
                 f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
             )
+
+    def _address(self, path: str) -> str:
+        """The URL of a folder in one of the workspace's containers."""
+        place = self.place(path)
+        return f"{self._blobs}/{place.container}/{place.prefix}"
+
+    def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The job with the environment that it describes registered, and named by its id."""
+        if not (described := inline_environment(job.get("environment"), self._address)):
+            return job
+        path, body = described
+        self._connection.arm.put(path, body)
+        return {**job, "environment": f"azureml:{self._connection.arm.workspace_id}/{path}"}
 
     def _explained(self, status: JobStatus) -> JobStatus:
         """The status with Azure ML's account of the failure, as far as it can be had."""

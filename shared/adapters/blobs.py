@@ -128,6 +128,9 @@ class StorageBlobs:
     def write_url(self, container: str, name: str, seconds: float) -> str:
         return self._signer.write_url(container, name, seconds)
 
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        return self._signer.create_url(container, name, seconds, replace)
+
     def check(self) -> None:
         with translated("the storage account doesn't answer"):
             next(iter(self._service.list_containers(results_per_page=1)), None)

@@ -36,11 +36,17 @@ class Assets:
         self._known = known
 
     def code(self, folder: str, digest: str) -> str:
-        """The id of the code asset with the snapshot's files, registered as `trainyard-<digest>` if it is new."""
+        """The id of the code asset with the folder's files, registered as `trainyard-<digest>` if it is new.
+
+        A folder that is an address lies in the workspace's storage already.
+        """
         if not (asset_id := self._known.get("code", digest)):
             path = _code_path(digest)
             if not self._connection.arm.find(path):
-                self._register_code(Path(folder), digest, path)
+                if folder.startswith(("https:", "http:")):
+                    self._put_code(path, folder, digest)
+                else:
+                    self._register_code(Path(folder), digest, path)
             asset_id = self.code_id(digest)
             self._known.put("code", digest, asset_id)
         return asset_id
@@ -61,11 +67,14 @@ class Assets:
             upload = arm.post(f"{path}/startPendingUpload", {"pendingUploadType": "TemporaryBlobReference"})
             place = upload["blobReferenceForConsumption"]
             _upload(folder, place["credential"]["sasUri"])
-            properties = {"hash_sha256": digest, "hash_version": _HASH_VERSION}
-            arm.put(path, {"properties": {"codeUri": f"{place['blobUri']}/{_FOLDER}", "properties": properties}})
+            self._put_code(path, f"{place['blobUri']}/{_FOLDER}", digest)
         except (BadInput, Changed):
             if not arm.find(path):  # else another process was quicker
                 raise
+
+    def _put_code(self, path: str, address: str, digest: str) -> None:
+        properties = {"hash_sha256": digest, "hash_version": _HASH_VERSION}
+        self._connection.arm.put(path, {"properties": {"codeUri": address, "properties": properties}})
 
     def _register_environment(self, file: str, version: str) -> str:
         described = yaml.safe_load(Path(file).read_text("utf-8"))

@@ -25,6 +25,7 @@ _MODES = {  # by what they are modes of
     "jobInputType": {"ro_mount": "ReadOnlyMount", "download": "Download", "direct": "Direct"},
     "jobOutputType": {"rw_mount": "ReadWriteMount", "upload": "Upload"},
 }
+_LAUNCHERS = {"pytorch": "PyTorch", "mpi": "Mpi"}
 _PATH = re.compile(r"azureml://datastores/[\w-]+/paths/[\w./-]+", re.ASCII)
 _SHORT = re.compile(r"azureml:([\w-][\w.-]*):([\w.-]+)", re.ASCII)
 _FULL = re.compile(r"azureml:(/subscriptions/[\w./()-]+/(?:codes|environments)/[\w.-]+/versions/[\w.-]+)", re.ASCII)
@@ -64,7 +65,6 @@ def _properties(job: Mapping[str, Any], workspace_id: str) -> Json:
         "environmentVariables": _texts(job, "environment_variables"),
         "tags": _texts(job, "tags"),
         "properties": _texts(job, "properties"),
-        "resources": {"instanceCount": _only(job.get("resources"), "instance_count"), "properties": {}},
     }
     return body | _optional(job, workspace_id)
 
@@ -74,16 +74,18 @@ def _optional(job: Mapping[str, Any], workspace_id: str) -> Json:
     if "description" in job:
         _need(_text(job["description"]))
         body["description"] = job["description"]
+    if "resources" in job:
+        body["resources"] = {"instanceCount": _only(job["resources"], "instance_count"), "properties": {}}
     if "code" in job:
         body["codeId"] = _asset(job["code"], "codes", workspace_id)
     if "limits" in job:
         body["limits"] = {"timeout": _duration(_only(job["limits"], "timeout")), "jobLimitsType": "Command"}
     if "distribution" in job:
         given = job["distribution"]
-        _need(isinstance(given, dict) and given.get("type") == "pytorch")
+        _need(isinstance(given, dict) and given.get("type") in _LAUNCHERS)
         rest = {key: value for key, value in given.items() if key != "type"}
         count = _only(rest, "process_count_per_instance")
-        body["distribution"] = {"distributionType": "PyTorch", "processCountPerInstance": count}
+        body["distribution"] = {"distributionType": _LAUNCHERS[given["type"]], "processCountPerInstance": count}
     return body
 
 

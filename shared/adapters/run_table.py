@@ -121,6 +121,12 @@ class TableRuns:
                 break
         return RunPage(runs, token)
 
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        if not RUN_NAME.match(prefix):
+            return []
+        rows = self._table.query(self._PARTITION, f"n!{prefix}", f"n!{prefix}~", limit, ["RowKey"])
+        return [str(row["RowKey"]).removeprefix("n!") for row in islice(rows, limit)]
+
     def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
         low, high = self._index_range("state", state)
         for row in self._table.query(self._PARTITION, low, high, columns=["name", "cluster"]):

@@ -58,7 +58,8 @@ def local_files(job: Job) -> Iterator[Problem]:
             yield Problem(f"inputs.{name}.path", f"{path!r} is a local path; use azureml:// or https://.")
     environment = _mapping(job.get("environment"))
     for key in ("conda_file", "build"):
-        if key in environment and (key == "build" or isinstance(environment[key], str)):
+        named = _mapping(environment.get(key)).get("path", "") if key == "build" else environment.get(key)
+        if key in environment and isinstance(named, str) and not named.startswith("azureml://"):
             yield Problem(f"environment.{key}", "names local files; register the environment, or write conda inline.")
     rest = {key: value for key, value in job.items() if key not in ("inputs", *_TEXTS)}
     yield from _file_references(rest, "")

@@ -43,6 +43,12 @@ class Signer:
 
         return self._signed(container, name, seconds, BlobSasPermissions(read=True, create=True, write=True))
 
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        """The same for making it and nothing else; with `replace` also for writing over what is there."""
+        from azure.storage.blob import BlobSasPermissions
+
+        return self._signed(container, name, seconds, BlobSasPermissions(create=True, write=replace))
+
     def _signed(self, container: str, name: str, seconds: float, rights: BlobSasPermissions, **more: Any) -> str:
         from azure.storage.blob import generate_blob_sas
 

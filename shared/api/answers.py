@@ -8,18 +8,20 @@ models.
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
+from shared.api.source import git
 from shared.clusters import leases
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
+from shared.runs import summary
 from shared.runs.model import RunState, member_job
 
 Json = dict[str, Any]
@@ -71,6 +73,27 @@ class Route(Struct):
     experiment: str
     job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
+
+
+class Found(Struct):
+    run: Annotated[str, Meta(description="Empty for a drop that made none yet.")]
+    drop: Annotated[str, Meta(description="Empty where the name is a run's.")]
+
+
+class Difference(Struct):
+    name: str
+    values: Annotated[list[Any], Meta(description="One a run, in their order; null where it has none.")]
+
+
+class ComparedMetric(Struct):
+    name: str
+    values: list[float | None]
+    best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
+
+
+class Best(Struct):
+    metric: str
+    value: float
 
 
 class CheckedRoute(Struct):
@@ -176,6 +199,15 @@ class Elastic(Struct):
     sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
 
 
+class Git(Struct):
+    """Where the job's code came from, as whoever submitted it says."""
+
+    commit: str
+    dirty: Annotated[bool, Meta(description="Whether files were changed since that commit.")]
+    branch: str
+    repository: str
+
+
 class Cost(Struct):
     """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
 
@@ -198,6 +230,12 @@ def _model(record: type[Any], also: _Types, skip: tuple[str, ...] = ()) -> Any:
 
 _RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_SUMMARY: _Types = {
+    "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
+    "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
+    "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
+}
+_Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
 _Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
 
 Waiting = _model(waits.Waiting, {})
@@ -210,7 +248,9 @@ Run = _model(
         "elastic": _Elastic,
         "history": list[Moment],
         "metrics": Metrics,
+        **_SUMMARY,
         "cost": Cost | None,
+        "git": _Git,
     },
     _RUN_SKIPS,
 )
@@ -218,6 +258,26 @@ Drop = _model(drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = _model(clusters.Decision, {}, ("cluster",))
 Cluster = _model(clusters.Cluster, {"decision": Decision | None})
 Lease = _model(leases.Lease, {"lease": str, "active": bool}, ("id",))
+
+
+class Compared(Struct):
+    runs: list[Run]  # type: ignore[valid-type]
+    different: Annotated[list[Difference], Meta(description="What is not the same in all of them.")]
+    metrics: Annotated[list[ComparedMetric], Meta(description="The best value of each metric in each run.")]
+
+
+class ToSend(Struct):
+    name: str
+    url: Annotated[str, Meta(description="PUT the file here, with x-ms-blob-type: BlockBlob and its Content-MD5.")]
+
+
+class Folder(Struct):
+    """Which files of a folder are still to be sent. None: all of them are there."""
+
+    path: Annotated[str, Meta(description="What a job writes as its code, or as the path of an input.")]
+    digest: str
+    seconds: Annotated[float, Meta(description="How long the addresses work.")]
+    files: list[ToSend]
 
 
 class RunPage(Struct):
@@ -355,6 +415,7 @@ class Output(Struct, omit_defaults=True):
     why: str = ""
     folder: str = ""
     files: int = 0
+    asset: Annotated[str, Meta(description="The name, or name:version, under which it is registered.")] = ""
 
 
 class Artifacts(Struct):
@@ -404,7 +465,18 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        **_summary(record),
+        "git": git(record.request),
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
+    }
+
+
+def _summary(record: runs.Run) -> Json:
+    best = summary.best_metric(record)
+    return {
+        "best": best and {"metric": best[0], "value": best[1]},
+        "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
+        "cause": summary.cause(record),
     }
 
 

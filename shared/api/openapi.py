@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, nodes, requests
+from shared.api import answers, data, nodes, notices, requests, schedules
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
@@ -26,6 +26,8 @@ PATH_PARAMETERS: dict[str, Json] = {
     "lease": {"type": "string", "pattern": f"^{LEASE_ID.pattern}$"},
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
+    "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
+    "schedule": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
 }
 PROBLEMS = {
@@ -84,6 +86,17 @@ OPERATIONS = [
     Operation("get", "health", "Whether storage and workspace answer", {200: _A.Health, 503: _A.Health}),
     Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: _A.Status}),
     Operation("get", "openapi.json", "This document", {200: Json}),
+    Operation(
+        "get", "find", "The run or drop that a name means", {200: _A.Found}, _R.FindQuery, problems=(404, 409, 422)
+    ),
+    Operation(
+        "get",
+        "compare",
+        "What is different between runs",
+        {200: _A.Compared},
+        _R.CompareQuery,
+        problems=(404, 409, 422),
+    ),
     Operation("get", "trainers", "The trainers, each with its parameters", {200: list[_A.Trainer]}),
     Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[_A.Route]}),
     Operation(
@@ -117,6 +130,46 @@ OPERATIONS = [
     ),
     Operation(
         "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
+    ),
+    Operation(
+        "post",
+        "uploads",
+        "Which files of a folder for a job are to be sent, and where to",
+        {200: _A.Folder},
+        body=_R.FolderRequest,
+        problems=(422,),
+    ),
+    Operation("get", "notices", "The subscriptions to notices", {200: list[notices.Subscription]}),
+    Operation(
+        "post",
+        "notices",
+        "Subscribe to notices",
+        {201: notices.NewSubscription},
+        body=notices.SubscriptionRequest,
+        problems=(422,),
+    ),
+    Operation("delete", "notices/{subscription}", "Take a subscription away", {200: notices.Removed}, problems=(404,)),
+    Operation(
+        "post", "notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)
+    ),
+    Operation(
+        "get", "notices/{subscription}/deliveries", "What became of its newest notices", {200: list[notices.Delivery]}
+    ),
+    Operation("get", "schedules", "The schedules", {200: list[schedules.Schedule]}),
+    Operation(
+        "post",
+        "schedules",
+        "Make a schedule, or say what it would do",
+        {200: schedules.Preview, 201: schedules.Schedule},
+        schedules.DryRunQuery,
+        schedules.ScheduleRequest,
+        problems=(409, 422),
+    ),
+    Operation("delete", "schedules/{schedule}", "Take a schedule away", {200: schedules.Removed}, problems=(404,)),
+    Operation("post", "schedules/{schedule}/pause", "Pause a schedule", {200: schedules.Schedule}, problems=(404,)),
+    Operation("post", "schedules/{schedule}/resume", "Go on from now", {200: schedules.Schedule}, problems=(404,)),
+    Operation(
+        "get", "schedules/{schedule}/firings", "What became of its newest instants", {200: list[schedules.Firing]}
     ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(

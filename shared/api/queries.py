@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from shared.api import answers
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import Impossible, NotFound
+from shared.runs import names
+from shared.runs.compare import compare
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
+from shared.runs.summary import value_of
+from shared.runs.where import condition
 from shared.system import System
+
+MOST_COMPARED = 20
 
 
 def drop(system: System, route: str, name: str) -> dict[str, Any]:
@@ -49,5 +56,23 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
         query.tag or "",
         read_time(query.since) if query.since else None,
     )
+    holds = condition(query.where) if query.where else None
     page = system.runs.page(wanted, query.limit, query.token or "")
-    return {"runs": [told(system, run) for run in page.runs], "continue": page.token or None}
+    now = system.clock()
+    runs = [run for run in page.runs if holds is None or holds(partial(value_of, run, now=now))]
+    return {"runs": [told(system, run) for run in runs], "continue": page.token or None}
+
+
+def find(system: System, name: str) -> dict[str, Any]:
+    """The run or the drop that a name means."""
+    found = names.find(system, name)
+    return {"run": found.run, "drop": found.drop}
+
+
+def compared(system: System, text: str) -> dict[str, Any]:
+    """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
+    wanted = list(dict.fromkeys(names.find(system, name).run for name in text.split(",") if name.strip()))
+    if not 2 <= len(wanted) <= MOST_COMPARED:
+        raise Impossible(f"{len(wanted)} runs can't be compared; name 2 to {MOST_COMPARED}.", "bad_parameter")
+    runs = [system.runs.get(name).value for name in wanted]
+    return {"runs": [told(system, run) for run in runs], **compare(runs, system.clock())}

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.jobs.limits import DAY
+from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME
 from shared.kernel.outside import read_json
@@ -151,6 +152,20 @@ class RouteCheck(Struct, forbid_unknown_fields=True):
     ] = None
 
 
+class FolderFile(Struct, forbid_unknown_fields=True):
+    """A file of a folder that is to be sent."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
+    size: Annotated[float, Meta(ge=0, le=1 << 40, multiple_of=1)]
+    md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class FolderRequest(Struct, forbid_unknown_fields=True):
+    """A folder to send for a job: code, an input, a build context."""
+
+    files: Annotated[list[FolderFile], Meta(min_length=1, max_length=MOST_FILES)]
+
+
 class CreateQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
 
@@ -164,8 +179,22 @@ class RunsQuery(Struct):
     owner: Annotated[str, Meta(min_length=1, max_length=256)] | UnsetType = UNSET
     tag: Annotated[str, Meta(pattern="^[^=]+=", max_length=400, description="name=value")] | UnsetType = UNSET
     since: Time | UnsetType = UNSET
+    where: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1000)] | UnsetType,
+        Meta(description="Only runs of which this holds: lr<0.1 and accuracy>0.9"),
+    ] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
+
+
+class FindQuery(Struct):
+    name: Annotated[
+        str, Meta(min_length=1, max_length=1024, description="A name, the beginning of one, or route@best:accuracy.")
+    ]
+
+
+class CompareQuery(Struct):
+    runs: Annotated[str, Meta(min_length=1, description="Two or more runs, separated by commas; names as for find.")]
 
 
 class LogQuery(Struct):
@@ -252,6 +281,10 @@ def read_query(params: Mapping[str, str], model: type[M]) -> M:
         return msgspec.convert(dict(params), model, strict=False)
     except msgspec.ValidationError as exc:
         raise BadInput(f"The query does not fit: {exc}.") from exc
+
+
+def files(request: FolderRequest) -> list[File]:
+    return [File(file.name, int(file.size), file.md5) for file in request.files]
 
 
 def read_key(text: str | None) -> str | None:

@@ -51,7 +51,7 @@ def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: da
         action, code, why = in_use
         return replace(decision, action=action, code=code, why=why, min_nodes=_raised(cluster, nodes))
     since = (latest.idle_since if latest else None) or now
-    decision = replace(decision, idle_since=max(since, need.last_used or since))
+    decision = replace(decision, idle_since=min(max(since, need.last_used or since), now))  # clocks differ
     if cluster.pin:
         return replace(decision, code="pinned", why=f"Pinned by an administrator: {cluster.pin}")
     if need.over_budget and cluster.min_nodes:
@@ -127,7 +127,8 @@ def _at_zero(cluster: Cluster, need: Need, decision: Decision) -> Decision:
     if cluster.nodes == 0:
         said = f" Azure ML said: {cluster.errors[0]}" if cluster.errors else ""
         return replace(decision, code="at_zero", why=f"{need.over_budget or 'It has no nodes.'}{said}")
-    why = f"Its minimum is 0 already; {cluster.nodes} nodes are up."
+    up = "1 node is" if cluster.nodes == 1 else f"{cluster.nodes} nodes are"
+    why = f"Its minimum is 0; {up} up, and Azure ML takes them after {cluster.idle_seconds:g} s of idling."
     return replace(decision, action="wait", code="scales_itself", why=why)
 
 

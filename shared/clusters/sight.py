@@ -13,7 +13,7 @@ from shared.runs.model import Run
 from shared.runs.workloads import workload
 from shared.system import System
 
-KEPT_FOR = timedelta(seconds=10)
+KEPT_FOR = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from shared.clusters.samples import sample_of
 from shared.clusters.watch import watch
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
+from shared.notices.watch import look_at_idleness
 from shared.system import System
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class _Pass:
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
                 subject = f"{cluster.name}/{decision.at.isoformat()}"
                 announce(self.system, "ClusterAtZero", subject, {"cluster": cluster.name})
+            look_at_idleness(self.system, cluster, decision.idle_since)
             self.system.sweeps.record(decision)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)

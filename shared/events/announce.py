@@ -6,14 +6,26 @@ from datetime import datetime
 from typing import Any
 
 from shared.kernel.errors import BadMessage
-from shared.system import ANNOUNCEMENTS, System
+from shared.system import ANNOUNCEMENTS, NOTICES, System
+
+NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
 
 
 def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
     """Queue an event if a topic is configured. The same (kind, subject) is the same event, however often queued."""
     if system.events is not None:
-        message = {"kind": kind, "subject": subject, "at": system.clock().isoformat(), "data": data}
-        system.queues.send(ANNOUNCEMENTS, message)
+        system.queues.send(ANNOUNCEMENTS, _message(system, kind, subject, data))
+    if kind in NOTICED:
+        tell(system, kind, subject, data)
+
+
+def tell(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
+    """Queue an event for those who want notices, and not for the topic."""
+    system.queues.send(NOTICES, _message(system, kind, subject, data))
+
+
+def _message(system: System, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "subject": subject, "at": system.clock().isoformat(), "data": data}
 
 
 def publish(system: System, message: dict[str, Any]) -> None:

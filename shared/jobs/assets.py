@@ -1,4 +1,4 @@
-"""The trainers' code and environment in Azure ML, as their ids."""
+"""A job's code and environment in Azure ML, as their ids: the trainers', or a folder that was sent."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from shared.jobs.job import uses_own_code, uses_own_environment
 from shared.jobs.snapshot import digest_environment, digest_files
+from shared.jobs.upload import digest_in, path
 from shared.system import System
 
 
@@ -27,9 +28,10 @@ def assets(system: System, job: dict[str, Any], register: bool = True) -> Assets
     code = environment = None
     digest = ""
     if uses_own_code(job):
-        digest = digest_files(system.trainers)
+        sent = digest_in(job["code"])
+        digest, folder = (sent, path(sent)) if sent else (digest_files(system.trainers), str(system.trainers))
         code_id = system.jobs.register_code if register else system.jobs.code_id
-        code = code_id(str(system.trainers), digest)
+        code = code_id(folder, digest)
     if uses_own_environment(job):
         environment_id = system.jobs.register_environment if register else system.jobs.environment_id
         file = str(system.trainers / "environment.yaml")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.jobs.data import Data
@@ -26,11 +26,12 @@ from shared.jobs.job import (
     is_relative,
     mapping,
     nodes,
-    output_path,
 )
 from shared.jobs.limits import Limits, converted, over_limits
 from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters, all_converted, bad_values, parameters, unknown_names
+from shared.jobs.upload import is_folder
+from shared.jobs.written_outputs import places_of, unfit_kind, unfit_output
 from shared.kernel.names import NAME, path_problem
 
 MERGED = ("inputs", "outputs", "environment_variables", "tags", "properties", "resources", "limits", "distribution")
@@ -92,6 +93,7 @@ def build(order: JobOrder) -> Built:
     shapes = list(_misshapen(order.written))
     if shapes:
         return Built({}, tuple(shapes))
+    order = _on_its_cluster(order)
     job = _layers(order)
     known = _known_parameters(order)
     problems = [*_unfit(order.written), *_bad_parameters(order, known)]
@@ -99,7 +101,7 @@ def build(order: JobOrder) -> Built:
     if order.from_model:
         job, fault = _starting_from(job, order.from_model)
         problems += fault
-    job["outputs"] = _own_outputs(order.run, mapping(job.get("outputs")))
+    job["outputs"] = places_of(order.run, mapping(job.get("outputs")))
     job["tags"] = {key: str(value)[:_TAG_LIMIT] for key, value in {**mapping(job.get("tags")), **order.tags}.items()}
     job = converted({key: value for key, value in job.items() if value not in (None, {})})
     return Built(
@@ -141,9 +143,15 @@ def _edge(values: Values) -> Job:
     return edge
 
 
-def _own_outputs(run: str, outputs: Job) -> Job:
-    """Every named output that has no path of its own gets a folder of the run's own."""
-    return {name: {"path": output_path(run, name), **mapping(value)} for name, value in outputs.items()}
+def _on_its_cluster(order: JobOrder) -> JobOrder:
+    """A job that was written for serverless compute, on the cluster that a request names: without the keys of that."""
+    serverless = order.written.get("compute") in (None, "serverless", "azureml:serverless")
+    if not (serverless and order.asked.cluster):
+        return order
+    written = {key: value for key, value in order.written.items() if key != "queue_settings"}
+    if resources := mapping(written.get("resources")):
+        written["resources"] = {key: value for key, value in resources.items() if key != "instance_type"}
+    return replace(order, written=written)
 
 
 # --- inputs ----------------------------------------------------------------------------------------------------------
@@ -233,20 +241,17 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _unfit(written: Job) -> Iterator[Problem]:
     """What nobody may write into a job: files of this machine, outputs elsewhere, names that break a path."""
-    if written.get("type", "command") != "command":
-        kind = str(written["type"])[:40]
-        yield Problem("type", f"is {kind!r}; only command jobs are run. Send each step of a pipeline as a job.")
-    if written.get("code") and not _CODE_ID.fullmatch(str(written["code"])):
-        yield Problem("code", "must be a registered asset, azureml:<name>:<version>; leave it out for the trainers.")
+    yield from unfit_kind(written)
+    if written.get("code") and not (_CODE_ID.fullmatch(str(written["code"])) or is_folder(written["code"])):
+        yield Problem(
+            "code",
+            "must be a registered asset, azureml:<name>:<version>, or a folder that was sent: `trainyard submit "
+            "job.yml` sends the folder that it names. Leave it out for the trainers.",
+        )
     for name, value in mapping(written.get("inputs")).items():
         yield from _unfit_input(name, value)
     for name, value in mapping(written.get("outputs")).items():
-        if isinstance(value, dict) and "path" in value:
-            yield Problem(f"outputs.{name}.path", "can't be chosen; every run has a folder of its own. Leave it out.")
-        elif value is not None and not isinstance(value, dict):
-            yield Problem(f"outputs.{name}", f"must be a mapping, it is a {type(value).__name__}.")
-        if not NAME.fullmatch(name):
-            yield Problem(f"outputs.{name}", "use letters, digits, dashes and underscores in its name.")
+        yield from unfit_output(name, value)
 
 
 def _unfit_input(name: str, value: Any) -> Iterator[Problem]:

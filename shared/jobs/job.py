@@ -47,11 +47,12 @@ def cluster(job: Mapping[str, Any]) -> str:
 
 
 def is_registered(code: Any) -> bool:
-    return str(code).startswith("azureml:")
+    """Whether Azure ML knows this code already."""
+    return str(code).startswith("azureml:") and not str(code).startswith("azureml://datastores/")
 
 
 def uses_own_code(job: Mapping[str, Any]) -> bool:
-    """Whether the job runs the trainers/ snapshot: its code is a folder, not a registered asset."""
+    """Whether the job's code is still to be registered: the trainers/ snapshot, or a folder that was sent."""
     return bool(job.get("code")) and not is_registered(job["code"])
 
 
@@ -59,9 +60,9 @@ def uses_own_environment(job: Mapping[str, Any]) -> bool:
     return job.get("environment") == TRAINERS_ENVIRONMENT
 
 
-def output_path(run: str, name: str) -> str:
-    """The folder of a run's output that has no path of its own."""
-    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}/"
+def output_path(run: str, name: str, is_file: bool = False) -> str:
+    """The folder, or the file, of a run's output that has no path of its own."""
+    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}" + ("" if is_file else "/")
 
 
 def is_relative(path: Any) -> bool:
@@ -81,8 +82,10 @@ def again(job: Job, old: str, new: str, tag: str = "trainyard.retry_of", shared:
 def _moved(output: Any, name: str, new: str) -> Any:
     """The output in the new run's folder, if it was in the folder of any run: one that goes on shares another's."""
     path = str(output.get("path", "")) if isinstance(output, dict) else ""
-    any_run = re.escape(output_path("*", name)).replace(re.escape("*"), "[^/]+")
-    return {**output, "path": output_path(new, name)} if re.fullmatch(any_run, path) else output
+    any_run = re.escape(output_path("*", name, is_file=True)).replace(re.escape("*"), "[^/]+")
+    if not re.fullmatch(f"{any_run}/?", path):
+        return output
+    return {**output, "path": output_path(new, name, is_file=not path.endswith("/"))}
 
 
 def resolve(job: Job, code: str | None, environment: str | None, code_digest: str) -> Job:

@@ -12,8 +12,11 @@ from typing import Any
 
 from shared.jobs.job import Job, cluster, mapping
 from shared.jobs.model import Problem
+from shared.jobs.upload import digest_in as uploaded
 
 DAY = 86_400
+CODE = "code"  # may be allowed like the parts below: folders of one's own, beside a job or sent for it
+UPLOAD_MIB = 256  # of one folder that is sent for a job
 
 # Parts of a job that reach beyond its own run: a port to the outside, the node's or the caller's identity, the order in
 # the cluster's queue, the container's own options. A route or the file's `limits` may allow them by name.
@@ -42,6 +45,11 @@ class Limits:
     timeout_seconds: float = DAY
     allow: frozenset[str] = frozenset()
     environments: tuple[str, ...] | None = None
+    max_upload_mib: int = UPLOAD_MIB
+
+    @property
+    def allows_code(self) -> bool:
+        return CODE in self.allow
 
     @property
     def max_workers(self) -> int:
@@ -74,6 +82,8 @@ def over_limits(job: Job, written: Job, limits: Limits) -> Iterator[Problem]:
             inner = inner.get(key) if isinstance(inner, Mapping) else None
         if inner is not None and name not in limits.allow:
             yield Problem(".".join(path), "is not allowed here; an administrator can allow it in the routes file.")
+    if uploaded(written.get("code")) and not limits.allows_code:
+        yield Problem("code", "of your own is not allowed here; an administrator can allow it in the routes file.")
     environment = written.get("environment")
     if limits.environments is not None and environment is not None and environment not in limits.environments:
         yield Problem("environment", f"choose one of {', '.join(limits.environments) or 'none'} on this route.")

@@ -43,11 +43,17 @@ class Jobs(Protocol):
     def logs(self, name: str) -> Place:
         """The folder that holds the job's `user_logs/` and `outputs/`."""
 
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        """What the job logged to MLflow, by metric: step, value, unix time, oldest first. Empty for nothing."""
+
     def place(self, path: str) -> Place:
         """Where `azureml://datastores/<datastore>/paths/<folder>/` is. Raises NotFound for an unknown datastore."""
 
     def register_code(self, folder: str, digest: str) -> str:
-        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up."""
+        """The id of the code asset with the files of this folder. Registered once per digest, then only looked up.
+
+        The folder is one of this machine, or the azureml:// path of one that was sent (see upload.path).
+        """
 
     def register_environment(self, file: str, digest: str) -> str:
         """The id of the environment that this YAML file describes. Registered once per digest, then only looked up."""

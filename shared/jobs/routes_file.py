@@ -12,7 +12,7 @@ import yaml
 
 from shared.jobs.build import Values
 from shared.jobs.job import LAUNCHER, is_elastic
-from shared.jobs.limits import DAY, RESTRICTED, Limits
+from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters, parameters
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
@@ -30,7 +30,7 @@ NUMBERS = {  # key: (default, least, most)
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
 KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", "project", *NUMBERS}
-LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "allow"}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "allow"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
         max_processes=int(numbers["max_processes"]),
         timeout_seconds=numbers["timeout_seconds"],
         allow=_allow(section, where),
+        max_upload_mib=int(_number(section.get("max_upload_mib", UPLOAD_MIB), "max_upload_mib", 1, 5000, where)),
     )
 
 
@@ -148,8 +149,8 @@ def _names(value: Any, key: str, where: str) -> frozenset[str]:
 
 def _allow(entry: dict[str, Any], where: str) -> frozenset[str]:
     allow = _names(entry.get("allow"), "allow", where)
-    if unknown := allow - set(RESTRICTED):
-        raise BadSetting(f"{where}: allow names {_list(unknown)}; choose from {_list(RESTRICTED)}.")
+    if unknown := allow - {CODE, *RESTRICTED}:
+        raise BadSetting(f"{where}: allow names {_list(unknown)}; choose from {_list([CODE, *RESTRICTED])}.")
     return allow
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from shared.kernel.errors import BadSetting
 
@@ -37,6 +38,9 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
+    "TRAINYARD_MAIL_FROM": "Sender of those mails",
+    "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
     "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
     "TRAINYARD_SWEEP_DRY_RUN": "true: sweeps decide and record, and change nothing; default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
@@ -84,6 +88,14 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Mail:
+    """The mail server, as smtps://user:password@host:port or smtp://host:port, and who the mails are from."""
+
+    url: str = field(repr=False)
+    sender: str
+
+
+@dataclass(frozen=True)
 class Rules:
     """What an administrator set for the sweeps. `stop_instances_after` None only tells of instances that run on."""
 
@@ -99,6 +111,8 @@ class Settings:
     workspace: Workspace
     routes_file: Path
     topic: Topic | None
+    mail: Mail | None = None
+    notices_inside: bool = False
     batchai_account: str = ""
     rendezvous: str = ""
     rules: Rules = Rules()
@@ -126,6 +140,8 @@ class Settings:
             routes_file=routes_file(env),
             rendezvous=_https(env, "TRAINYARD_RENDEZVOUS"),
             topic=Topic(endpoint, env.get("TRAINYARD_TOPIC_KEY", "")) if endpoint else None,
+            mail=_mail(env),
+            notices_inside=_notices_inside(env),
             batchai_account=env.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
             rules=_rules(env),
             money_file=money_file(env),
@@ -211,6 +227,30 @@ def _storage(env: Mapping[str, str]) -> Storage:
         if not uri.startswith("https://"):
             raise BadSetting(f"{key} has value {uri!r}. It must begin with https://, as the other two services' must.")
     return Storage(*(uri.rstrip("/") for uri in uris.values()))
+
+
+def _mail(env: Mapping[str, str]) -> Mail | None:
+    url, sender = env.get("TRAINYARD_SMTP_URL", ""), env.get("TRAINYARD_MAIL_FROM", "")
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise BadSetting("TRAINYARD_SMTP_URL must be smtps://user:password@host:port or smtp://host:port.")
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+", sender):
+        raise BadSetting(
+            f"TRAINYARD_MAIL_FROM has value {sender!r}. Mails need a sender such as trainyard@example.org."
+        )
+    return Mail(url, sender)
+
+
+def _notices_inside(env: Mapping[str, str]) -> bool:
+    if (to := env.get("TRAINYARD_NOTICES_TO") or "public") not in ("public", "anywhere"):
+        raise BadSetting(f"TRAINYARD_NOTICES_TO has value {to!r}. Choose public or anywhere.")
+    return to == "anywhere"
 
 
 def _required(env: Mapping[str, str], key: str) -> str:

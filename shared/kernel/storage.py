@@ -117,5 +117,11 @@ class Blobs(Protocol):
     def write_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that writes this very blob for so long, whole or in blocks, and tells which blocks are there."""
 
+    def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
+        """A URL that makes this very blob and nothing else, without a credential, for so long.
+
+        It can't write over a blob that is there, unless `replace` says so.
+        """
+
     def check(self) -> None:
         """Raise Unavailable unless the account answers."""

@@ -19,6 +19,7 @@ from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Un
 from shared.kernel.outside import read_json
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.stored import Stored
+from shared.runs import logged
 from shared.runs.data import LISTING
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.model import Run, RunState
@@ -59,7 +60,9 @@ def _archive(system: System, run: Run) -> dict[str, Any]:
     found = _Found(system, folder)
     files = list(_checked(system.blobs.copy(found.copies(run)), found.expected))
     listing = system.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
-    files = sorted([*files, *([listing] if listing else [])], key=lambda blob: blob.name)
+    has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
+    of_mlflow = None if has_metrics else logged.keep(system, run, folder)
+    files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(system, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
     _write_manifest(system, run, files, found.fates(), finished)
@@ -115,6 +118,8 @@ class _Found:
 
 def _fate(output: Output, count: int) -> dict[str, Any]:
     fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    if output.asset:
+        fate["asset"] = output.asset
     if not output.folder:
         return fate | {"state": "left", "why": "It stays where the job wrote it."}
     if not count:

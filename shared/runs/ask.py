@@ -20,6 +20,7 @@ from shared.jobs.data import Data, read_data
 from shared.jobs.job import cluster, mapping, nodes, resolve, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
+from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
@@ -53,6 +54,7 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
     if missing := _missing(asking):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
+    check_complete(system, run.request)
     return record(system, run)
 
 
@@ -302,6 +304,7 @@ def _received(system: System, asking: _Asking) -> Run:
         history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
         parameters=resolved(built.job),
         elastic=begin(built.job, asking.bounds, now),
+        resubmissions=asking.bounds[1],
         timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,

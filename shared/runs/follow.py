@@ -10,6 +10,7 @@ from shared.jobs.model import JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
+from shared.notices.watch import look_at_evictions
 from shared.runs.data import ask_for_check
 from shared.runs.decide import failing_log, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
@@ -74,6 +75,7 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     if look.state in FINAL:  # before the step, because who repeats this call stops at a run that is over
         for job in look.to_cancel:
             system.jobs.cancel(job)
+    look_at_evictions(system, run, look.state, look.changes)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
     if after.value.state is RunState.RUNNING and run.attempts == 0:
         ask_for_check(system, after.value)

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from shared.events.announce import tell
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
 from shared.kernel.stored import Stored
@@ -159,6 +160,7 @@ class _HourLook:
             return
         why = run.archive_error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
+        tell(self.system, "RunGivenUp", run.name, {"run": run.name})
         self.system.runs.update(stored, gave_up_at=self.system.clock(), archive_error=why)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.outside import read_json
 from shared.kernel.storage import Blob, Place
+from shared.runs import logged
 from shared.runs.archive import archive_folder, json_row
 from shared.runs.decide import finite
 from shared.runs.model import Run
@@ -55,6 +56,8 @@ class Cursor:
 def series(system: System, name: str, wanted: str | None = None) -> Series:
     """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of the wanted ones.
 
+    A run that has written none has what it logged to MLflow.
+
     `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
@@ -77,14 +80,19 @@ def since(system: System, run: Run, cursor: Cursor, wanted: str | None = None, p
 
 
 def _rows(system: System, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[str, Any]]]:
-    place = _place(system, run)
+    place, written = _place(system, run), False
     for blob in system.blobs.list(place) if place else ():
         if place and blob.name.endswith(".jsonl"):
+            written = True
             for line in _lines(system, place, blob, cursor, whole=run.archived_at is not None):
                 if row := json_row(line.decode("utf-8", "replace")):
                     given = finite(row.get("step"))
                     cursor.step = cursor.step + 1 if given is None else given
                     yield cursor.step, row
+    if not written and run.archived_at is None:
+        for row in logged.now(system, run)[cursor.offsets.get(logged.NAME, 0) :]:
+            cursor.offsets[logged.NAME] = cursor.offsets.get(logged.NAME, 0) + 1
+            yield row["step"], row
 
 
 def _lines(system: System, place: Place, blob: Blob, cursor: Cursor, whole: bool) -> Iterator[bytes]:

@@ -33,6 +33,7 @@ class Output:
     is_file: bool = False
     job: str = ""
     part: str = ""
+    asset: str = ""  # the name, or name:version, under which it is registered
 
 
 def outputs(run: Run) -> Iterator[Output]:
@@ -45,7 +46,8 @@ def outputs(run: Run) -> Iterator[Output]:
     for name, value in declared.items():
         output = mapping(value)
         folder = "" if name == LEFT_OUTPUT else _folder(str(name), "models" in declared)
-        yield Output(str(name), folder, str(output.get("path", "")), output.get("type") == "uri_file")
+        asset = ":".join(str(output[key]) for key in ("name", "version") if output.get(key))
+        yield Output(str(name), folder, str(output.get("path", "")), output.get("type") == "uri_file", asset=asset)
 
 
 def _folder(name: str, has_models: bool) -> str:

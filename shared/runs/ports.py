@@ -61,6 +61,9 @@ class Runs(Protocol):
         Raises Impossible for a token that is none.
         """
 
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        """Up to `limit` names of runs that begin with this text, in their order."""
+
     def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
         """(name, cluster) of the runs in this state, newest first."""
 

@@ -76,7 +76,17 @@ def test_evict_follows_a_trace(server: Any, run: Run, capsys: Capture, tmp_path:
 def test_a_bad_trace_is_refused(run: Run, capsys: Capture, tmp_path: Path, text: str) -> None:
     """A file that is no trace is an error that names it."""
     (tmp_path / "trace.json").write_text(text)
-    assert run("evict", "r", "--trace", str(tmp_path / "trace.json"), "--url", "http://127.0.0.1:1/api") == 1
+    assert (
+        run(
+            "evict",
+            "cifar-0123456789abcdef",
+            "--trace",
+            str(tmp_path / "trace.json"),
+            "--url",
+            "http://127.0.0.1:1/api",
+        )
+        == 1
+    )
     assert "trace.json" in capsys.readouterr().err
 
 

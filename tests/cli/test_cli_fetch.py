@@ -68,7 +68,7 @@ def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Pat
     server.asked.clear()
     assert run("fetch", "r", "--url", server.url, "--json") == 0
     assert json.loads(capsys.readouterr().out.partition("\n")[2])["new"] == 0
-    assert [path for path, _ in server.asked] == ["/api/runs/r/artifacts", "/api/runs/r"]
+    assert [path for path, _ in server.asked] == ["/api/find?name=r", "/api/runs/r/artifacts", "/api/runs/r"]
 
 
 def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:

@@ -90,9 +90,13 @@ CHANGES = st.fixed_dictionaries(
         "environment_variables": STRINGS,
         "code": st.sampled_from([CODE, "azureml:c:1"]),
         "environment": st.sampled_from(["azureml:e:1", "azureml:AzureML-e:1", "azureml:e@latest"]),
-        "resources": st.integers(1, 9).map(lambda count: {"instance_count": count}),
+        "resources": st.sampled_from([1, 4, 9]).map(lambda count: {"instance_count": count}),
         "limits": st.integers(1, 10**7).map(lambda seconds: {"timeout": seconds}),
-        "distribution": st.integers(1, 9).map(lambda n: {"type": "pytorch", "process_count_per_instance": n}),
+        "distribution": st.builds(
+            lambda kind, n: {"type": kind, "process_count_per_instance": n},
+            st.sampled_from(["pytorch", "mpi"]),
+            st.integers(1, 9),
+        ),
     },
 )
 
@@ -102,6 +106,8 @@ CHANGES = st.fixed_dictionaries(
 def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any]) -> None:
     """Whatever job we write a body for, azure-ai-ml sends the same one."""
     job = {**job_of(f"j{uuid.uuid4().hex}", "echo"), **change}
+    if job["resources"] == {"instance_count": 9}:  # as if nobody had said it
+        del job["resources"]
     body = ours(azureml, job)
     if body is not None:
         assert body == sent_by_the_sdk(azureml, job)
@@ -117,7 +123,7 @@ def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any
         {"command": "echo ${{inputs.nope}}"},
         {"environment": "azureml:e@latest"},
         {"resources": {"instance_count": 1, "shm_size": "2g"}},
-        {"distribution": {"type": "mpi", "process_count_per_instance": 1}},
+        {"distribution": {"type": "tensorflow", "worker_count": 1}},
         {"limits": {"timeout": "60"}},
     ],
 )

@@ -353,3 +353,13 @@ def test_a_long_history_is_kept(tables: StorageClients) -> None:
     moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 900) for i in range(100))
     runs.insert(run(history=moments))
     assert runs.get("mnist-0").value.history == moments
+
+
+def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
+    """The names that begin with a text come in order, as many as asked for; a text that no name has gives none."""
+    for name in ("mnist-10", "mnist-11", "mnist-2", "cifar-1"):
+        runs.insert(run(name))
+    assert runs.beginning_with("mnist-1", 9) == ["mnist-10", "mnist-11"]
+    assert runs.beginning_with("mnist-", 2) == ["mnist-10", "mnist-11"]
+    assert runs.beginning_with("mnist-10", 9) == ["mnist-10"]
+    assert runs.beginning_with("zoo", 9) == []

@@ -91,6 +91,22 @@ def test_a_key_signs_for_this_blob_alone(clients: StorageClients, unique: Names)
     assert requests.get(f"{clients.blob.url}{container}/other?{signature}", timeout=10).status_code == 403
 
 
+def test_an_address_makes_this_blob_alone(clients: StorageClients, unique: Names) -> None:
+    """It writes one blob of one name, reads nothing, and what is there it can't change unless it was made for that."""
+    container, blobs = unique(), StorageBlobs(clients.blob)
+    blobs.write(container, "other", b"there", "text/plain")
+    url = blobs.create_url(container, NAME, 60)
+    head, body = {"x-ms-blob-type": "BlockBlob"}, b"code"
+    assert requests.put(url, body, headers=head, timeout=10).status_code == 201
+    assert requests.put(url, b"another", headers=head, timeout=10).status_code in (403, 409)
+    assert requests.get(url, timeout=10).status_code == 403
+    elsewhere = f"{clients.blob.url}{container}/other?{url.partition('?')[2]}"
+    assert requests.put(elsewhere, body, headers=head, timeout=10).status_code == 403
+    again = blobs.create_url(container, NAME, 60, replace=True)
+    assert requests.put(again, b"mended", headers=head, timeout=10).status_code == 201
+    assert blobs.read(container, NAME, 99) == b"mended"
+
+
 def test_an_address_ends(clients: StorageClients, unique: Names) -> None:
     """After its time an address opens nothing."""
     container, blobs = unique(), StorageBlobs(clients.blob)

@@ -82,3 +82,30 @@ def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
     assert "begins with 8 of 8 tensors of the model in" in desk.type("logs", run["run"]).stdout
     assert (again["parameters"]["lr"], again["retry_of"], again["state"]) == (0.02, run["run"], "completed")
     assert "'lr'" in desk.type("retry", run["run"], "-p", "lrr=1", expect=1).stderr
+
+
+def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
+    """compare shows what is different, the best of each metric and the curves; runs filters, sorts and names."""
+    slow = desk.ask("retry", first["run"], "-p", "lr=0.001", "--follow")
+    said = desk.type("compare", first["run"], slow["run"]).stdout
+    listed = desk.ask("runs", "--where", "lr<=0.05 and epochs=1", "--sort", "accuracy")
+    told = {row["name"]: row["values"] for row in desk.ask("compare", first["run"], slow["run"])["different"]}
+
+    assert told["lr"] == [0.05, 0.001]
+    assert "epochs" not in told
+    assert "test_accuracy" in said
+    assert "\u2524" in said, "a picture with an axis"
+    assert listed[0]["run"] == slow["run"]
+    assert listed[0]["best"]["metric"] == "test_accuracy"
+    assert desk.ask("show", "mnist@best:accuracy")["run"] != slow["run"]
+    assert desk.ask("show", slow["run"][:-3])["run"] == slow["run"]
+    assert "lr=0.001" in desk.type("runs").stdout
+
+
+def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
+    """A run carries who asked for it, one of a drop who uploaded it; --mine and --owner find them."""
+    mine = [run["run"] for run in desk.ask("runs", "--mine")]
+    assert first["run"] in mine
+    assert [run["run"] for run in desk.ask("runs", "--owner", first["owner"])] == mine
+    assert desk.ask("runs", "--owner", "nobody") == []
+    assert desk.ask("show", first["drop"])["owner"] == first["owner"] != ""

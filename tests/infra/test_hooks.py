@@ -129,15 +129,15 @@ def test_az_errors_are_passed_on(hook: Hook) -> None:
 
 
 def test_entra_makes_a_registration_without_a_secret(hook: Hook) -> None:
-    """With TRAINYARD_AUTH=entra: both app roles, assignment required, the deployer a contributor, no credential."""
+    """With TRAINYARD_AUTH=entra: all app roles, assignment required, the deployer a coder, no credential."""
     done, calls = hook("preprovision", READY, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
     assert done.returncode == 0, done.stderr
     bodies = [call["body"] for call in calls if "body" in call]
     roles = {role["value"]: role["id"] for role in bodies[0]["appRoles"]}
-    assert roles.keys() == {access.READER, access.CONTRIBUTOR}
+    assert roles.keys() == {access.READER, access.CONTRIBUTOR, access.CODER}
     assert bodies[0]["identifierUris"] == ["api://client-1"]
     assert {"appRoleAssignmentRequired": True} in bodies
-    grant = {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.contributor"]}
+    grant = {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.coder"]}
     assert grant in bodies
     assert "env set TRAINYARD_ENTRA_CLIENT_ID client-1" in lines(calls)
     told = json.dumps(calls).lower()
@@ -161,7 +161,7 @@ def test_a_registration_that_is_there_is_mended_not_repeated(hook: Hook) -> None
     """The second time neither app, nor principal, nor grant is made again, and roles keep their ids."""
     _, first = hook("preprovision", READY, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
     roles = next(call["body"]["appRoles"] for call in first if "appRoles" in call.get("body", {}))
-    granted = [{"principalId": "me", "appRoleId": roles[1]["id"]}]
+    granted = [{"principalId": "me", "appRoleId": roles[2]["id"]}]
     answers: Answers = [
         ("ad app list", [{"appId": "client-1", "displayName": "Trainyard (test)"}]),
         ("ad sp list", [{"id": "principal-1"}]),

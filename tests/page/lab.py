@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
+from emulators import process
+from local import configs
 from local.cloud import Cloud
+from local.record import REPOSITORY
 from shared import bootstrap
 from shared.kernel.settings import Settings
 from shared.runs.archive import MANIFEST, archive_folder
@@ -33,14 +42,33 @@ class Lab:
     def context(self, **more: Any) -> BrowserContext:
         return self.browser.new_context(viewport={"width": 1280, "height": 900}, **more)
 
-    def page(self, view: str = "", context: BrowserContext | None = None, **more: Any) -> Page:
+    def page(self, view: str = "", context: BrowserContext | None = None, api: str = "", **more: Any) -> Page:
         """A tab on a view. What its console complains about, and what its policy stops, is in `faults`."""
         page = (context or self.context(**more)).new_page()
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", self._hear)
-        page.goto(f"{self.cloud.api}/page#/{view}")
+        page.goto(f"{api or self.cloud.api}/page#/{view}")
         return page
+
+    @contextmanager
+    def other_app(self, settings: dict[str, str], config: dict[str, Any]) -> Iterator[str]:
+        """A second host of the same app on the same storage, with other settings; gives the address of its API."""
+        file = self.cloud.home / "configs" / "other.json"
+        file.write_text(json.dumps({**configs.host(REPOSITORY), **config}))
+        argv = [sys.executable, "-m", "emulators.host", "--config", str(file)]
+        env = {**self.cloud._parts["host"].env, **settings}
+        part = process.start("other", argv, log=self.cloud.log("other"), env=env)
+        try:
+            yield f"{part.info['url']}/api"
+        finally:
+            part.stop()
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        """A call as the command line makes it, beside the browser."""
+        answer = httpx.request(method, f"{self.cloud.api}/{path}", json=body, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
 
     def _hear(self, said: ConsoleMessage) -> None:
         """An answer that isn't 200 is the network's; everything else is a fault of the page."""
@@ -76,6 +104,4 @@ def a_run(name: str, **more: Any) -> Run:
 
 
 def _json(value: Any) -> bytes:
-    import json
-
     return json.dumps(value).encode()

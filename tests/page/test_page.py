@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+from datetime import timedelta
+
 import pytest
 
-from tests.page.lab import TRAINING, Lab, a_run
+from tests.page.lab import NOW, TRAINING, Lab, a_run
 
 expect = pytest.importorskip("playwright.sync_api").expect
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
@@ -78,3 +83,236 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, theme: s
     assert found == []
     assert lab.faults == []
     page.close()
+
+
+EVIL = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
+LOG = (
+    b"\x1b[31mred\x1b[0m plain \x1b]52;c;cm0gLXJm\x07 \x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07 \x1b[2J\x00\n"
+    + EVIL.encode()
+    + "\nno \u202edirection\n".encode()
+    + b"x" * 10_000_000
+    + b"\nlast \xff\xfe line\r\n"
+)
+
+
+def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
+    """Script tags, escapes, a line of 10 MB, text that turns around, infinities: all is shown as text, or left out."""
+    rows = (
+        b'{"step": 1, "loss": 1e308, "'
+        + EVIL.replace('"', "'").encode()
+        + b'": 1, "bad": NaN}\n{"step": 2, "loss": Infinity}\n'
+    )
+    tags = {"evil": EVIL, "turn": "\u202eabc"}
+    run = lab.archived(
+        a_run("evil-1", drop=f"mnist/{EVIL}", owner=EVIL, tags=tags, reason=f"{EVIL}\x1b[2J"),
+        {"metrics/metrics.jsonl": rows, "logs/std_log_process_0.txt": LOG, f"models/{EVIL[:20]}.png": b"no picture"},
+    )
+    page = lab.page(f"run/{run.name}?find=direction")
+    page.on("dialog", lambda dialog: lab.faults.append(dialog.message))
+    expect(page.locator(".log-line")).to_have_count(5)
+    expect(page.locator(".log-line").first).to_contain_text("red plain ␛]52;c;cm0gLXJm␇ ␛]8;;javascript:alert(1)␇link")
+    expect(page.locator(".log-line .f31")).to_have_text("red")
+    expect(page.locator(".log-line").nth(1)).to_contain_text(EVIL)
+    expect(page.locator(".log-line").nth(2)).to_contain_text("no ⟨U+202E⟩direction")
+    expect(page.locator(".log-line").nth(2)).to_have_class("log-line  found")
+    expect(page.locator(".log-line").nth(3)).to_contain_text("9,998,000 more characters")
+    expect(page.get_by_text("last \ufffd\ufffd line")).to_be_visible()
+    expect(page.locator(".chart h3")).to_have_count(2)
+    expect(page.get_by_text("evil=<img").first).to_be_visible()
+    page.goto(f"{lab.cloud.api}/page#/runs?q=evil")
+    expect(page.get_by_role("link", name="evil-1")).to_be_visible()
+    assert page.title() == "Runs · Trainyard"
+    assert page.evaluate("document.querySelectorAll('img[src=x], main script').length") == 0
+    assert lab.faults == []
+    page.close()
+
+
+def test_two_tabs_agree(lab: Lab, trained: str) -> None:
+    """What one tab does the other shows by itself; a run that was ended can be tried again."""
+    body = {"trainer": "mnist", "data": "drops/mnist/from-the-page", "parameters": {"epochs": 500}}
+    name = lab.api("POST", "runs", body)["run"]
+    context = lab.context()
+    one, two = lab.page(f"run/{name}", context), lab.page("runs", context)
+    expect(two.locator(f"[data-row={name}] .state")).to_have_text("running", timeout=TRAINING)
+    one.get_by_role("button", name="Cancel", exact=True).click()
+    one.get_by_role("button", name="Yes, end it").click()
+    expect(two.locator(f"[data-row={name}] .state")).to_have_text("canceled", timeout=TRAINING)
+    expect(one.locator(".head .state")).to_have_text("canceled")
+    one.get_by_role("button", name="Try again").click()
+    expect(one.locator("h1")).not_to_have_text(name)
+    again = one.locator("h1").inner_text()
+    expect(two.locator(f"[data-row={again}]")).to_be_visible()
+    lab.api("POST", f"runs/{again}/cancel")
+    context.close()
+    assert lab.faults == []
+
+
+def test_the_page_outlives_the_api(lab: Lab, trained: str) -> None:
+    """While the API is away the page says so and keeps what it shows; once it is back the page goes on by itself."""
+    page = lab.page("runs")
+    expect(page.get_by_role("link", name=trained)).to_be_visible()
+    host = lab.cloud._parts["host"].part.process
+    host.kill()
+    host.wait()
+    expect(page.get_by_role("alert")).to_contain_text("The API does not answer")
+    expect(page.get_by_role("link", name=trained)).to_be_visible()
+    assert lab.cloud.heal() == ["host"]
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.close()
+
+
+def principal(role: str) -> dict[str, str]:
+    """What App Service tells the app of a signed-in caller."""
+    claims = [{"typ": "roles", "val": role}, {"typ": "preferred_username", "val": "ada@example.org"}]
+    told = {"auth_typ": "aad", "claims": claims, "name_typ": "name", "role_typ": "roles"}
+    return {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(json.dumps(told).encode()).decode()}
+
+
+def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str) -> None:
+    """With Entra ID a reader sees everything and can change nothing; nobody gets a page that says how to sign in."""
+    lab.archived(a_run("seen-by-all"), {})
+    with lab.other_app({"TRAINYARD_AUTH": "entra", "WEBSITE_AUTH_ENABLED": "true"}, {}) as api:
+        for role, buttons in (("trainyard.reader", 0), ("trainyard.contributor", 1)):
+            page = lab.page("run/seen-by-all", api=api, extra_http_headers=principal(role))
+            expect(page.locator(".head .state")).to_have_text("completed")
+            expect(page.locator(".who")).to_have_text("ada@example.org")
+            expect(page.get_by_role("button", name="Try again")).to_have_count(buttons)
+            page.goto(f"{api}/page#/drops")
+            expect(page.get_by_label("Choose a folder")).to_have_count(buttons)
+            page.goto(f"{api}/page#/clusters")
+            expect(page.get_by_role("button", name="Hold nodes")).to_have_count(buttons)
+            page.context.close()
+        page = lab.page("runs", api=api)
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        expect(page.get_by_role("link", name="Sign in with Microsoft Entra ID")).to_be_visible()
+        page.context.close()
+
+
+def test_a_key_is_asked_for_and_stands_in_no_address(lab: Lab) -> None:
+    """With keys the page shows nothing without one, refuses a wrong one, and sends the right one as a header alone."""
+    asked: list[str] = []
+    keys = {"function": "right-key", "master": "master-key", "eventgrid_extension": "event-key"}
+    with lab.other_app({}, {"require_keys": True, "keys": keys}) as api:
+        page = lab.page("runs", api=api)
+        page.on("request", lambda request: asked.append(request.url))
+        for key in ("wrong-key", "right-key"):
+            page.get_by_label("Function key").fill(key)
+            page.get_by_role("button", name="Use this key").click()
+            if key == "wrong-key":
+                expect(page.get_by_role("alert")).to_have_text("This key was refused.")
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.locator("[data-row]").first).to_be_visible()
+        page.get_by_role("button", name="Forget the key").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.context.close()
+    assert asked
+    assert [url for url in asked if "key" in url] == []
+
+
+CHART = """async ([runs, points, outlier]) => {
+    const base = [...document.scripts].map((one) => one.src).find((src) => src.endsWith("/app.js")).slice(0, -6);
+    const [{ Chart }, { html, render }] = await Promise.all([import(base + "chart.js"), import(base + "html.js")]);
+    const series = Array.from({ length: runs }, (_, r) => {
+        const x = Float64Array.from({ length: points }, (_, i) => i), y = x.map((i) => Math.sin(i / 1000 + r) + r / 50);
+        if (r === 3) y[0] = 100; // so that the scale is the same with the outlier and without
+        if (r === 7) y[outlier] = 100;
+        return { name: `run-${r}`, label: `run-${r}`, x, y };
+    });
+    const place = document.createElement("div");
+    document.querySelector("main").replaceChildren(place);
+    const began = performance.now();
+    render(html`<${Chart} title="loss" series=${series} />`, place);
+    while (!place.querySelector("canvas")) await new Promise((go) => setTimeout(go));
+    await new Promise(requestAnimationFrame);
+    const seconds = (performance.now() - began) / 1000, canvas = place.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 20, canvas.width, 60), columns = new Set();
+    const colour = getComputedStyle(document.documentElement).getPropertyValue("--curve-7");
+    const wanted = colour.match(/\\w\\w/g).map((part) => parseInt(part, 16));
+    const like = (i) => data[i + 3] > 60 && wanted.every((part, j) => Math.abs(part - data[i + j]) < 40);
+    for (let i = 0; i < data.length; i += 4) if (like(i)) columns.add((i / 4) % canvas.width);
+    return { seconds, columns: [...columns].sort((a, b) => a - b), width: canvas.width };
+}"""
+
+
+def test_a_single_spike_is_seen(lab: Lab) -> None:
+    """Of 20 curves of 100,000 points each, the one point that leaves the crowd has its pixels, where it belongs."""
+    page = lab.page("health")
+    expect(page.get_by_role("heading", name="Health")).to_be_visible()
+    found = page.evaluate(CHART, [20, 100_000, 61_803])
+    assert found["columns"], "the outlier was not drawn"
+    assert found["columns"][-1] - found["columns"][0] <= 4
+    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # beside the axis and the padding
+    assert share == pytest.approx(0.618, abs=0.02)
+    assert found["seconds"] < 3
+    assert page.evaluate(CHART, [20, 100_000, -1])["columns"] == []
+    page.close()
+
+
+def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
+    """Of 200,000 lines a few are in the page; a link leads to one of them, a search to another, wrapped or not."""
+    lines = "".join(
+        f"step {i} loss {1 / (i + 1):.9f} {'needle' if i == 123_456 else 'straw'} {'x' * 30}\n" for i in range(200_000)
+    )
+    lab.archived(a_run("long-log"), {"logs/std_log_process_0.txt": lines.encode()})
+    page = lab.page("run/long-log?line=199000")
+    expect(page.locator(".log-line.here")).to_contain_text("step 198999 ")
+    expect(page.locator(".log-line.here")).to_be_in_viewport()
+    expect(page.locator(".log-size")).to_have_text("200,000 lines")
+    assert page.locator(".log-line").count() < 150
+    page.get_by_label("Wrap lines").check()
+    page.get_by_label("Find in the log").fill("NEEDLE")
+    expect(page.locator(".log-tools [role=status]")).to_have_text("1 line")
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator(".log-line.found mark")).to_be_in_viewport()
+    assert "line=123457" in page.url
+    page.close()
+
+
+def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
+    """Older runs come as one scrolls to them, few rows are in the page at a time, and a filter asks the API."""
+    for i in range(230):
+        lab.system.runs.insert(a_run(f"old-{i:03}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)))
+    page = lab.page("runs?experiment=many")
+    expect(page.locator("table")).to_have_attribute("aria-rowcount", "201")
+    for _ in range(4):
+        page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+        page.wait_for_timeout(100)
+    expect(page.locator("table")).to_have_attribute("aria-rowcount", "231")
+    page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    expect(page.get_by_role("link", name="old-229")).to_be_visible()
+    assert page.locator("tr[data-row]").count() < 60
+    page.close()
+
+
+def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
+    """Keys lead through views, rows and dialogs, what has the focus is seen, and state changes are spoken."""
+    page = lab.page("runs")
+    expect(page.get_by_role("link", name=trained)).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_label("Find in names").press_sequentially(trained)
+    expect(page.locator("tr[data-row]")).to_have_count(1)
+    page.locator("h1").focus()
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name=trained)).to_be_focused()
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("x")
+    page.keyboard.press("c")
+    expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+    assert f"runs={trained}" in page.url
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    expect(page.get_by_role("heading", name="Drops")).to_be_focused()
+    page.goto(f"{lab.cloud.api}/page#/run/{trained}")
+    said = page.locator(".legend .sr").first
+    expect(said).to_have_text(
+        re.compile(r"points\. First .*, last .*, least .* at .*, greatest .*(rising|falling|level) towards the end")
+    )
+    page.keyboard.press("s")
+    expect(page.locator("#spoken")).to_have_text(said.inner_text())
+    expect(page.get_by_role("button", name="Stop").first).to_be_visible()
+    page.close()
+    assert lab.faults == []

@@ -22,7 +22,7 @@ from tests.fake_azureml import _RAW_STATES, FakeJobs
 from tests.fake_storage import FakeBlobs
 
 NO_REQUEST = frozenset(
-    {"problems", "code_id", "environment_id", "read_url", "write_url"}
+    {"problems", "code_id", "environment_id", "read_url", "write_url", "create_url"}
 )  # methods that ask no service
 CONDITIONAL = frozenset({"insert", "replace", "delete", "update"})  # the SDK tries again, and meets its own write
 

@@ -40,7 +40,7 @@ PARSERS: dict[str, argparse.ArgumentParser] = {
     "bert": bert.train.arguments(),
 }
 OUTPUTS = {"models", "metrics", "checkpoints"}
-# How metrics reach Azure ML. They don't go with other packages of the local cloud, which has no MLflow server.
+# How metrics reach Azure ML. The local cloud's trainers do without.
 AZURE_ONLY = {"azureml-mlflow==1.62.0.post6", "mlflow-skinny==3.15.0"}
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")

@@ -88,6 +88,16 @@ def test_rows_reach_mlflow(tracking: Path) -> None:
     assert "end_time: null" not in (path.parents[1] / "meta.yaml").read_text()
 
 
+def test_the_local_cloud_goes_without_mlflow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where TRAINYARD_MLFLOW is off, rows go to their file alone, and nothing is said of MLflow."""
+    with Metrics(
+        tmp_path, 0, environ={"MLFLOW_TRACKING_URI": "https://127.0.0.1:1", "TRAINYARD_MLFLOW": "off"}
+    ) as rows:
+        rows.write(1, 1, loss=0.5)
+    assert (tmp_path / "metrics.jsonl").exists()
+    assert "MLflow" not in capsys.readouterr().out
+
+
 def test_without_mlflow_a_line_says_so(
     tracking: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

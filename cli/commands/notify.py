@@ -1,0 +1,76 @@
+"""notify add, notify list, notify remove, notify test, notify log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from .. import show
+from ..session import Session, command_of
+from . import options
+
+
+@command_of("notify")
+def notify_add(
+    session: Session,
+    on: options.On,
+    to: options.NoticeTo,
+    channel: options.ChannelName = "",
+    route: options.OfRoute = "",
+    experiment: options.OfExperiment = "",
+) -> None:
+    """Be told: when runs end, lose their nodes, when budgets, idle clusters or failed messages need someone.
+
+    The address is a secret, like a password: it is stored, and never shown again. Write --to - to type it unseen.
+
+    Example: trainyard notify add --on failed --on budget --to https://hooks.slack.com/services/T0/B0/x
+    """
+    address = typer.prompt("Address", hide_input=True) if to == "-" else to
+    body = {"on": on, "to": address, "channel": channel, "route": route, "experiment": experiment}
+    made = session.api.post("notices", body={name: value for name, value in body.items() if value})
+    session.tell(made, made["id"])
+    session.remark(f"{', '.join(on)} -> {made['channel']} at {made['to']}", "dim")
+    if made["secret"]:
+        session.remark(f"What is sent is signed with this secret, shown this once: {made['secret']}")
+    session.remark(f"Try it: {session.program} notify test {made['id']}", "dim")
+
+
+@command_of("notify")
+def notify_list(session: Session) -> None:
+    """List who is told of what.
+
+    Example: trainyard notify list
+    """
+    found = session.api.get("notices")
+    session.tell(found, show.subscriptions(found))
+
+
+@command_of("notify")
+def notify_remove(session: Session, subscription: options.SubscriptionName) -> None:
+    """Take a subscription away.
+
+    Example: trainyard notify remove n-0123456789abcdef
+    """
+    answer = session.api.delete("notices", subscription)
+    session.tell(answer, f"{subscription} is gone.")
+
+
+@command_of("notify")
+def notify_test(session: Session, subscription: options.SubscriptionName) -> None:
+    """Send a test to a subscription.
+
+    Example: trainyard notify test n-0123456789abcdef
+    """
+    answer = session.api.post("notices", subscription, "test")
+    session.tell(answer, f"{answer['event']} is on its way; `notify log {subscription}` tells what became of it.")
+
+
+@command_of("notify")
+def notify_log(session: Session, subscription: options.SubscriptionName) -> None:
+    """Show what became of a subscription's newest notices.
+
+    Example: trainyard notify log n-0123456789abcdef
+    """
+    found: list[dict[str, Any]] = session.api.get("notices", subscription, "deliveries")
+    session.tell(found, show.deliveries(found))

@@ -1,0 +1,74 @@
+"""Lists of runs: page by page, in another order, and what tells them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .client import Api
+from .errors import CliError
+
+STATES = ("received", "submitted", "queued", "running", "completed", "failed", "canceled")
+PAGE = 1000
+SCANNED = 5000  # runs that are looked at for another order
+HELD_OUT = ("", "test_", "val_", "validation_", "train_")
+FIELDS = {"duration": "duration_seconds", "began": "created_at", "run": "run", "state": "state", "nodes": "nodes"}
+
+Run = dict[str, Any]
+
+
+def found(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> tuple[list[Run], bool]:
+    """Up to `limit` runs, and whether there may be more. With `everything`, as many as are looked at for an order."""
+    runs: list[Run] = []
+    token: str | None = ""
+    most = SCANNED if everything else limit
+    while token is not None and len(runs) < most:
+        size = PAGE if query.get("where") else min(most - len(runs), PAGE)
+        answer = api.get("runs", **query, limit=size, **{"continue": token})
+        runs += answer["runs"]
+        token = answer.get("continue")
+    return runs[:most], token is not None or len(runs) > most
+
+
+def ordered(runs: list[Run], by: str) -> list[Run]:
+    """By this value, those without it last. Raises CliError if none has it."""
+    name, reverse = by.removeprefix("-"), by.startswith("-")
+    having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
+    if runs and not having:
+        raise CliError(f"None of these runs has a parameter, metric or field {name!r}.", "unknown_name")
+    numbers = all(isinstance(value, int | float) for value, _ in having)
+    having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
+    return [run for _, run in having] + [run for run in runs if value_of(run, name) is None]
+
+
+def value_of(run: Run, name: str) -> Any:
+    """A field, a parameter, the best of a metric, or a tag; None for none."""
+    if name in FIELDS:
+        return run.get(FIELDS[name])
+    if name == "cost":
+        return cost_of(run)
+    if name in (parameters := run.get("parameters") or {}):
+        return parameters[name]
+    best = (run.get("metrics") or {}).get("best") or {}
+    metric = next((part + name for part in HELD_OUT if part + name in best), "")
+    return best[metric] if metric else (run.get("tags") or {}).get(name)
+
+
+def cost_of(run: Run) -> float | None:
+    """What the run has cost so far, in dollars."""
+    cost = run.get("cost")
+    return float(cost["training"] + cost["allocation"] + cost["idle"]) if cost else None
+
+
+def differing(runs: list[Run]) -> list[str]:
+    """The parameters that have several values in these runs."""
+    having = [run["parameters"] for run in runs if run.get("parameters")]
+    names = dict.fromkeys(name for values in having for name in values)
+    return [name for name in names if len({str(values[name]) for values in having if name in values}) > 1]
+
+
+def own_name(api: Api) -> str:
+    """Who you are to this Trainyard. Raises CliError where it knows nobody by name."""
+    name = str(api.get("me")["name"])
+    if not name:
+        raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
+    return name

@@ -1,0 +1,69 @@
+"""Notices: their way to those who subscribed, and the subscriptions over HTTP."""
+
+import azure.functions as func
+
+from functions import access
+from functions.http import answer, handled
+from shared import system
+from shared.api import notices
+from shared.api.notices import SubscriptionRequest
+from shared.api.requests import read_body
+from shared.bootstrap import post as the_post
+from shared.bootstrap import system as the_system
+from shared.events import incoming
+from shared.notices import subscribe, tell
+
+blueprint = func.Blueprint()
+STORAGE = "AzureWebJobsStorage"
+
+
+@blueprint.queue_trigger("message", system.NOTICES, STORAGE)
+def notices_queue(message: func.QueueMessage) -> None:
+    """An event that people may want to be told of."""
+    tell.spread(the_system(), the_post(), incoming.decode(message.get_body()))
+
+
+@blueprint.queue_trigger("message", system.DELIVERIES, STORAGE)
+def deliveries_queue(message: func.QueueMessage) -> None:
+    """One notice on its way to one subscription."""
+    body = incoming.decode(message.get_body())
+    tell.deliver(the_system(), the_post(), incoming.text(body, "subscription"), incoming.text(body, "notice"))
+
+
+@blueprint.route("notices", methods=["GET"])
+@handled
+def list_subscriptions(req: func.HttpRequest) -> func.HttpResponse:
+    """All subscriptions, with as much of their addresses as may be shown."""
+    return answer(notices.subscriptions(the_post()))
+
+
+@blueprint.route("notices", methods=["POST"])
+@handled
+def add_subscription(req: func.HttpRequest) -> func.HttpResponse:
+    """A new subscription. A webhook's secret is answered this once."""
+    wish = read_body(req.get_body(), SubscriptionRequest).wish()
+    made = subscribe.subscribe(the_system(), the_post(), wish, access.caller(req))
+    return answer(notices.new(made), 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
+
+
+@blueprint.route("notices/{subscription}", methods=["DELETE"])
+@handled
+def remove_subscription(req: func.HttpRequest) -> func.HttpResponse:
+    """Take a subscription away."""
+    subscribe.unsubscribe(the_post(), req.route_params["subscription"])
+    return answer({"id": req.route_params["subscription"]})
+
+
+@blueprint.route("notices/{subscription}/test", methods=["POST"])
+@handled
+def test_subscription(req: func.HttpRequest) -> func.HttpResponse:
+    """Send a test to it."""
+    name = req.route_params["subscription"]
+    return answer({"id": name, "event": subscribe.send_test(the_system(), the_post(), name)}, 202)
+
+
+@blueprint.route("notices/{subscription}/deliveries", methods=["GET"])
+@handled
+def list_deliveries(req: func.HttpRequest) -> func.HttpResponse:
+    """What became of the newest notices for it."""
+    return answer(notices.deliveries(the_post(), req.route_params["subscription"]))

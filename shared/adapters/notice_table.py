@@ -1,0 +1,92 @@
+"""Who wants notices, and what became of each, in Azure Table Storage.
+
+partition        key                             row
+subscription     <id>                            the subscription, with its address
+<subscription>   e!<hash of the event's id>      where its delivery is; makes it unique
+                 t!<inverted milliseconds>-...   the delivery, the newest event first
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from shared.adapters import keys, table
+from shared.adapters.records import from_row, some_columns, to_row
+from shared.adapters.table import Table
+from shared.kernel.errors import BadInput, Changed
+from shared.kernel.stored import Stored
+from shared.notices.model import Delivery, Subscription
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+log = logging.getLogger(__name__)
+
+
+class TableNotices:
+    _SUBSCRIPTIONS = "subscription"
+
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "notices")
+
+    def add(self, subscription: Subscription) -> None:
+        key = {"PartitionKey": self._SUBSCRIPTIONS, "RowKey": keys.token(subscription.id)}
+        self._table.write(table.put(key | to_row(subscription)))
+
+    def get(self, subscription: str) -> Subscription | None:
+        row = self._table.get(self._SUBSCRIPTIONS, keys.token(subscription))
+        return from_row(Subscription, row) if row else None
+
+    def all(self) -> list[Subscription]:
+        found = []
+        for row in self._table.query(self._SUBSCRIPTIONS, "", "\x7f"):
+            try:
+                found.append(from_row(Subscription, row))
+            except BadInput as exc:
+                log.warning("subscription %s: %s", row.get("RowKey"), exc)
+        return found
+
+    def remove(self, subscription: str) -> bool:
+        try:
+            self._table.write(table.delete(self._SUBSCRIPTIONS, keys.token(subscription)))
+        except Changed:
+            return False
+        return True
+
+    def insert(self, delivery: Delivery) -> bool:
+        partition, time_key = keys.token(delivery.subscription), _time_key(delivery)
+        name = {"PartitionKey": partition, "RowKey": f"e!{_digest(delivery.notice.id)}", "time_key": time_key}
+        row = {"PartitionKey": partition, "RowKey": f"t!{time_key}", **to_row(delivery)}
+        try:
+            self._table.write(table.create(name), table.create(row))
+        except Changed:
+            return False
+        return True
+
+    def delivery(self, subscription: str, event: str) -> Stored[Delivery] | None:
+        partition = keys.token(subscription)
+        name = self._table.get(partition, f"e!{_digest(event)}")
+        row = self._table.get(partition, f"t!{name['time_key']}") if name else None
+        return Stored(from_row(Delivery, row), table.etag(row)) if row else None
+
+    def update(self, stored: Stored[Delivery], **changes: Any) -> Stored[Delivery]:
+        before = stored.value
+        key = {"PartitionKey": keys.token(before.subscription), "RowKey": f"t!{_time_key(before)}"}
+        (etag,) = self._table.write(table.merge(key | some_columns(Delivery, changes), stored.etag))
+        return Stored(replace(before, **changes), etag)
+
+    def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
+        rows = self._table.query(keys.token(subscription), *table.kind("t"), min(limit, 1000))
+        return [from_row(Delivery, row) for row in islice(rows, limit)]
+
+
+def _digest(event: str) -> str:
+    return hashlib.sha256(event.encode()).hexdigest()
+
+
+def _time_key(delivery: Delivery) -> str:
+    return keys.newest_first(delivery.notice.at, _digest(delivery.notice.id)[:16])

@@ -1,0 +1,131 @@
+"""Sends notices: HTTP by urllib3, mail by SMTP.
+
+Whoever may add a subscription chooses where this app connects to. So a web address must be https, its host's addresses
+are resolved here, all of them must be public, and the connection goes to the address that was looked at: a name that
+answers otherwise the next moment gains nothing. Redirects are not followed. `inside` lifts that, for a laptop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import socket
+import ssl
+from email.message import EmailMessage
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from shared.kernel.errors import Impossible, Unavailable
+from shared.kernel.settings import Mail
+from shared.notices.address import is_public
+from shared.notices.model import masked
+from shared.notices.ports import Answer
+from shared.notices.render import one_line
+
+if TYPE_CHECKING:
+    from urllib3 import HTTPConnectionPool
+
+CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0  # together less than a delivery is held
+_MOST_READ = 16 * 1024  # bytes of an answer; only its status matters
+_LONGEST_WAIT = 3600.0
+
+
+class NoticeSender:
+    def __init__(self, mail: Mail | None, inside: bool = False) -> None:
+        self._mail, self._inside = mail, inside
+
+    @property
+    def reaches_inside(self) -> bool:
+        return self._inside
+
+    def post(self, address: str, body: bytes, headers: dict[str, str]) -> Answer:
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError
+
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        pool = _pool(parts.scheme, host, self._address_of(address, host, port), port)
+        target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
+        try:
+            with pool:
+                answer = pool.urlopen(
+                    "POST",
+                    target,
+                    body=body,
+                    headers={**headers, "host": parts.netloc},
+                    retries=False,
+                    redirect=False,
+                    preload_content=False,
+                    timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+                )
+                answer.read(_MOST_READ)
+                answer.close()
+        except (HTTPError, OSError) as exc:
+            raise Unavailable(f"{masked(address)} did not answer: {type(exc).__name__}.") from None  # exc holds the URL
+        return Answer(answer.status, _seconds(answer.headers.get("retry-after", "")))
+
+    def mail(self, to: str, subject: str, text: str, event: str) -> None:
+        if self._mail is None:
+            raise Impossible("No mail server is configured: TRAINYARD_SMTP_URL is not set.", "no_mail")
+        message = EmailMessage()
+        message["From"], message["To"], message["Subject"] = self._mail.sender, to, one_line(subject)
+        domain = self._mail.sender.rpartition("@")[2]
+        message["Message-ID"] = f"<{hashlib.sha256(f'{event} {to}'.encode()).hexdigest()[:32]}@{domain}>"
+        message.set_content(text)
+        try:
+            with _smtp(self._mail) as server:
+                server.send_message(message)
+        except (smtplib.SMTPException, OSError) as exc:
+            raise Unavailable(f"The mail server did not take it: {type(exc).__name__}.") from None
+
+    def _address_of(self, address: str, host: str, port: int) -> str:
+        """The IP address to connect to. Raises Impossible for one inside."""
+        try:
+            found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        except (OSError, UnicodeError) as exc:
+            raise Unavailable(f"{masked(address)}: its host has no address.") from exc
+        if not self._inside and not all(map(is_public, found)):
+            raise Impossible(f"{masked(address)} leads to a machine inside; notices go to public addresses.", "inside")
+        return found[0]
+
+
+def _pool(scheme: str, host: str, ip: str, port: int) -> HTTPConnectionPool:
+    """A pool that connects to this address, and holds the certificate against the host's name."""
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+
+    if scheme != "https":
+        return HTTPConnectionPool(ip, port, maxsize=1)
+    context = ssl.create_default_context()
+    return HTTPSConnectionPool(ip, port, maxsize=1, ssl_context=context, server_hostname=host, assert_hostname=host)
+
+
+def _smtp(mail: Mail) -> smtplib.SMTP:
+    """A connection that is encrypted unless the address says smtp:// and the server offers nothing better."""
+    parts = urlsplit(mail.url)
+    host, timeout, context = parts.hostname or "", CONNECT_SECONDS + READ_SECONDS, ssl.create_default_context()
+    if parts.scheme == "smtps":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(host, parts.port or 465, timeout=timeout, context=context)
+    else:
+        server = smtplib.SMTP(host, parts.port or 587, timeout=timeout)
+    try:
+        _greet(server, parts, context)
+    except Exception:
+        server.close()
+        raise
+    return server
+
+
+def _greet(server: smtplib.SMTP, parts: SplitResult, context: ssl.SSLContext) -> None:
+    """Turn encryption on where it is not, and sign in. A password is never sent without encryption."""
+    server.ehlo()
+    if parts.scheme == "smtp" and server.has_extn("starttls"):
+        server.starttls(context=context)
+    elif parts.scheme == "smtp" and parts.username:
+        raise smtplib.SMTPNotSupportedError
+    if parts.username:
+        server.login(unquote(parts.username), unquote(parts.password or ""))
+
+
+def _seconds(retry_after: str) -> float:
+    """Retry-After in seconds; a date, which nobody needs here, is taken for none."""
+    return min(float(retry_after), _LONGEST_WAIT) if retry_after.isascii() and retry_after.isdigit() else 0.0

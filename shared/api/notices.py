@@ -1,0 +1,99 @@
+"""What the HTTP API takes and says of subscriptions and their deliveries. An address goes in and never comes out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.api.answers import _model, _plain_fields
+from shared.notices import model
+from shared.notices.model import Channel, DeliveryState, Kind
+from shared.notices.subscribe import Wish
+from shared.notices.tell import Post
+
+Json = dict[str, Any]
+
+_KINDS = ", ".join(kind for kind in Kind if kind is not Kind.TEST)
+
+
+class SubscriptionRequest(Struct, forbid_unknown_fields=True):
+    """Who wants to be told of what. Without route and experiment of all runs."""
+
+    on: Annotated[list[str], Meta(min_length=1, max_length=10, description=f"Out of {_KINDS}.")]
+    to: Annotated[str, Meta(min_length=3, max_length=2000, description="https://... or a mail address. A secret.")]
+    channel: Annotated[Channel | None, Meta(description="Default: what the address looks like.")] = None
+    route: Annotated[str, Meta(max_length=200)] = ""
+    experiment: Annotated[str, Meta(max_length=255)] = ""
+
+    def wish(self) -> Wish:
+        return Wish(self.on, self.to, self.channel or "", self.route, self.experiment)
+
+
+Subscription = _model(
+    model.Subscription,
+    {"to": Annotated[str, Meta(description="As much of it as may be shown.")]},
+    ("to", "secret"),
+)
+
+
+class NewSubscription(Struct):
+    id: str
+    channel: Channel
+    to: str
+    secret: Annotated[str, Meta(description="Signs what is sent to a webhook; shown this once. Else empty.")]
+
+
+class Delivery(Struct):
+    event: str
+    kind: Kind
+    title: str
+    at: datetime
+    state: DeliveryState
+    tries: int
+    next_at: datetime | None
+    done_at: datetime | None
+    error: str
+
+
+class Removed(Struct):
+    id: str
+
+
+class Tested(Struct):
+    id: str
+    event: str
+
+
+def subscriptions(post: Post) -> list[Json]:
+    return [_shown(each) for each in post.notices.all()]
+
+
+def new(subscription: model.Subscription) -> Json:
+    return {
+        "id": subscription.id,
+        "channel": str(subscription.channel),
+        "to": subscription.shown,
+        "secret": subscription.secret,
+    }
+
+
+def deliveries(post: Post, name: str) -> list[Json]:
+    return [_delivery(each) for each in post.notices.newest(name)]
+
+
+def _shown(subscription: model.Subscription) -> Json:
+    plain = _plain_fields(subscription, ("to", "secret", "on"))
+    return plain | {"on": [str(kind) for kind in subscription.on], "to": subscription.shown}
+
+
+def _delivery(delivery: model.Delivery) -> Json:
+    notice = delivery.notice
+    return {
+        "event": notice.id,
+        "kind": str(notice.kind),
+        "title": notice.title,
+        "at": notice.at.isoformat(),
+        **_plain_fields(delivery, ("subscription", "notice")),
+    }

@@ -1,0 +1,23 @@
+"""Where a job's code came from: what whoever submitted it wrote into the job's properties, under Azure ML's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.job import mapping
+
+COMMIT = "azureml.git.commit"
+DIRTY = "azureml.git.dirty"
+BRANCH = "azureml.git.branch"
+REPOSITORY = "azureml.git.repository_uri"
+
+
+def git(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The commit, whether files were changed since, the branch and the repository; None if the job says nothing."""
+    told = mapping(job.get("properties"))
+    if not told.get(COMMIT):
+        return None
+    dirty = str(told.get(DIRTY, "")).lower() == "true"
+    names = {"commit": COMMIT, "branch": BRANCH, "repository": REPOSITORY}
+    return {name: str(told.get(key) or "") for name, key in names.items()} | {"dirty": dirty}

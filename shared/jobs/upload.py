@@ -1,0 +1,109 @@
+"""Folders that people send for a job: code, inputs, build contexts. Named by their content, so the same is sent once.
+
+Such a folder lies in the workspace's own container, where nodes can read it, under a hash of its files' names, sizes
+and MD5s. No I/O here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.jobs.job import OUTPUT_DATASTORE, Job, mapping
+from shared.kernel.errors import Impossible
+from shared.kernel.names import path_problem
+
+ROOT = f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/uploads/"
+MOST_FILES = 2000
+MIB = 1 << 20
+NAMED = 5  # files in a sentence
+
+_PLACE = re.compile(re.escape(ROOT) + r"([0-9a-f]{64})(?:/(.*))?")
+_MD5 = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, order=True)
+class File:
+    """A file of the folder. `md5` is lower-case hex."""
+
+    name: str
+    size: int
+    md5: str
+
+
+def digest(files: Iterable[File]) -> str:
+    """The name of a folder with these files."""
+    content = hashlib.sha256()
+    for file in sorted(files):
+        content.update(f"{file.name}\0{file.size}\0{file.md5}\n".encode())
+    return content.hexdigest()
+
+
+def path(name: str) -> str:
+    """Where the folder with this digest lies, as Azure ML writes it."""
+    return f"{ROOT}{name}/"
+
+
+def digest_in(place: Any) -> str | None:
+    """The digest of the folder that this path leads to or into; None for any other path."""
+    found = _PLACE.fullmatch(place) if isinstance(place, str) else None
+    return found[1] if found else None
+
+
+def is_folder(place: Any) -> bool:
+    """Whether this is the path of such a folder, and not of something in it."""
+    name = digest_in(place)
+    return name is not None and place == path(name)
+
+
+def used(job: Job) -> Iterator[tuple[str, str]]:
+    """(path of the key, digest) of each such folder that a job uses."""
+    places = {"code": job.get("code")}
+    places |= {f"inputs.{name}.path": mapping(value).get("path") for name, value in mapping(job.get("inputs")).items()}
+    places["environment.build.path"] = mapping(mapping(job.get("environment")).get("build")).get("path")
+    for key, place in places.items():
+        if name := digest_in(place):
+            yield key, name
+
+
+def check(files: Iterable[File], most_bytes: int) -> None:
+    """Raise Impossible for a folder that can't be one: too many files, too large, names that are none."""
+    listed = list(files)
+    if not listed:
+        raise Impossible("There are no files to send.", "empty_upload")
+    if len(listed) > MOST_FILES:
+        raise Impossible(
+            f"The folder has {len(listed):,} files, the limit is {MOST_FILES:,}. Leave data, environments and results "
+            "out with .amlignore, or upload data as a drop.",
+            "upload_too_large",
+        )
+    if (total := sum(file.size for file in listed)) > most_bytes:
+        raise Impossible(_too_large(listed, total, most_bytes), "upload_too_large")
+    names = [file.name for file in listed]
+    for file in listed:
+        if fault := path_problem(file.name):
+            raise Impossible(fault, "bad_name")
+        if file.size < 0 or not _MD5.fullmatch(file.md5):
+            raise Impossible(f"{file.name[:80]!r} needs a size and an MD5 of 32 hex digits.", "bad_upload")
+    if len(set(names)) < len(names):
+        raise Impossible("A file's name comes twice.", "bad_upload")
+
+
+def _too_large(files: list[File], total: int, most: int) -> str:
+    largest = sorted(files, key=lambda file: -file.size)[:NAMED]
+    listed = ", ".join(f"{file.name} ({file.size / MIB:.1f} MiB)" for file in largest)
+    return (
+        f"The folder has {total / MIB:.1f} MiB, the limit is {most / MIB:g} MiB. The largest files: {listed}. Leave "
+        "out what the job does not need with .amlignore, or upload data as a drop."
+    )
+
+
+def missing(files: Iterable[File], there: Mapping[str, tuple[int, str]]) -> Iterator[tuple[File, bool]]:
+    """The files that are not there as they should be, and whether another content is in their place."""
+    for file in files:
+        found = there.get(file.name)
+        if found != (file.size, file.md5):
+            yield file, found is not None

@@ -1,0 +1,70 @@
+"""What an address is, and whether it may be sent to. It never shows whole in an error."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from shared.kernel.errors import Impossible
+from shared.notices.model import Channel, masked
+
+_TEAMS = (".logic.azure.com", ".powerplatform.com", ".powerautomate.com", ".webhook.office.com")
+_MAIL = re.compile(r"(?:mailto:)?([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
+_AZURE_HOST = ipaddress.ip_address("168.63.129.16")  # Azure's own agent on every machine, though its address is public
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+ADDRESS_LIMIT = 2000  # characters
+
+
+def read_address(text: str, channel: str, plain_http: bool) -> tuple[Channel, str]:
+    """The channel of an address, and the address as it is used. Raises Impossible, without the address in its words.
+
+    `plain_http`: http:// and hosts inside are taken too, for a laptop.
+    """
+    text = text.strip()
+    if mail := _MAIL.fullmatch(text):
+        if channel not in ("", Channel.MAIL):
+            raise Impossible(f"{masked(mail[1])} is a mail address, which {channel} can't take.", "bad_address")
+        return Channel.MAIL, mail[1]
+    host = _host_of(text, plain_http)
+    if channel == Channel.MAIL:
+        raise Impossible(f"{masked(text)} is no mail address.", "bad_address")
+    if channel:
+        return Channel(channel), text
+    if host == "hooks.slack.com":
+        return Channel.SLACK, text
+    return (Channel.TEAMS if host.endswith(_TEAMS) else Channel.WEBHOOK), text
+
+
+def _host_of(text: str, plain_http: bool) -> str:
+    """The host of a web address that may be sent to as far as its text tells."""
+    forms = "https://... of a webhook, Slack or Teams workflow, or a mail address"
+    try:
+        parts = urlsplit(text)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as exc:
+        raise Impossible(f"The address can't be read. Use {forms}.", "bad_address") from exc
+    if parts.scheme not in (("https", "http") if plain_http else ("https",)) or not host:
+        raise Impossible(f"The address must be {forms}; this one begins with {text[:8]!r}.", "bad_address")
+    if parts.username is not None or "@" in parts.netloc or re.search(r"[\s\\\x00-\x1f\x7f]", text):
+        raise Impossible(f"{masked(text)} holds a user name or characters that no address has.", "bad_address")
+    if len(text) > ADDRESS_LIMIT or port == 0 or not text.isascii():
+        raise Impossible(f"{masked(text)} is longer than {ADDRESS_LIMIT} characters, or not ASCII.", "bad_address")
+    if not plain_http and (host == "localhost" or ("." not in host and ":" not in host)):
+        raise Impossible(f"{masked(text)} leads to a machine inside; notices go to public addresses.", "bad_address")
+    return host
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the internet's, and not of a machine inside: private, link-local, metadata.
+
+    An IPv6 address that stands for an IPv4 one counts as that.
+    """
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo and ip.teredo[1])
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner:
+            return is_public(str(inner))
+    return ip.is_global and not ip.is_multicast and ip != _AZURE_HOST

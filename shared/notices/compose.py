@@ -1,0 +1,108 @@
+"""From a lifecycle event to the notice that a person reads. The event holds names; the run's record has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.kernel.errors import NotFound
+from shared.notices.model import Kind, Notice
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+from shared.system import System
+
+METRICS_TOLD = 4
+_KINDS = {RunState.COMPLETED: Kind.COMPLETED, RunState.FAILED: Kind.FAILED, RunState.CANCELED: Kind.CANCELED}
+_Maker = Callable[[System, Notice, dict[str, Any]], Notice | None]
+
+
+def compose(system: System, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
+    """The notice of an event; None for one that nobody is told of, or whose run is not there any more."""
+    made = _MAKERS.get(kind)
+    return made(system, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
+
+
+def _archived(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(system, data)
+    if run is None or not is_over(run):
+        return None
+    words = f"Run {run.name} {run.state}" + (f" on {run.drop}" if run.drop else "")
+    return _of_run(notice, run, _KINDS[run.state], f"{words}.", {"archive": str(data.get("output", ""))})
+
+
+def _given_up(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(system, data)
+    if run is None:
+        return None
+    words = {"archive error": run.archive_error}
+    return _of_run(notice, run, Kind.FAILED, f"The archive of run {run.name} was given up.", words)
+
+
+def _evicted(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(system, data)
+    if run is None:
+        return None
+    return _of_run(notice, run, Kind.EVICTED, f"Run {run.name} lost its nodes {data.get('evictions')} times.", {})
+
+
+def _idle(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"Cluster {data.get('cluster')} has {data.get('nodes')} nodes and had nothing to do for an hour."
+    return _plain(notice, Kind.IDLE, title, data)
+
+
+def _budget(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = str(data.get("why") or f"The budget of {data.get('project')}: its limit came near.")
+    return _plain(notice, Kind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
+
+
+def _poison(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+    title = f"A message of the queue {data.get('queue')} failed five times and was set aside."
+    hint = "`status` shows it, `admin replay` gives it back once the cause is mended."
+    return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
+
+
+def _test(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+    return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
+
+
+_MAKERS: dict[str, _Maker] = {
+    "RunArchived": _archived,
+    "RunGivenUp": _given_up,
+    "RunEvicted": _evicted,
+    "ClusterIdle": _idle,
+    "BudgetWarned": _budget,
+    "BudgetReached": _budget,
+    "MessagePoisoned": _poison,
+    "Test": _test,
+}
+
+
+def _run(system: System, data: dict[str, Any]) -> Run | None:
+    try:
+        return system.runs.get(str(data.get("run", ""))).value
+    except NotFound:
+        return None
+
+
+def _plain(notice: Notice, kind: Kind, title: str, facts: dict[str, Any]) -> Notice:
+    return Notice(notice.id, kind, title, notice.at, {name: str(value) for name, value in facts.items()})
+
+
+def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, str]) -> Notice:
+    best = [f"{name} {value:.4g}" for name, value in list(run.best_metrics.items())[:METRICS_TOLD]]
+    known = {
+        "why": run.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
+        "experiment": run.experiment,
+        "cluster": f"{run.cluster}, {run.nodes} nodes",
+        "took": _took(run),
+        "best": ", ".join(best),
+        "owner": run.owner,
+    }
+    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.route, run.experiment)
+
+
+def _took(run: Run) -> str:
+    if not run.history:
+        return ""
+    return str(timedelta(seconds=round((run.history[-1].at - run.created_at).total_seconds())))

@@ -1,0 +1,108 @@
+"""Notices, who wants them, and what became of each delivery.
+
+    lifecycle event -> notice -> one delivery for each subscription that wants it -> delivered | gave_up
+
+An event may be told of twice; its id is the same, and a subscription has one delivery of each id.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+_WEB = re.compile(r"(https?)://(?:[^/?#]*@)?(\[[0-9a-fA-F:.]*\]|[\w.-]+)")
+
+
+class Kind(StrEnum):
+    """What can be told of."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    EVICTED = "evicted"
+    BUDGET = "budget"
+    IDLE = "idle"
+    POISON = "poison"
+    TEST = "test"  # asked for by hand
+
+
+MEANING = {
+    Kind.COMPLETED: "a run completed, and its model is archived",
+    Kind.FAILED: "a run failed, or its archive had to be given up",
+    Kind.CANCELED: "a run was canceled",
+    Kind.EVICTED: "a run lost its nodes three times",
+    Kind.BUDGET: "a budget's limit came near, or was reached",
+    Kind.IDLE: "a cluster has had nodes and nothing to do for an hour",
+    Kind.POISON: "a message failed five times and was set aside",
+}
+
+
+class Channel(StrEnum):
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    TEAMS = "teams"
+    MAIL = "mail"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something to tell. `facts` are names and values for people, in this order."""
+
+    id: str
+    kind: Kind
+    title: str
+    at: datetime
+    facts: dict[str, str] = field(default_factory=dict)
+    run: str = ""
+    route: str = ""
+    experiment: str = ""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Someone wants notices of these kinds, of all runs or of one route or experiment. `to`, `secret`: never shown."""
+
+    id: str
+    on: tuple[Kind, ...]
+    channel: Channel
+    to: str = field(repr=False)
+    created_at: datetime
+    owner: str = ""
+    route: str = ""
+    experiment: str = ""
+    secret: str = field(default="", repr=False)
+
+    @property
+    def shown(self) -> str:
+        """Where it goes, without what would let others send there."""
+        return masked(self.to)
+
+
+class DeliveryState(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    GAVE_UP = "gave_up"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One notice on its way to one subscription. `next_at` is when it is tried again, or free to be tried."""
+
+    subscription: str
+    notice: Notice
+    state: DeliveryState = DeliveryState.PENDING
+    tries: int = 0
+    next_at: datetime | None = None
+    done_at: datetime | None = None
+    error: str = ""
+
+
+def masked(address: str) -> str:
+    """`https://hooks.slack.com/...`, `a...@example.org`: enough to recognize an address, too little to use it."""
+    if "@" in address and "://" not in address:
+        name, _, domain = address.rpartition("@")
+        return f"{name[:1]}...@{domain}"
+    match = _WEB.match(address)
+    return f"{match[1]}://{match[2]}/..." if match else "..."

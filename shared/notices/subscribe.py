@@ -1,0 +1,82 @@
+"""Subscriptions: make one, take it away, try it."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from dataclasses import dataclass, field
+
+from shared.kernel.errors import NotFound
+from shared.notices.address import read_address
+from shared.notices.compose import compose
+from shared.notices.decide import read_kinds
+from shared.notices.model import Channel, Subscription
+from shared.notices.render import SECRET_PREFIX
+from shared.notices.tell import Post, begin
+from shared.system import System
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What someone asks for."""
+
+    on: list[str]
+    to: str = field(repr=False)
+    channel: str = ""
+    route: str = ""
+    experiment: str = ""
+
+
+def subscribe(system: System, post: Post, wish: Wish, owner: str = "") -> Subscription:
+    """Keep a subscription. Raises Impossible for kinds or an address that can't be, without showing the address.
+
+    A webhook gets a secret of its own, which signs what is sent; it is answered this once.
+    """
+    channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
+    subscription = Subscription(
+        id=f"n-{system.new_token()}",
+        on=read_kinds(wish.on),
+        channel=channel,
+        to=address,
+        created_at=system.clock(),
+        owner=owner,
+        route=wish.route,
+        experiment=wish.experiment,
+        secret=_secret() if channel is Channel.WEBHOOK else "",
+    )
+    post.notices.add(subscription)
+    return subscription
+
+
+def unsubscribe(post: Post, name: str) -> None:
+    """Take it away. What is on its way to it is given up."""
+    if not post.notices.remove(name):
+        raise _unknown(name)
+
+
+def send_test(system: System, post: Post, name: str) -> str:
+    """Send a test notice to one subscription, whatever its kinds. Returns the event's id."""
+    subscription = known(post, name)
+    subject = f"{name}/{system.new_token()}"
+    notice = compose(system, "Test", subject, system.clock(), {"asked for": name})
+    assert notice is not None
+    begin(system, post, subscription, notice)
+    return notice.id
+
+
+def known(post: Post, name: str) -> Subscription:
+    """The subscription. Raises NotFound."""
+    subscription = post.notices.get(name)
+    if subscription is None:
+        raise _unknown(name)
+    return subscription
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"There is no subscription {name[:80]!r}; `notify list` shows those that there are.")
+
+
+def _secret() -> str:
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()

@@ -1,0 +1,73 @@
+"""What shared.notices.ports.Notices promises, of the fake and of Azure Table Storage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.adapters.notice_table import TableNotices
+from shared.adapters.storage import StorageClients
+from shared.kernel.errors import Changed
+from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
+from shared.notices.ports import Notices
+from tests.fakes import FakeNotices
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+@pytest.fixture(params=["fake", "tables", "own_tables"])
+def notices(request: pytest.FixtureRequest) -> Notices:
+    if request.param == "fake":
+        return FakeNotices()
+    tables: StorageClients = request.getfixturevalue(request.param)
+    return TableNotices(tables.table)
+
+
+def delivery(event: str, at: datetime = NOW) -> Delivery:
+    return Delivery("n-1", Notice(event, Kind.FAILED, "Größe", at, {"why": "no luck"}, "mnist-1", "mnist"))
+
+
+def test_a_subscription_comes_back_until_it_is_removed(notices: Notices) -> None:
+    """Every field survives; it is listed by id; removing it says whether it was there."""
+    made = Subscription(
+        "n-1", (Kind.FAILED, Kind.IDLE), Channel.TEAMS, "https://x/y?z=ü", NOW, "ada", "mnist", "e", "s"
+    )
+    notices.add(made)
+    notices.add(replace(made, id="n-0"))
+    assert notices.get("n-1") == made
+    assert [found.id for found in notices.all()] == ["n-0", "n-1"]
+    assert (notices.remove("n-1"), notices.remove("n-1"), notices.get("n-1")) == (True, False, None)
+
+
+def test_an_event_has_one_delivery(notices: Notices) -> None:
+    """A second insert of the same event changes nothing, whatever its time; another subscription has its own."""
+    assert notices.insert(delivery("RunArchived:a/b#c"))
+    assert not notices.insert(delivery("RunArchived:a/b#c", NOW + timedelta(hours=1)))
+    assert notices.insert(replace(delivery("RunArchived:a/b#c"), subscription="n-2"))
+    stored = notices.delivery("n-1", "RunArchived:a/b#c")
+    assert stored is not None
+    assert stored.value == delivery("RunArchived:a/b#c")
+    assert notices.delivery("n-1", "other") is None
+
+
+def test_of_two_writers_the_second_is_told(notices: Notices) -> None:
+    """An update needs the delivery as it was read."""
+    notices.insert(delivery("e"))
+    stored = notices.delivery("n-1", "e")
+    assert stored is not None
+    after = notices.update(stored, tries=1, next_at=NOW, error="x")
+    assert (after.value.tries, after.value.next_at) == (1, NOW)
+    with pytest.raises(Changed):
+        notices.update(stored, tries=2)
+    done = notices.update(after, state=DeliveryState.DELIVERED, next_at=None)
+    assert notices.delivery("n-1", "e") == done
+
+
+def test_the_newest_event_comes_first(notices: Notices) -> None:
+    """Deliveries of a subscription are given by the time of their events, up to a number."""
+    for number in range(3):
+        notices.insert(delivery(f"e{number}", NOW + timedelta(seconds=number)))
+    assert [each.notice.id for each in notices.newest("n-1", 2)] == ["e2", "e1"]
+    assert notices.newest("n-2") == []

@@ -1,0 +1,366 @@
+"""Notices: who is told, what is sent, and that each event arrives once however the endpoint and we fail."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import system
+from shared.clusters.model import Cluster
+from shared.events.announce import announce
+from shared.kernel.errors import Impossible, NotFound, Unavailable
+from shared.notices import address, decide, render, tell
+from shared.notices.address import is_public
+from shared.notices.model import Channel, DeliveryState, Kind, Notice, Subscription, masked
+from shared.notices.ports import Answer
+from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
+from shared.notices.watch import look_at_idleness
+from shared.runs.model import RunState
+from tests.world import World, trainers_folder
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HOOK = "https://example.com/hook/secret-part"
+NOTICE = Notice("RunArchived:mnist-1", Kind.FAILED, "Run mnist-1 failed.", NOW, {"why": "no luck"}, "mnist-1", "mnist")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[Kind, ...] = (Kind.FAILED,)) -> Subscription:
+    secret = render.SECRET_PREFIX + base64.b64encode(b"k" * 32).decode()
+    return Subscription("n-1", on, channel, HOOK, NOW, secret=secret)
+
+
+def trained(world: World, raw: str = "Completed") -> str:
+    """A drop that becomes a run, which ends so and is archived."""
+    for name in ("mnist/a/1.bin", "mnist/a/_SUCCESS"):
+        world.upload(name)
+    world.deliver_all()
+    world.run_until_idle()
+    run = world.only_run().name
+    world.job_goes(run, raw)
+    world.deliver_all()
+    world.run_until_idle()
+    return run
+
+
+def deliver_all(world: World, seconds: float = 86400) -> None:
+    """Time passes until no delivery waits for its next try."""
+    end = world.clock() + timedelta(seconds=seconds)
+    while waiting := [m for queue in (system.NOTICES, system.DELIVERIES) for m in world.queues.messages.get(queue, [])]:
+        at = min(message.visible_at for message in waiting)
+        if at > end:
+            return
+        world.clock.now = max(at, world.clock.now)
+        world.run_until_idle()
+
+
+@pytest.mark.parametrize(("raw", "kind"), [("Completed", "completed"), ("Failed", "failed"), ("Canceled", "canceled")])
+def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str) -> None:
+    """Who subscribed to this end of this route's runs is told once, with the run and its facts; nobody else is."""
+    for on in ("completed", "failed", "canceled"):
+        subscribe(world.system, world.post, Wish([on], f"{HOOK}/{on}", route="mnist"))
+    subscribe(world.system, world.post, Wish([kind], f"{HOOK}/other", route="bert"))
+    run = trained(world, raw)
+    deliver_all(world)
+
+    ((to, body, headers),) = world.sender.posts
+    assert to == f"{HOOK}/{kind}"
+    event = json.loads(body)
+    assert (event["type"], event["data"]["run"], headers["webhook-id"]) == (f"trainyard.{kind}", run, event["id"])
+    assert event["data"]["facts"]["cluster"] == "cpu-cluster, 2 nodes"
+
+
+def test_an_event_told_twice_is_one_delivery(world: World) -> None:
+    """The same event announced again, hours later too, makes no second delivery to any subscription."""
+    subscribe(world.system, world.post, Wish(["completed"], HOOK))
+    run = trained(world)
+    for _ in range(3):
+        world.clock.advance(4000)
+        announce(world.system, "RunArchived", run, {"run": run, "state": "completed", "output": "output/x"})
+        deliver_all(world)
+    assert len(world.sender.posts) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, seed: int) -> None:
+    """200 events to an endpoint that refuses or does not answer every second time: each is accepted exactly once."""
+    luck = random.Random(seed)
+
+    def answers() -> Answer:
+        fate = luck.random()
+        if fate < 0.25:
+            raise Unavailable("no answer")
+        return Answer(503 if fate < 0.5 else 200, retry_after=luck.choice((0.0, 30.0)))
+
+    world.sender.answers = answers
+    made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
+    events = [replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED) for number in range(200)]
+    for notice in events:
+        tell.begin(world.system, world.post, made, notice)
+    deliver_all(world)
+
+    accepted = Counter(headers["webhook-id"] for _, _, headers in world.sender.posts)
+    assert accepted == Counter({notice.id: 1 for notice in events})
+    assert {each.state for each in world.notices.newest(made.id, 1000)} == {DeliveryState.DELIVERED}
+
+
+@pytest.mark.parametrize("word", ["before", "after"])
+def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
+    """Wherever a handler dies on the way from the event to the endpoint, the event arrives, and always with one id."""
+    at, died = 0, True
+    while died:
+        at += 1
+        world = World(trainers_folder(tmp_path))
+        subscribe(world.system, world.post, Wish(["completed"], HOOK))
+        run = trained_but_not_told(world)
+        schedule = iter([""] * (at - 1) + [word])
+        for _ in range(20):
+            if any(world.handle(queue, crashes=schedule) for queue in (system.NOTICES, system.DELIVERIES)):
+                continue
+            world.clock.advance(30)
+        died = next(schedule, None) is None
+        deliver_all(world)
+        ids = {headers["webhook-id"] for _, _, headers in world.sender.posts}
+        assert ids == {f"RunArchived:{run}"}, f"call {at}"
+        (delivery,) = world.notices.newest(next(iter(world.notices.subscriptions)))
+        assert delivery.state is DeliveryState.DELIVERED, f"call {at}"
+    assert at > 6, "the schedule must reach every call"
+
+
+def trained_but_not_told(world: World) -> str:
+    run = trained(world)
+    world.sender.posts.clear()
+    world.notices.rows.clear()
+    announce(world.system, "RunArchived", run, {"run": run, "state": "completed", "output": "output/x"})
+    return run
+
+
+def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
+    """While one try holds a delivery, another message of it waits, and finds it done."""
+    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    tell.begin(world.system, world.post, made, NOTICE)
+
+    def meanwhile() -> Answer:
+        world.sender.answers = lambda: Answer(200)
+        tell.deliver(world.system, world.post, made.id, NOTICE.id)
+        return Answer(200)
+
+    world.sender.answers = meanwhile
+    deliver_all(world)
+    assert len(world.sender.posts) == 1
+
+
+def test_trying_has_an_end(world: World) -> None:
+    """An endpoint that never takes it is given up after all tries, 410 at once; the record says why."""
+    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    for status, tries in ((500, decide.TRIES), (410, 1)):
+        world.sender.answers = partial(Answer, status)
+        notice = replace(NOTICE, id=f"e{status}", at=NOW + timedelta(seconds=status))
+        tell.begin(world.system, world.post, made, notice)
+        deliver_all(world, 3 * 86400)
+        stored = world.notices.delivery(made.id, notice.id)
+        assert stored is not None
+        assert (stored.value.state, stored.value.tries) == (DeliveryState.GAVE_UP, tries)
+        assert str(status) in stored.value.error
+        assert "secret-part" not in stored.value.error
+
+
+def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
+    """What is on its way to a subscription when it is removed is given up; removing it again says that it is gone."""
+    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    tell.begin(world.system, world.post, made, NOTICE)
+    unsubscribe(world.post, made.id)
+    deliver_all(world)
+    assert world.sender.posts == []
+    for call in (lambda: unsubscribe(world.post, made.id), lambda: send_test(world.system, world.post, made.id)):
+        with pytest.raises(NotFound, match="notify list"):
+            call()
+
+
+def test_a_test_goes_to_one_subscription_whatever_its_kinds(world: World) -> None:
+    """Mail too: subject, text and an id that stays the same."""
+    made = subscribe(world.system, world.post, Wish(["poison"], "ada@example.org"))
+    subscribe(world.system, world.post, Wish(["poison"], HOOK))
+    event = send_test(world.system, world.post, made.id)
+    deliver_all(world)
+    ((to, subject, text, known),) = world.sender.mails
+    assert (to, known, world.sender.posts) == ("ada@example.org", event, [])
+    assert "test" in subject
+    assert event in text
+
+
+def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> None:
+    """Without a mail server nothing is tried again: the delivery names the setting that is missing."""
+    world.sender.has_mail = False
+    made = subscribe(world.system, world.post, Wish(["failed"], "ada@example.org"))
+    tell.begin(world.system, world.post, made, NOTICE)
+    deliver_all(world)
+    (delivery,) = world.notices.newest(made.id)
+    assert delivery.state is DeliveryState.GAVE_UP
+    assert "TRAINYARD_SMTP_URL" in delivery.error
+
+
+def test_poison_is_told_once(world: World) -> None:
+    """Every message in a poison queue is told of once, however often the timer finds it there."""
+    subscribe(world.system, world.post, Wish(["poison"], HOOK))
+    for text in ("a", "b"):
+        world.queues.send(f"{system.ARCHIVES}-poison", {"run": text})
+    for _ in range(3):
+        world.reconcile()
+        deliver_all(world, 600)
+    assert len(world.sender.posts) == 2
+    assert "archives" in json.loads(world.sender.posts[0][1])["data"]["title"]
+
+
+def test_evictions_are_told_at_the_third(world: World) -> None:
+    """A run that loses its nodes is told of when that happens the third time, once."""
+    subscribe(world.system, world.post, Wish(["evicted"], HOOK))
+    for name in ("mnist/a/1.bin", "mnist/a/_SUCCESS"):
+        world.upload(name)
+    world.deliver_all()
+    world.run_until_idle()
+    run = world.only_run().name
+    for lost in range(1, 6):
+        for raw in ("Running", "Queued"):
+            world.job_goes(run, raw)
+            world.deliver_all()
+            world.run_until_idle()
+        assert len(world.sender.posts) == (lost >= 3)
+    assert "3 times" in json.loads(world.sender.posts[0][1])["data"]["title"]
+    assert world.only_run().state is RunState.QUEUED
+
+
+def test_a_webhook_is_signed() -> None:
+    """The signature is Standard Webhooks': HMAC-SHA256 with the secret over id, time and the very bytes sent."""
+    body, headers = render.request(subscription(), NOTICE, NOW)
+    signed = b".".join([headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body])
+    expected = base64.b64encode(hmac.new(b"k" * 32, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["webhook-timestamp"] == str(int(NOW.timestamp()))
+
+
+def test_chat_channels_get_their_own_form() -> None:
+    """Slack gets blocks, Teams an Adaptive Card in a message, and neither gets a signature or markup from a name."""
+    odd = replace(NOTICE, title="Run of [click](https://evil) failed.")
+    slack, _ = render.request(subscription(Channel.SLACK), odd, NOW)
+    teams, headers = render.request(subscription(Channel.TEAMS), odd, NOW)
+    (card,) = json.loads(teams)["attachments"]
+
+    assert json.loads(slack)["blocks"][0]["text"]["type"] == "plain_text"
+    assert card["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert card["content"]["type"] == "AdaptiveCard"
+    assert card["content"]["body"][1]["facts"] == [{"title": "why", "value": "no luck"}]
+    assert "[click]" not in card["content"]["body"][0]["text"]
+    assert "webhook-signature" not in headers
+
+
+@pytest.mark.parametrize(
+    ("text", "channel", "found"),
+    [
+        ("https://hooks.slack.com/services/T/B/x", "", Channel.SLACK),
+        ("https://prod-1.westeurope.logic.azure.com:443/workflows/x?sig=y", "", Channel.TEAMS),
+        ("https://default1.2.environment.api.powerplatform.com/powerautomate/x", "", Channel.TEAMS),
+        ("https://example.com/x", "", Channel.WEBHOOK),
+        ("https://example.com/x", "slack", Channel.SLACK),
+        ("mailto:ada@example.org", "", Channel.MAIL),
+    ],
+)
+def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -> None:
+    """Slack, Teams and mail are known by their addresses; all else is a webhook unless it is said."""
+    assert address.read_address(text, channel, plain_http=False)[0] is found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://example.com/secret-part", "ftp://example.com/secret-part", "https://localhost/secret-part",
+        "https://user:secret-part@example.com/", "https://example.com\\@evil/secret-part", "https:///secret-part",
+        "https://intranet/secret-part", "https://example.com:0/secret-part", "https://example.com/secret-part\r\nx: y",
+        "https://[::1/secret-part", "javascript:secret-part", "https://example.com/" + "x" * 2000,
+    ],
+)  # fmt: skip
+def test_an_address_that_can_not_be_is_refused_unshown(text: str) -> None:
+    """Addresses inside, without TLS, with passwords or odd characters are refused, and not repeated in the error."""
+    with pytest.raises(Impossible) as refused:
+        address.read_address(text, "", plain_http=False)
+    assert "secret-part" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "127.0.0.1", "10.0.0.4", "172.16.3.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.64.0.1",
+        "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::a00:1",
+        "2002:7f00:1::", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::",
+    ],
+)  # fmt: skip
+def test_addresses_inside_are_not_public(text: str) -> None:
+    """Loopback, private, link-local, shared, multicast, Azure's own agent, and IPv6 forms of all these."""
+    assert not is_public(text)
+
+
+def test_public_addresses_are() -> None:
+    """Addresses of the internet are public, in both families."""
+    assert all(map(is_public, ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"]))
+
+
+@given(st.text(max_size=200))
+def test_a_masked_address_shows_little(text: str) -> None:
+    """Whatever stands behind the host of an address, or before the @ of a mail address, is not shown."""
+    assert masked(f"https://hooks.slack.com/services/{text}") == "https://hooks.slack.com/..."
+    assert masked("secret.name@example.org") == "s...@example.org"
+
+
+def test_waits_grow_and_have_an_end() -> None:
+    """The pauses double up to an hour, and an endpoint that asks for more time gets it."""
+    assert [decide.pause(tries) for tries in (1, 2, 3, 11, 24)] == [5, 10, 20, 3600, 3600]
+    assert (decide.pause(1, retry_after=90), decide.pause(1, retry_after=1e9)) == (90, 3600)
+
+
+def test_unknown_kinds_are_named() -> None:
+    """A kind that does not exist is refused with those that do; test is none that one can subscribe to."""
+    with pytest.raises(Impossible, match="completed, failed"):
+        decide.read_kinds(["failed", "finished"])
+    with pytest.raises(Impossible):
+        decide.read_kinds(["test"])
+    assert decide.read_kinds(["idle", "failed", "idle"]) == (Kind.FAILED, Kind.IDLE)
+
+
+def test_a_budgets_warning_is_told(world: World) -> None:
+    """What the ledger announces of a project's budget reaches those who asked, with its words."""
+    subscribe(world.system, world.post, Wish(["budget"], HOOK))
+    for kind in ("BudgetWarned", "BudgetReached"):
+        announce(world.system, kind, "research/2026-01", {"project": "research", "why": f"{kind}: spent $80 of $100."})
+    deliver_all(world)
+    assert [json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts] == [
+        "BudgetWarned: spent $80 of $100.",
+        "BudgetReached: spent $80 of $100.",
+    ]
+
+
+def test_an_idle_cluster_is_told_of_once(world: World) -> None:
+    """A cluster with nodes and nothing to do for an hour is told of once, however many sweeps see it."""
+    subscribe(world.system, world.post, Wish(["idle"], HOOK))
+    cluster = Cluster("gpu", 0, 4, 120, nodes=2)
+    since = world.clock()
+    for _ in range(20):
+        look_at_idleness(world.system, cluster, since)
+        world.clock.advance(300)
+        deliver_all(world, 60)
+    assert len(world.sender.posts) == 1
+    assert "2 nodes" in json.loads(world.sender.posts[0][1])["data"]["title"]

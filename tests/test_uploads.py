@@ -1,0 +1,213 @@
+"""Folders that are sent for jobs, and code that comes with a drop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.api.requests import RunRequest
+from shared.drops.model import DropKey, DropState
+from shared.jobs import upload, uploads
+from shared.jobs.build import JobOrder, Values, build
+from shared.jobs.limits import Limits
+from shared.jobs.upload import MIB, File, digest
+from shared.kernel.errors import Impossible
+from shared.runs import ask
+from tests.world import ROUTE, World, trainers_folder
+
+HELLO = b"print('hello')"
+FILES = st.lists(
+    st.builds(File, st.text("ab/", min_size=1, max_size=4), st.integers(0, 9), st.just("0" * 32)),
+    unique_by=lambda file: file.name,
+    min_size=1,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(trainers_folder(tmp_path), [replace(ROUTE, allow=frozenset({"code"}))])
+    made.system = replace(made.system, limits=Limits(frozenset({"cpu-cluster"}), allow=frozenset({"code"})))
+    return made
+
+
+def file(name: str, data: bytes = HELLO) -> File:
+    import hashlib
+
+    return File(name, len(data), hashlib.md5(data).hexdigest())
+
+
+def send(world: World, *names: str) -> str:
+    """Announce files, put what is asked for, and return the folder's path."""
+    wanted = uploads.begin(world.system, map(file, names))
+    for name, _ in wanted.files:
+        world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
+    return wanted.path
+
+
+def job(code: str, **more: Any) -> RunRequest:
+    body = {"command": "python train.py", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster", "code": code}
+    return RunRequest(job={**body, **more})
+
+
+@given(FILES)
+def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
+    """The order of files says nothing; a name, a size or a checksum more or less is another folder."""
+    assert digest(files) == digest(reversed(files))
+    first = files[0]
+    for other in (replace(first, size=first.size + 1), replace(first, md5="1" * 32), replace(first, name="other")):
+        assert digest([other, *files[1:]]) != digest(files)
+    assert upload.digest_in(upload.path(digest(files))) == digest(files)
+
+
+def test_only_what_is_missing_is_asked_for(world: World) -> None:
+    """An address makes one file. It can replace one only where other content lies in its place."""
+    first = uploads.begin(world.system, [file("a.py"), file("lib/b.py")])
+    assert [name for name, _ in first.files] == ["a.py", "lib/b.py"]
+    assert all("sp=c&" in f"{url}&" and f"/{first.digest}/{name}?" in url for name, url in first.files)
+    place = f"trainyard/uploads/{first.digest}"
+    world.blobs.put("azureml-blobstore", f"{place}/a.py", HELLO)
+    world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", b"something else")
+    second = uploads.begin(world.system, [file("lib/b.py"), file("a.py")])
+    assert [(name, "sp=cw" in url) for name, url in second.files] == [("lib/b.py", True)]
+    world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", HELLO)
+    assert uploads.begin(world.system, [file("lib/b.py"), file("a.py")]).files == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ([], "no files"),
+        (
+            [File("big.bin", 200 * MIB, "0" * 32), File("b", 100 * MIB, "0" * 32)],
+            r"300.0 MiB.*big.bin \(200.0 MiB\), b",
+        ),
+        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "2,001 files, the limit is 2,000"),
+        ([File("../x", 1, "0" * 32)], "can't be a file"),
+        ([File("x", 1, "zz")], "needs a size and an MD5"),
+        ([file("x"), file("x")], "comes twice"),
+    ],
+)
+def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
+    """Too many files or bytes, with the largest named, and names that lead elsewhere are refused."""
+    with pytest.raises(Impossible, match=why):
+        uploads.begin(world.system, files)
+
+
+def test_own_code_must_be_allowed(world: World) -> None:
+    """Without `code` among what the limits allow, neither a folder nor a job with one is taken."""
+    path = send(world, "train.py")
+    world.system = replace(world.system, limits=replace(world.system.limits, allow=frozenset()), routes={})
+    with pytest.raises(Impossible, match="not allowed here"):
+        uploads.begin(world.system, [file("a.py")])
+    with pytest.raises(Impossible, match=r"code of your own is not allowed here"):
+        ask.create_run(world.system, job(path))
+
+
+def test_a_job_waits_for_all_of_its_files(world: World) -> None:
+    """A job whose folder has not come, or has a file too many, is refused; then its code is registered once."""
+    path = send(world, "train.py")
+    stray = f"{path.partition('/paths/')[2]}stray.py"
+    world.blobs.put("azureml-blobstore", stray)
+    with pytest.raises(Impossible, match="or a folder that was sent"):
+        ask.create_run(world.system, job(f"{path}lib/"))
+    for code in (path, upload.path("0" * 64)):
+        with pytest.raises(Impossible, match="Send them again") as refused:
+            ask.create_run(world.system, job(code))
+        assert refused.value.code == "upload_incomplete"
+    world.blobs.delete("azureml-blobstore", stray)
+    runs = [ask.create_run(world.system, job(path, properties={"azureml.git.commit": "abc"})) for _ in range(2)]
+    world.run_until_idle()
+    assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
+    assert world.runs.get(runs[0].name).value.code == path[-65:-1]
+
+
+JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azureml:e:1\n"
+
+
+def test_a_drop_brings_its_code(world: World) -> None:
+    """The folder that a drop's job file names is copied to where its content belongs, and runs."""
+    for name, data in (("1.bin", b"1"), ("src/train.py", HELLO), ("src/lib/a.py", b""), ("job.yaml", JOB)):
+        world.upload(f"mnist/own/{name}", data)
+    for _ in range(2):
+        world.deliver_all()
+        world.run_until_idle()
+        world.clock.advance(10)
+    world.run_until_idle()
+    run = world.runs.get(world.drops.get(DropKey("mnist", "own")).value.run).value  # type: ignore[union-attr]
+    name = digest([file("train.py"), file("lib/a.py", b"")])
+    assert run.request["code"] == upload.path(name)
+    assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
+    assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
+
+
+def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> None:
+    """Elsewhere the drop is rejected, with the line, and nothing is copied."""
+    world.system = replace(world.system, routes={"mnist": ROUTE})
+    for name, data in (("1.bin", b"1"), ("src/train.py", HELLO), ("job.yaml", JOB)):
+        world.upload(f"mnist/own/{name}", data)
+    for _ in range(2):
+        world.deliver_all()
+        world.run_until_idle()
+        world.clock.advance(10)
+    world.run_until_idle()
+    drop = world.drops.get(DropKey("mnist", "own")).value  # type: ignore[union-attr]
+    assert (drop.state, drop.code) == (DropState.REJECTED, "bad_job_file")
+    assert "job.yaml line 1: code: a drop can't bring its own on this route" in drop.why
+    assert world.blobs.copied == []
+
+
+@pytest.mark.parametrize(
+    ("output", "fault"),
+    [
+        ({"path": "azureml://datastores/workspaceblobstore/paths/mine/${{name}}/${{output_name}}/"}, None),
+        ({"path": "azureml://datastores/${{default_datastore}}/paths/mine/model.pt", "type": "uri_file"}, None),
+        ({"name": "model", "version": "3", "type": "mlflow_model"}, None),
+        ({"path": "azureml://datastores/drops/paths/x/"}, "lies among the drops"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard/run-1/models/"}, "where other runs"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard"}, "where other runs"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/a/../trainyard/x/"}, "can't be a file"),
+        ({"path": "https://x/y"}, "must lie in a datastore"),
+        ({"path": "azureml://datastores/x/paths/${{inputs.a}}/"}, "must lie in a datastore"),
+    ],
+)
+def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
+    """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
+    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:c", "outputs": {"model": output}}
+    built = build(JobOrder("run-0", "t", {}, Limits(), written=body, defaults=Values("e")))
+    assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
+    if fault is None:
+        path = built.job["outputs"]["model"]["path"]
+        assert path.endswith(("/mine/run-0/model/", "/mine/model.pt", "/trainyard/run-0/model/"))
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ({"type": "sweep"}, "'sweep'; only command jobs are run. Submit a command job for each set of parameters"),
+        ({"type": "pipeline"}, "'pipeline'; only command jobs are run. Submit each of its steps"),
+        ({"jobs": {}}, "'pipeline'"),
+        ({"search_space": {}}, "'sweep'"),
+    ],
+)
+def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:
+    """A sweep or a pipeline is called what it is, with what to do instead."""
+    assert any(why in problem.message for problem in build(JobOrder("r", "t", {}, Limits(), written=written)).problems)
+
+
+def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
+    """`--cluster` takes the place of compute, and what only serverless compute has goes."""
+    body = {
+        "command": "x",
+        "environment": "azureml:e:1",
+        "queue_settings": {"job_tier": "spot"},
+        "resources": {"instance_type": "Standard_NC6", "instance_count": 1},
+    }
+    built = build(JobOrder("r", "t", {}, Limits(), written=body, defaults=Values("e"), asked=Values(cluster="cpu")))
+    assert built.problems == ()
+    assert (built.job["compute"], built.job["resources"]) == ("azureml:cpu", {"instance_count": 1})
+    assert "queue_settings" not in built.job
