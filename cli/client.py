@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 
 from .errors import CliError, NotFound, Unreachable
+from .who import local_name
 
 T = TypeVar("T")
 Authenticate = Callable[[httpx.Request], httpx.Request]
@@ -41,7 +42,8 @@ class Api:
             raise CliError(f"{url!r} is no address of an API; it begins with http:// or https://.")
         self.url = url.rstrip("/")
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-        self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits)
+        headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
+        self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits, headers=headers)
         self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # must never see the API's key
 
     def __enter__(self) -> Api:

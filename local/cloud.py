@@ -132,6 +132,11 @@ class Cloud:
         return self._url("azureml")
 
     @property
+    def azureml_env(self) -> dict[str, str]:
+        """The variables with which Microsoft's clients reach the workspace."""
+        return dict(self._parts["azureml"].part.info["env"])
+
+    @property
     def eventgrid(self) -> str:
         return self._url("eventgrid")
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,44 @@ def test_failed_work_is_done_again(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(trainyard.InstallFailed):
             trainyard.once(stamp, (trainyard.TRAINERS,), fail)
+
+
+def wheel(folder: Path) -> Path:
+    """A package of one file."""
+    folder.mkdir()
+    made = folder / "small-1-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("small.py", "value = 1\n")
+        archive.writestr("small-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1\n")
+        archive.writestr("small-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\nRoot-Is-Purelib: true\n")
+        archive.writestr("small-1.dist-info/RECORD", "small.py,,\n")
+    return made
+
+
+def test_what_was_removed_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is gone, or lacks a file, is put back; where nothing is wrong nothing is done."""
+    uv, venv, wanted = str(Path(sys.executable).with_name("uv")), tmp_path / "venv", tmp_path / "wanted.txt"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, venv], check=True)
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    wanted.write_text("small==1\n")
+    for name, value in (("VENV", venv), ("PYTHON", python), ("UV", uv), ("cpu_wheels_serve", lambda: False)):
+        monkeypatch.setattr(trainyard, name, value)
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheel(tmp_path / "wheels").parent))
+    installed = next(venv.glob("**/site-packages")) / "small.py"
+
+    def uninstall() -> None:
+        subprocess.run([uv, "pip", "uninstall", "-q", "--python", python, "small"], check=True)
+
+    def nothing() -> None:
+        """At first it is just missing."""
+
+    for harm in (nothing, installed.unlink, uninstall):
+        harm()
+        trainyard.mend((str(wanted),))
+        written = installed.stat().st_mtime_ns, installed.stat().st_ino
+        trainyard.mend((str(wanted),))
+        assert (installed.stat().st_mtime_ns, installed.stat().st_ino) == written
+    assert installed.read_text() == "value = 1\n"
 
 
 def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,11 +39,15 @@ class ControlRoutes:
         return web.json_response(answer)
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Body `{"node": INDEX or ID}`. Answers at once; the job is back in the queue when its processes are gone."""
-        which = (await body(request)).get("node")
+        """Body `{"node": INDEX or ID, "job": "queued" (default) or "failed"}`: what becomes of its job. Answers at
+        once; the job is back in the queue, or has failed as preempted, when its processes are gone."""
+        asked = await body(request)
+        which, job = asked.get("node"), asked.get("job", "queued")
+        if job not in ("queued", "failed"):
+            raise BadRequest(f"'job' is {job!r}; choose queued or failed.")
         if not isinstance(which, int | str):
             raise BadRequest(f"'node' is {which!r}; give the node's index in the list of nodes, or its id.")
-        return web.json_response(self._parts.scheduler.preempt(request.match_info["name"], which))
+        return web.json_response(self._parts.scheduler.preempt(request.match_info["name"], which, job == "failed"))
 
     async def end_job(self, request: web.Request) -> web.Response:
         """Body `{"status": "Completed" or "Failed"}`: ends a job of a simulated cluster now."""

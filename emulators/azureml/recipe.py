@@ -26,6 +26,7 @@ CURATED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sklearn", ("scikit-learn", "pandas", "scipy", "joblib", "matplotlib", *MLFLOW)),
     ("lightgbm", ("lightgbm", "scikit-learn", "pandas", *MLFLOW)),
     ("xgboost", ("xgboost", "scikit-learn", "pandas", *MLFLOW)),
+    ("acft", ("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
     ("pytorch", ("torch", "torchvision", "pandas", "scikit-learn", "matplotlib", "tensorboard", *MLFLOW)),
     ("tensorflow", ("tensorflow", "pandas", "scikit-learn", "matplotlib", *MLFLOW)),
     ("minimal", ()),
@@ -75,6 +76,11 @@ class Recipe:
     python: str = ""
     variables: dict[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
+
+    def names(self, packages: Iterable[str]) -> bool:
+        """Whether one of these packages is asked for."""
+        asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
+        return bool(asked & set(packages))
 
     def digest(self, salt: str) -> str:
         """A name for the content. `salt` is the interpreter's own version."""

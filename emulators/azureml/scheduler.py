@@ -28,6 +28,9 @@ from emulators.azureml.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+# https://github.com/Azure/MachineLearningNotebooks/issues/1242
+PREEMPTED = "PreemptionError: Nodes of this job got pre-empted. Please resubmit the job."
+
 ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again
 
 
@@ -41,6 +44,7 @@ class Scheduler:
         self._site = site
         self._wake = wake
         self._attempts: dict[str, Attempt] = {}
+        self._failing: set[str] = set()  # jobs that fail when they have lost their node
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._allocated = 0
@@ -79,15 +83,17 @@ class Scheduler:
             self._end(job, Status.CANCELED)
         return True
 
-    def preempt(self, cluster_name: str, which: int | str) -> Json:
+    def preempt(self, cluster_name: str, which: int | str, fails: bool = False) -> Json:
         """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
-        grace period and SIGKILL, and its job goes back to the queue. Returns the node and its job."""
+        grace period and SIGKILL, and its job goes back to the queue, or fails, as now and then in Azure. Returns the
+        node and its job."""
         cluster = self._workspace.cluster(cluster_name)
         node = _find(cluster.nodes, which)
         job, now = node.job, time.monotonic()
         node.enter(NodeState.PREEMPTED, now, job)
         if job in self._attempts:
             self._attempts[job].interrupt(Stop.PREEMPTED, node.id)
+            self._failing |= {job} if fails else set()
         self._wake.set()
         return {"node": node.id, "job": job}
 
@@ -198,6 +204,9 @@ class Scheduler:
             message = f"The job was canceled because it ran longer than its limit of {limit}."
             self._workspace.set_status(job, Status.CANCEL_REQUESTED, error=_error(message))
             self._end(job, Status.CANCELED)
+        elif outcome.stop is Stop.PREEMPTED and job.name in self._failing:
+            self._failing.remove(job.name)
+            self._end(job, Status.FAILED, _error(PREEMPTED))
         elif outcome.stop:
             preempted = outcome.stop is Stop.PREEMPTED
             notice = "a node was preempted" if preempted else "the control plane was restarted"

@@ -42,6 +42,7 @@ def train_again(system: System, drop: DropKey, key: str | None = None, owner: st
         request=job,
         history=(Moment(RunState.RECEIVED, now, why),),
         elastic=begin(job, bounds, now),
+        resubmissions=bounds[1],
         asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
         retry_of=found.run,
         owner=owner,

@@ -30,7 +30,7 @@ from shared.jobs.job import (
 from shared.jobs.limits import Limits, converted, over_limits
 from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters, all_converted, bad_values, parameters, unknown_names
-from shared.jobs.upload import digest_in
+from shared.jobs.upload import is_folder
 from shared.jobs.written_outputs import places_of, unfit_kind, unfit_output
 from shared.kernel.names import NAME, path_problem
 
@@ -242,7 +242,7 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
 def _unfit(written: Job) -> Iterator[Problem]:
     """What nobody may write into a job: files of this machine, outputs elsewhere, names that break a path."""
     yield from unfit_kind(written)
-    if written.get("code") and not (_CODE_ID.fullmatch(str(written["code"])) or digest_in(written["code"])):
+    if written.get("code") and not (_CODE_ID.fullmatch(str(written["code"])) or is_folder(written["code"])):
         yield Problem(
             "code",
             "must be a registered asset, azureml:<name>:<version>, or a folder that was sent: `trainyard submit "

@@ -53,6 +53,12 @@ def digest_in(place: Any) -> str | None:
     return found[1] if found else None
 
 
+def is_folder(place: Any) -> bool:
+    """Whether this is the path of such a folder, and not of something in it."""
+    name = digest_in(place)
+    return name is not None and place == path(name)
+
+
 def used(job: Job) -> Iterator[tuple[str, str]]:
     """(path of the key, digest) of each such folder that a job uses."""
     places = {"code": job.get("code")}

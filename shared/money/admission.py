@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from shared.clusters.model import Cluster
@@ -56,13 +56,16 @@ def priced(system: System, run: Run) -> Run:
 
     Who pays is its own project, else its cluster's. Nothing here keeps a run from starting.
     """
-    cluster = _clusters(system).get(run.cluster)
+    try:
+        cluster, before = clusters(system).get(run.cluster), _seconds_before(system, run)
+    except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
+        return run if run.price else replace(run, price_from=str(exc))
     if not run.project and cluster and cluster.project:
         run = replace(run, project=cluster.project)
     if run.price:
         return run
     price = price_of(system, cluster) if cluster else None
-    cost = decide.quote(run, price.dollars if price else None, _seconds_before(system, run))
+    cost = decide.quote(run, price.dollars if price else None, before)
     return replace(
         run,
         price=cost.price or 0.0,
@@ -116,7 +119,7 @@ def _quote(run: Run) -> Quote:
 
 def prices(system: System) -> Prices:
     """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
-    refreshed = Prices(_remembered(system, "prices", RUNS_KEPT, system.books.prices, []))
+    refreshed = Prices(_remembered(system, "prices", RUNS_KEPT, system.books.prices))
     return system.money.prices.over(refreshed).over(system.money.shipped)
 
 
@@ -124,30 +127,36 @@ def price_of(system: System, cluster: Cluster) -> Price | None:
     return prices(system).find(cluster.vm_size, cluster.tier, system.money.region)
 
 
-def _clusters(system: System) -> dict[str, Cluster]:
-    found: list[Cluster] = _remembered(system, "clusters", CLUSTERS_KEPT, system.clusters.list, [])
+def clusters(system: System) -> dict[str, Cluster]:
+    """The workspace's clusters as they were minutes ago, by name: for their sizes and projects.
+
+    While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
+    """
+    found: list[Cluster] = _remembered(system, "clusters", CLUSTERS_KEPT, system.clusters.list)
     return {cluster.name: cluster for cluster in found}
 
 
 def _seconds_before(system: System, run: Run) -> list[float]:
     """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
-    newest: list[Run] = _remembered(system, "runs", RUNS_KEPT, lambda: system.runs.newest(RUNS_READ), [])
+    newest: list[Run] = _remembered(system, "runs", RUNS_KEPT, lambda: system.runs.newest(RUNS_READ))
     kind = (run.experiment, run.route, run.nodes)
     found = [seconds_of(old) for old in newest if (old.experiment, old.route, old.nodes) == kind]
     return [seconds for seconds in found if seconds is not None][:RUNS_USED]
 
 
-def _remembered(system: System, name: str, kept: timedelta, ask: Callable[[], T], otherwise: T) -> T:
-    """What was asked a moment ago, or is asked now. A service that refuses leaves a price unknown, and stops no run."""
+def _remembered(system: System, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
+    """What was asked a moment ago, or is asked now; if that fails, what was known last. Raises if nothing was."""
     now = system.clock()
     with _lock:
-        at, known = _kept.setdefault(system, {}).get(name, (None, otherwise))
+        at, known = _kept.setdefault(system, {}).get(name, (None, None))
     if at is not None and now - at < kept:
-        return known
+        return cast("T", known)
     try:
-        known = ask()
+        found = ask()
     except TrainyardError:
-        return otherwise
+        if at is None:
+            raise
+        return cast("T", known)
     with _lock:
-        _kept[system][name] = (now, known)
-    return known
+        _kept[system][name] = (now, found)
+    return found

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from shared.clusters.leases import LONGEST_POSSIBLE, Lease
 from shared.clusters.samples import day_of
-from shared.money.admission import prices
+from shared.money.admission import clusters, prices
 from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
 from shared.money.model import Day, Row
 from shared.money.prices import Prices
@@ -96,10 +96,9 @@ def _known(system: System, since: datetime, now: datetime) -> Known:
     uses: dict[str, list[Use]] = defaultdict(list)
     for run in runs.values():
         uses[run.cluster].append(use_of(run, now))
-    clusters = system.clusters.list()
     made = system.leases.made_between(since - LONGEST_POSSIBLE, now)
     leases = {lease.id: (_hold(lease), lease.owner, lease.project) for lease in made}
-    projects = {cluster.name: cluster.project for cluster in clusters}
+    projects = {name: cluster.project for name, cluster in clusters(system).items()}
     return Known(runs, uses, leases, prices(system), projects, system.money.region)
 
 

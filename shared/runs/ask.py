@@ -304,6 +304,7 @@ def _received(system: System, asking: _Asking) -> Run:
         history=(Moment(RunState.RECEIVED, now, _how_asked(asking)),),
         parameters=resolved(built.job),
         elastic=begin(built.job, asking.bounds, now),
+        resubmissions=asking.bounds[1],
         timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asking.request),
         tags=asking.request.tags,

@@ -10,13 +10,13 @@ from typing import Any
 from msgspec.structs import replace as with_
 
 from shared.jobs.assets import assets
-from shared.jobs.job import mapping, resolve
+from shared.jobs.job import resolve
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
 from shared.runs.elastic import judge_members, member_request
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, member_job
-from shared.runs.plain import hour_property
+from shared.runs.plain import for_every_job
 from shared.runs.workload import Look, Seen, Submitted
 from shared.system import System
 
@@ -35,7 +35,7 @@ class Members:
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
         member = next(m for m in _elastic(run).members if _job(run, m) == job)
         request = member_request(run, member, rendezvous, now)
-        return {**request, "properties": {**mapping(request.get("properties")), **hour_property(run)}}
+        return {**request, **for_every_job(run, request)}
 
     def fewest_nodes(self, run: Run) -> int:
         return _elastic(run).min_nodes

@@ -130,7 +130,8 @@ class Elastic:
         return sum(member.attempt - 1 for member in self.members)
 
 
-_MEMBER_JOB = re.compile(r"(.+)-m\d{1,4}-\d{1,4}")  # a plain run's name ends with 16 digits, so it is none
+# A run's own name ends with 16 digits, so it is none of these.
+_FURTHER_JOB = re.compile(r"(.+)-(?:m\d{1,4}-\d{1,4}|a\d{1,4})")
 
 
 def member_job(run: str, index: int, attempt: int) -> str:
@@ -138,9 +139,14 @@ def member_job(run: str, index: int, attempt: int) -> str:
     return f"{run}-m{index}-{attempt}"
 
 
+def plain_job(run: str, number: int) -> str:
+    """The name of the Azure ML job of a run that is one job at a time: the first has the run's own."""
+    return run if number == 1 else f"{run}-a{number}"
+
+
 def run_of_job(job: str) -> str:
     """The name of the run that a job of this name belongs to."""
-    match = _MEMBER_JOB.fullmatch(job)
+    match = _FURTHER_JOB.fullmatch(job)
     return match[1] if match else job
 
 
@@ -194,6 +200,9 @@ class Run:
     continues: str = ""  # the run whose training this one goes on with
     from_run: str = ""  # the run whose model this one began with
     cancel_asked_at: datetime | None = None
+    resubmissions: int = 0  # how many jobs may follow one whose nodes were taken; an elastic run has its own number
+    job_number: int = 1  # which of its jobs it is at; always 1 for an elastic run
+    resubmit: bool = False  # whether that job is still to be sent
     elastic: Elastic | None = None  # None for a run that is one job
     owner: str = ""  # who asked for it, as the API knows them
     tags: dict[str, str] = field(default_factory=dict)  # the user's own, to find it by

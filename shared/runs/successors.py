@@ -84,6 +84,7 @@ def _successor(system: System, old: Run, request: Job, why: str) -> Run:
         request=request,
         parameters=resolved(request),
         elastic=old.elastic and begin(request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
+        resubmissions=old.resubmissions,
         history=(Moment(RunState.RECEIVED, now, why),),
         timeout_seconds=old.timeout_seconds,
         keep_warm_seconds=old.keep_warm_seconds,

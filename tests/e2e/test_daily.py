@@ -100,3 +100,12 @@ def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
     assert desk.ask("show", "mnist@best:accuracy")["run"] != slow["run"]
     assert desk.ask("show", slow["run"][:-3])["run"] == slow["run"]
     assert "lr=0.001" in desk.type("runs").stdout
+
+
+def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
+    """A run carries who asked for it, one of a drop who uploaded it; --mine and --owner find them."""
+    mine = [run["run"] for run in desk.ask("runs", "--mine")]
+    assert first["run"] in mine
+    assert [run["run"] for run in desk.ask("runs", "--owner", first["owner"])] == mine
+    assert desk.ask("runs", "--owner", "nobody") == []
+    assert desk.ask("show", first["drop"])["owner"] == first["owner"] != ""

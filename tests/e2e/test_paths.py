@@ -108,21 +108,25 @@ def test_lost_events_cost_one_period(lab: Lab) -> None:
     assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()
 
 
-def test_a_preempted_node_costs_an_attempt(lab: Lab) -> None:
-    """A node is preempted while the job runs; the job goes back to its queue, runs again, and completes."""
-    lab.upload("patient/a", {"1.bin": b"x", "_SUCCESS": b""})
-    name = lab.drop_that_is("patient/a", "sealed")["run"]
+@pytest.mark.parametrize("becomes", ["queued", "failed"])
+def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
+    """A node is preempted while the job runs; the job goes back to its queue, or fails as Azure ML lets it fail now and
+    then and another follows; either way the run goes on, and completes."""
+    drop = f"patient/{becomes}"
+    lab.upload(drop, {"1.bin": becomes.encode(), "_SUCCESS": b""})
+    name = lab.drop_that_is(drop, "sealed")["run"]
     wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
     cluster = f"{lab.cloud.azureml}/control/clusters/cpu-cluster"
     node = next(node["id"] for node in lab.control(cluster)["nodes"] if node["job"] == name)  # others may be idle
-    lab.control(f"{cluster}/preempt", {"node": node})
-    run = lab.archived("patient/a")
+    lab.control(f"{cluster}/preempt", {"node": node, "job": becomes})
+    run = lab.archived(drop)
 
     assert (run["state"], run["attempts"]) == ("completed", 2), run["reason"]
     states = [moment["state"] for moment in run["history"]]
     again = states.index("queued", states.index("running"))
     assert states[-1] == "completed"
-    assert "lost its nodes" in run["history"][again]["why"]
+    words = {"queued": "lost its nodes", "failed": "job 2 goes on"}
+    assert words[becomes] in run["history"][again]["why"]
 
 
 def test_a_malformed_message_ends_among_the_poison(lab: Lab) -> None:

@@ -83,6 +83,9 @@ class Oracle:
             require(run.reason, f"run {run.name} is {run.state} without a reason")
         if run.archived_at is not None and before.archived_at is None:
             self._archived(self.world.runs.rows[run.name].value)
+        if run.elastic is None:
+            spent, budget = run.job_number - 1, run.resubmissions
+            require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
         if run.elastic:
             spent, budget = run.elastic.resubmitted, run.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")

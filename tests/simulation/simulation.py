@@ -245,7 +245,10 @@ class Simulation:
 
     def _goes(self, name: str, raw: str) -> None:
         code = self.random.choice(self.codes)
-        error = f"Execution failed. User process 'python' exited with status code {code}." if raw == "Failed" else ""
+        words = f"Execution failed. User process 'python' exited with status code {code}."
+        if self.random.random() < 0.3:
+            words = "PreemptionError: Nodes of this job got pre-empted."
+        error = words if raw == "Failed" else ""
         self.note("JOB", (name, raw))
         self.world.job_goes(name, raw, error)
 
