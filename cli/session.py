@@ -39,6 +39,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
+    "schedule": "Make runs again and again.",
     "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
     "admin": "Look after a deployment; needs rights on its Azure resources.",
 }.items():
@@ -124,10 +125,10 @@ def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Conca
 
 
 def command_of(
-    group: str,
+    group: str, kind: type[typer.core.TyperCommand] | None = None
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
     """The same for a command of a group, such as `trainyard admin`. What follows a `_` in its name is its name."""
-    return lambda function: _registered(function, groups[group])
+    return lambda function: _registered(function, groups[group], kind)
 
 
 def command_as(
