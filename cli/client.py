@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 
 from .errors import CliError, NotFound, Unreachable
+from .who import local_name
 
 T = TypeVar("T")
 Authenticate = Callable[[httpx.Request], httpx.Request]
@@ -41,7 +42,8 @@ class Api:
             raise CliError(f"{url!r} is no address of an API; it begins with http:// or https://.")
         self.url = url.rstrip("/")
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-        self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits)
+        headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
+        self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits, headers=headers)
         self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # must never see the API's key
 
     def __enter__(self) -> Api:
@@ -151,7 +153,9 @@ def _json(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError as exc:
-        raise CliError(f"{answer.request.url} does not speak JSON. Is it Trainyard's API? It ends in /api.") from exc
+        raise CliError(
+            f"{answer.request.url} does not speak JSON. Is it Trainyard's API? Its address ends in /api."
+        ) from exc
 
 
 def _refusal(answer: httpx.Response) -> CliError:
@@ -161,7 +165,8 @@ def _refusal(answer: httpx.Response) -> CliError:
         words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
     message = f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
-        return NotFound(words or f"There is nothing at {answer.request.url.path}.", code)
+        hint = "" if "/api" in answer.request.url.path else " The address of an API ends in /api: give --url with it."
+        return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
 
 

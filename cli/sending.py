@@ -52,6 +52,22 @@ def local(base: Path, path: str) -> Path:
     return base / Path(path.removeprefix("file://").removeprefix("file:")).expanduser()
 
 
+def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) -> str:
+    """Where data are: as they were named, or, for a folder or file of this machine, where they were sent to.
+
+    What begins with ./ or / is of this machine, and so is what is found here, unless it begins with drops/.
+    """
+    meant = data.startswith((".", "/", "~"))
+    if not data or is_remote(data) or (data.startswith("drops/") and not meant):
+        return data
+    here = user_path(Path(data))
+    if here.exists():
+        return Sender(api, say).send(here, "data")
+    if meant:
+        raise CliError(f"--data {data}: there is no such folder or file on this machine.")
+    return data
+
+
 class Sender:
     """Announces folders to the API and puts what is missing to the addresses that it answers with."""
 

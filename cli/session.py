@@ -7,9 +7,11 @@ import inspect
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
@@ -37,6 +39,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
+    "schedule": "Make runs again and again.",
     "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
     "admin": "Look after a deployment; needs rights on its Azure resources.",
 }.items():
@@ -44,8 +47,25 @@ for _name, _help in {
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"trainyard {version()}\n")
+        raise typer.Exit
+
+
+def version() -> str:
+    """Of the installed command; in a clone, what pyproject.toml says."""
+    try:
+        return metadata.version("trainyard")
+    except metadata.PackageNotFoundError:
+        text = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8")
+        return str(tomllib.loads(text)["project"]["version"])
+
+
 @app.callback()
-def trainyard() -> None:
+def trainyard(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
+) -> None:
     """Trainyard: drop data into blob storage, get a trained model back.
 
     Commands speak to the local cloud if it is up, else to the deployment that you last logged in to.
@@ -105,10 +125,10 @@ def command(function: Callable[Concatenate[Session, P], None]) -> Callable[Conca
 
 
 def command_of(
-    group: str,
+    group: str, kind: type[typer.core.TyperCommand] | None = None
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
     """The same for a command of a group, such as `trainyard admin`. What follows a `_` in its name is its name."""
-    return lambda function: _registered(function, groups[group])
+    return lambda function: _registered(function, groups[group], kind)
 
 
 def command_as(

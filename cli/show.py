@@ -20,6 +20,8 @@ STYLES = {
     "completed": "green",
     "failed": "red",
     "canceled": "magenta",
+    "started": "green",
+    "skipped": "yellow",
     "pending": "yellow",
     "delivered": "green",
     "gave_up": "red",
@@ -58,6 +60,15 @@ def lease(told: dict[str, Any], hint: str = "") -> RenderableType:
 
 def leases(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
+
+
+def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """What was decided about a cluster, newest first."""
+    table = Table.grid(padding=(0, 2))
+    for row in rows:
+        words = f"{row['action']}, {row['code']}: {row['why']}"
+        table.add_row(Text(f"  {clock(row['at'])}", "dim"), Text(one_line(words)))
+    return Group(Text(cluster, "bold"), table)
 
 
 def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
@@ -200,6 +211,21 @@ def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"])
 
 
+def instants(told: dict[str, Any]) -> RenderableType:
+    """When a schedule would make a run, and what would keep it from starting now."""
+    lines = [Text(f"  {clock(at)}") for at in told["next"]] or [Text("  when enough new files have come", "dim")]
+    reasons = [Text(f"  not now: {reason['message']}", "yellow") for reason in told["reasons"]]
+    return Group(Text("Next", "bold"), *lines, *reasons)
+
+
+def schedules(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Schedules", "", rows, _schedule_row, ["id", "when", "what", "next", "last run"])
+
+
+def firings(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Instants", "newest first", rows, _firing_row, ["at", "outcome", "run", "why"])
+
+
 def data_files(told: dict[str, Any]) -> RenderableType:
     lines = [Text(f"{file['size']:>14,}  {one_line(file['path'])}") for file in told["files"]]
     return Group(*lines, Text(f"{files(told['count'])}, {told['bytes']:,} bytes", "dim"))
@@ -305,6 +331,19 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
     ]
 
 
+def _schedule_row(row: dict[str, Any]) -> list[Text]:
+    request = row["request"]
+    what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
+    when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
+    following = "paused" if row["paused"] else clock(row["next_at"])
+    return [*map(Text, (row["id"], when, one_line(what), following, row["last_run"]))]
+
+
+def _firing_row(row: dict[str, Any]) -> list[Text]:
+    style = STYLES.get(row["outcome"], "")
+    return [Text(clock(row["at"]), "dim"), Text(row["outcome"], style), Text(row["run"]), Text(row["why"])]
+
+
 def _subscription_row(row: dict[str, Any]) -> list[Text]:
     only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
     words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
@@ -330,6 +369,9 @@ def _lease_row(lease: dict[str, Any]) -> list[Text]:
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
     decision = cluster.get("decision") or {}
     words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    if decision.get("dry_run"):
+        words = f"dry run, {words}"
+    words = one_line(" ".join([words, *(f"[!] {finding}" for finding in decision.get("findings", ()))]))
     extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
     return [
         Text(cluster["name"]),

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from .errors import CliError, Unreachable, extra
 from .profiles import Profile
+from .who import local_name
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 CONTAINER = "drops"
 WORKERS = 8
 SUCCESS = "_SUCCESS"
+OWNER = "trainyard_owner"  # the same without the place: who a run of it belongs to
 BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -137,7 +139,8 @@ def upload(container: ContainerClient, todo: Plan, progress: Progress, delete: b
     """
     drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
     job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
-    words = {BY: quote(by)} if by else {}
+    owner = local_name()
+    words = ({BY: quote(by)} if by else {}) | ({OWNER: quote(owner)} if owner else {})
     with translated():
         _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)
         for name in gone:

@@ -14,9 +14,10 @@ from typing import Any
 import azure.functions as func
 
 from shared.kernel.errors import BadInput, BadSetting
-from shared.kernel.outside import read_json
+from shared.kernel.outside import one_line, read_json
 from shared.kernel.settings import app_service_signs_in, asks_entra
 
+CALLER = "x-trainyard-caller"  # percent-encoded
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 ROLES = (READER, CONTRIBUTOR, CODER)  # each has the rights of those before it
 _NAME_LIMIT = 256  # characters
@@ -81,16 +82,19 @@ def need(headers: Mapping[str, str], role: str) -> None:
 
 
 def caller(req: func.HttpRequest) -> str:
-    """Who calls, as Entra ID names them: their sign-in name, else their object id; '' where keys are used."""
+    """Who calls, as Entra ID names them: their sign-in name, else their object id.
+
+    With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
+    """
     if not by_roles():
-        return ""
+        return one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
     claims = _claims(req.headers)
     return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
 
 def me(req: func.HttpRequest) -> dict[str, Any]:
     """Who calls, for a page that shows only what they may do. Who has a key of the host may do everything."""
-    may_change = not by_roles() or CONTRIBUTOR in _roles(req.headers)
+    may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
     return {"auth": "entra" if by_roles() else "keys", "name": caller(req), "may_change": may_change}
 
 

@@ -5,6 +5,7 @@ import os
 import azure.functions as func
 
 from shared import system
+from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
 from shared.kernel.settings import reconcile_schedule
@@ -63,4 +64,4 @@ def announcements(message: func.QueueMessage) -> None:
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
-    reconcile(the_system())
+    reconcile(the_system(), the_schedules())

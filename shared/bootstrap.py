@@ -15,6 +15,7 @@ from shared.money import money_file as money
 
 if TYPE_CHECKING:
     from shared.notices.tell import Post
+    from shared.schedules.ports import Schedules
     from shared.system import System
 
 TRAINERS = ROOT / "trainers"
@@ -45,6 +46,14 @@ def post() -> Post:
     clients = storage.clients(settings.storage)
     sender = sending.NoticeSender(settings.mail, settings.notices_inside)
     return Post(notice_table.TableNotices(clients.table), sender)
+
+
+@cache
+def schedules() -> Schedules:
+    """Where schedules are kept, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters import schedule_table, storage
+
+    return schedule_table.TableSchedules(storage.clients(Settings.from_env(os.environ).storage).table)
 
 
 def now() -> datetime:

@@ -17,6 +17,8 @@ from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
 from shared.notices.watch import look_at_poison
 from shared.runs.looks import ask_for_looks
+from shared.schedules.fire import ask_for_overdue
+from shared.schedules.ports import Schedules
 from shared.system import System
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,7 @@ log = logging.getLogger(__name__)
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-def reconcile(system: System) -> None:
+def reconcile(system: System, schedules: Schedules | None = None) -> None:
     """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
 
     It also registers what every job needs, so that a new deployment is ready before its first job. One part that fails
@@ -37,6 +39,8 @@ def reconcile(system: System) -> None:
     _try(errors, "assets", partial(register_assets, system))
     _try(errors, "runs", partial(ask_for_looks, system))
     _try(errors, "poison", partial(look_at_poison, system))
+    if schedules:
+        _try(errors, "schedules", partial(ask_for_overdue, system, schedules))
     for route in sorted(system.routes):
         _try(errors, f"route {route}", partial(find_missed_drops, system, route))
     _try(errors, "drops", partial(_check_open_drops, system, until))

@@ -17,6 +17,7 @@ from tests.fake_azureml import FakeClusters, FakeJobs
 from tests.fake_money import FakeBooks
 from tests.fake_notices import FakeNotices, FakeSender
 from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
+from tests.fake_schedules import FakeSchedules
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "FakeQueues",
     "FakeRuns",
     "FakeSamples",
+    "FakeSchedules",
     "FakeSender",
     "FakeSweepLog",
     "Message",

@@ -29,6 +29,7 @@ from shared.reconcile import reconcile
 from shared.runs import archive, data, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Run, run_of_job
+from shared.schedules import fire
 from shared.system import System
 from tests.fakes import (
     Clock,
@@ -45,6 +46,7 @@ from tests.fakes import (
     FakeQueues,
     FakeRuns,
     FakeSamples,
+    FakeSchedules,
     FakeSender,
     FakeSweepLog,
 )
@@ -85,7 +87,7 @@ class World:
         self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
-        self.notices, self.sender = FakeNotices(), FakeSender()
+        self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
@@ -169,7 +171,7 @@ class World:
         try:
             words = iter(crashes)
             post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-            dispatch(self.crashing(words), queue, message.body, post)
+            dispatch(self.crashing(words), queue, message.body, post, Crashing(self.schedules, words))
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -182,7 +184,7 @@ class World:
     def reconcile(self, crashes: Iterable[str] = ()) -> None:
         """The timer fires, and the looks that it asks for are made."""
         try:
-            reconcile(self.crashing(crashes))
+            reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
             return
         while self.handle(system.RUN_LOOKS):
@@ -226,7 +228,9 @@ class World:
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
 
 
-def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None) -> None:
+def dispatch(
+    system_: System, queue: str, body: dict[str, Any], post: Post | None = None, schedules: Any = None
+) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
@@ -252,3 +256,5 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
         tell.spread(system_, post, body)
     elif queue == system.DELIVERIES and post:
         tell.deliver(system_, post, body["subscription"], body["notice"])
+    elif queue == system.SCHEDULE_LOOKS and schedules:
+        fire.look(system_, schedules, body["schedule"], body["meant"])

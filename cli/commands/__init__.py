@@ -1,7 +1,7 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, setup
+from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, schedule, setup
 
 __all__ = [
     "GROUPS",
@@ -17,6 +17,7 @@ __all__ = [
     "logs",
     "notify",
     "runs",
+    "schedule",
     "setup",
 ]
 
@@ -56,6 +57,7 @@ ORDER = (
 
 GROUPS = {  # of `trainyard data` and so on
     "data": ("log", "diff", "files"),
+    "schedule": ("add", "list", "log", "pause", "resume", "remove"),
     "notify": ("add", "list", "test", "log", "remove"),
     "admin": ("register", "smoke", "replay"),
 }

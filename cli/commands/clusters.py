@@ -9,7 +9,7 @@ import typer
 
 from .. import batchai, clusterfile, show
 from .. import workspace as workspaces
-from ..errors import CliError
+from ..errors import CliError, NotFound
 from ..session import Session, command, user_path
 from . import options
 from .options import ClusterVerb
@@ -32,6 +32,7 @@ def clusters(
     what: options.ClustersWhat = ClusterVerb.list,
     file: options.ClustersFile = Path("clusters.yaml"),
     workspace: options.WorkspaceId = "",
+    history: options.DecisionsOf = "",
 ) -> None:
     """List the clusters and why each is up, or make them what a file declares.
 
@@ -40,6 +41,12 @@ def clusters(
 
     Example: trainyard clusters plan --file clusters.yaml
     """
+    if history:
+        told = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
+        if history not in told:
+            raise NotFound(f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(told)) or 'none'}.")
+        session.tell(told[history], show.decisions(history, told[history]))
+        return
     if what is ClusterVerb.list:
         answer = session.api.get("clusters")
         session.tell(answer, show.clusters(answer))

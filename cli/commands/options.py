@@ -66,7 +66,9 @@ Template = Annotated[str, Option(metavar="NAME", help="A route whose job templat
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
 ]
-Data = Annotated[str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, or an azureml:// path.")]
+Data = Annotated[
+    str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, an azureml:// path, or a folder here.")
+]
 Parameters = Annotated[
     list[str] | None,
     Option(
@@ -228,6 +230,9 @@ ClustersWhat = Annotated[
     ClusterVerb, Argument(metavar="[list|plan|apply]", help="List them, or plan or apply the clusters file.")
 ]
 ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
+DecisionsOf = Annotated[
+    str, Option("--history", metavar="CLUSTER", help="What was decided about this cluster, newest first.")
+]
 WorkspaceId = Annotated[
     str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
 ]

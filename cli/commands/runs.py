@@ -17,7 +17,8 @@ from ..client import patiently
 from ..costs import before
 from ..errors import CliError
 from ..names import drop_or_run, run_name
-from ..session import Session, command, command_as
+from ..sending import sent_data
+from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
@@ -64,22 +65,7 @@ def submit(
     Example: trainyard submit ./iris --command "python train.py --data {data} --out {models}" --data drops/iris/1 --env
     pandas,scikit-learn --cluster cpu-cluster
     """
-    parameters = given.parameters(parameter)
-    written = Work(trainer, template, job, code_command, env, save).read(session, parameters, bool(data))
-    body = {
-        **written,
-        "parameters": {} if code_command else parameters,
-        "from_run": run_name(session.api, start) if start else "",
-        "data": data,
-        "nodes": _nodes(nodes),
-        "resubmissions": resubmissions,
-        "cluster": cluster,
-        "experiment": experiment,
-        "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {"project": project} if project else {},
-        "keep_warm_seconds": seconds(warm) if warm else None,
-    }
-    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    body = requested(session, locals())
     if dry_run:
         _tell_plan(session, session.api.post("runs", body=body, dry_run=True))
         return
@@ -91,6 +77,27 @@ def submit(
         lambda exc: session.remark(str(exc)),
     )
     go_on(session, answer, following)
+
+
+def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
+    """The body of the request that these arguments of `submit` make."""
+    timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
+    parameters = given.parameters(words["parameter"])
+    what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
+    body = {
+        **what.read(session, parameters, bool(words["data"])),
+        "parameters": {} if words["code_command"] else parameters,
+        "from_run": run_name(session.api, start) if start else "",
+        "data": sent_data(session.api, words["data"], user_path, session.remark),
+        "nodes": _nodes(words["nodes"]),
+        "resubmissions": words["resubmissions"],
+        "cluster": words["cluster"],
+        "experiment": words["experiment"],
+        "timeout_seconds": seconds(timeout) if timeout else None,
+        "tags": {"project": project} if project else {},
+        "keep_warm_seconds": seconds(warm) if warm else None,
+    }
+    return {name: value for name, value in body.items() if value not in ("", None, {})}
 
 
 @command
@@ -237,6 +244,8 @@ def _nodes(text: str) -> int | dict[str, int] | None:
         raise typer.BadParameter(f"--nodes is {text!r}; write a number, or a range such as 1:4.")
     if match is None:
         return None
+    if "0" in (match[1].lstrip("0") or "0", (match[2] or "1").lstrip("0") or "0"):
+        raise typer.BadParameter(f"--nodes is {text!r}; a run needs at least one node.")
     return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
 
 

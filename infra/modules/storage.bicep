@@ -23,6 +23,7 @@ var queues = [
   'announcements'
   'notices' // events that people may want to be told of
   'deliveries' // each on its way to one of them
+  'schedule-looks'
 ]
 var tables = [
   'drops'
@@ -33,6 +34,7 @@ var tables = [
   'samples' // how many nodes clusters had, for what they cost
   'assets'
   'notices'
+  'schedules'
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, nodes, notices, requests
+from shared.api import answers, data, nodes, notices, requests, schedules
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
@@ -27,6 +27,7 @@ PATH_PARAMETERS: dict[str, Json] = {
     "route": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
     "subscription": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
+    "schedule": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
     "path": {"type": "string", "minLength": 1, "description": "A name from the run's artifacts; it may hold slashes."},
 }
 PROBLEMS = {
@@ -153,6 +154,22 @@ OPERATIONS = [
     ),
     Operation(
         "get", "notices/{subscription}/deliveries", "What became of its newest notices", {200: list[notices.Delivery]}
+    ),
+    Operation("get", "schedules", "The schedules", {200: list[schedules.Schedule]}),
+    Operation(
+        "post",
+        "schedules",
+        "Make a schedule, or say what it would do",
+        {200: schedules.Preview, 201: schedules.Schedule},
+        schedules.DryRunQuery,
+        schedules.ScheduleRequest,
+        problems=(409, 422),
+    ),
+    Operation("delete", "schedules/{schedule}", "Take a schedule away", {200: schedules.Removed}, problems=(404,)),
+    Operation("post", "schedules/{schedule}/pause", "Pause a schedule", {200: schedules.Schedule}, problems=(404,)),
+    Operation("post", "schedules/{schedule}/resume", "Go on from now", {200: schedules.Schedule}, problems=(404,)),
+    Operation(
+        "get", "schedules/{schedule}/firings", "What became of its newest instants", {200: list[schedules.Firing]}
     ),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(

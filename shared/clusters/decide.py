@@ -51,7 +51,7 @@ def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: da
         action, code, why = in_use
         return replace(decision, action=action, code=code, why=why, min_nodes=_raised(cluster, nodes))
     since = (latest.idle_since if latest else None) or now
-    decision = replace(decision, idle_since=max(since, need.last_used or since))
+    decision = replace(decision, idle_since=min(max(since, need.last_used or since), now))  # clocks differ
     if cluster.pin:
         return replace(decision, code="pinned", why=f"Pinned by an administrator: {cluster.pin}")
     if need.over_budget and cluster.min_nodes:

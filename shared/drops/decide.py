@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from shared.drops.model import JOB_FILES, SUCCESS_MARKER, Drop, DropKey, DropState
+from shared.drops.model import JOB_FILES, OWNER, OWNER_LIMIT, SUCCESS_MARKER, Drop, DropKey, DropState
 from shared.jobs.routes_file import Route, Routes
 from shared.kernel.names import path_problem
+from shared.kernel.outside import one_line
 from shared.kernel.storage import Blob
 
 CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
@@ -116,12 +117,14 @@ class Survey:
     markers: Mapping[str, Blob]
     single_file: bool
     problem: str | None
+    owner: str = ""  # who uploaded it, as the marker or else the newest file's metadata says
 
 
 def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
     """Look at each blob once, in bounded memory. The listing's order is the service's, the same at every call."""
     digest, count, size, data, newest, problem, single = hashlib.sha256(), 0, 0, 0, None, None, False
     markers: dict[str, Blob] = {}
+    owner = ""
     for blob in blobs:
         if blob.metadata.get("hdi_isfolder") == "true":
             continue  # how a storage account with a hierarchical namespace shows a folder
@@ -131,13 +134,19 @@ def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
             digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
         count, size = count + 1, size + blob.size
         if blob.last_modified is not None:
-            newest = blob.last_modified if newest is None else max(newest, blob.last_modified)
+            newer = newest is None or blob.last_modified >= newest
+            newest, owner = (blob.last_modified, owner_of(blob) or owner) if newer else (newest, owner)
         if path in (SUCCESS_MARKER, *JOB_FILES):
             markers[path] = blob
         else:
             data += 1
             problem = problem or (path_problem(path) if path else None)
-    return Survey(digest.hexdigest(), count, size, data, newest, markers, single, problem)
+    return Survey(digest.hexdigest(), count, size, data, newest, markers, single, problem, owner)
+
+
+def owner_of(blob: Blob) -> str:
+    """Who uploaded the blob, as whoever did says; '' for nobody. Metadata is ASCII, so the name is percent-encoded."""
+    return one_line(blob.metadata.get(OWNER, "")[:OWNER_LIMIT])
 
 
 class Verdict(StrEnum):

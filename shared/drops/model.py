@@ -34,6 +34,8 @@ JOB_FILES = ("job.yaml", "job.yml", "job.json")
 
 
 SUCCESS_MARKER = "_SUCCESS"
+OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
+OWNER_LIMIT = 256
 
 
 @dataclass(frozen=True, order=True)
@@ -97,6 +99,7 @@ class Drop:
     listed: str = ""
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
+    owner: str = ""  # who uploaded what it was sealed with, as they say
 
 
 @dataclass(frozen=True)

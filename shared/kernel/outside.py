@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import yaml
 
@@ -136,3 +137,9 @@ def _lines(node: yaml.MappingNode, what: str, prefix: str = "") -> Iterator[tupl
         yield path, line
         if isinstance(value, yaml.MappingNode):
             yield from _lines(value, what, f"{path}.")
+
+
+def one_line(encoded: str) -> str:
+    """The text of a percent-encoded header or metadata, '' if it is more than printable characters."""
+    text = unquote(encoded).strip()
+    return text if text.isprintable() else ""

@@ -11,7 +11,7 @@ import typer
 
 from cli import folder, git
 from cli.errors import CliError
-from cli.sending import with_everything_sent
+from cli.sending import sent_data, with_everything_sent
 from cli.snapshot import snapshot
 
 
@@ -120,3 +120,18 @@ def test_words_that_name_no_one_thing(
     (tmp_path / "sweep.yml").write_text("type: sweep\n")
     assert run("submit", *words, "--url", "http://127.0.0.1:9") == 2
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
+    """A folder or file here is sent and named by where it is then; other names stay; what is meant here must be."""
+    write(tmp_path, {"points/a.csv": "1", "drops/mnist/1": "", "one.csv": "2"})
+
+    def sent(data: str) -> str:
+        return sent_data(Api(), data, lambda path: tmp_path / path, lambda _: None)  # type: ignore[arg-type]
+
+    assert sent("./points") == sent("points") == "azureml://sent/1/"
+    assert sent("one.csv") == "azureml://sent/1/one.csv"
+    for named in ("", "drops/mnist/1", "workspaceblobstore/points", "azureml://datastores/a/paths/b/"):
+        assert sent(named) == named
+    with pytest.raises(CliError, match="there is no such folder or file"):
+        sent("./nowhere")

@@ -8,6 +8,7 @@ import hmac
 import json
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,17 @@ def made(desk: Desk, hook: Any) -> dict[str, Any]:
     return told
 
 
-def test_a_failed_run_is_told_once_and_signed(desk: Desk, hook: Any, made: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def schedule(desk: Desk) -> dict[str, Any]:
+    """A schedule of every minute, whose runs end at once."""
+    words = ("submit", "--job", desk.job("quick.json", "pass"), "--experiment", "hourly")
+    told: dict[str, Any] = desk.ask("schedule", "add", "--cron", "* * * * *", "--overlap", "allow", *words)
+    return told
+
+
+def test_a_failed_run_is_told_once_and_signed(
+    desk: Desk, hook: Any, made: dict[str, Any], schedule: dict[str, Any]
+) -> None:
     """A run fails; the webhook, which refuses at first, gets one signed event with the run and why."""
     run = desk.ask("submit", "--job", desk.job("fail.json", FAILS))["run"]
     wait_for(lambda: hook.got, 60, "the notice to arrive", 0.2)
@@ -99,3 +110,33 @@ def test_what_can_not_be_is_refused(desk: Desk, made: dict[str, Any]) -> None:
     assert (mail["channel"], mail["to"], mail["secret"]) == ("mail", "a...@example.org", "")
     desk.type("notify", "remove", mail["id"])
     assert "notify list" in desk.type("notify", "test", mail["id"], expect=3).stderr
+
+
+def test_a_schedule_makes_its_run_at_its_instant(desk: Desk, schedule: dict[str, Any]) -> None:
+    """The first whole minute has one run, named in the schedule's log; a dry run and `list` show the next instants."""
+    log = wait_for(lambda: desk.ask("schedule", "log", schedule["id"]), 80, "the first instant", 1.0)
+    assert datetime.fromisoformat(log[-1]["at"]) == datetime.fromisoformat(schedule["next_at"])
+    assert (log[-1]["outcome"], log[-1]["at"][17:19]) == ("started", "00")
+    desk.type("schedule", "pause", schedule["id"])
+    assert desk.ask("show", log[-1]["run"])["experiment"] == "hourly"
+    assert "paused" in desk.type("schedule", "list").stdout
+    shown = desk.ask(
+        "schedule", "add", "--cron", "0 6 * * 1", "--dry-run", "submit", "mnist", "--data", "drops/mnist/x"
+    )
+    assert len(shown["next"]) == 5
+    assert "no_data" in [reason["code"] for reason in shown["reasons"]]
+    desk.type("schedule", "remove", schedule["id"])
+    assert desk.ask("schedule", "list") == []
+
+
+def test_a_schedule_that_can_not_be_is_refused(desk: Desk) -> None:
+    """A wrong expression, zone or submission is refused with what is right."""
+    words = ("submit", "mnist", "--data", "drops/mnist/x")
+    assert "five fields" in desk.type("schedule", "add", "--cron", "0 6", *words, expect=1).stderr
+    assert (
+        "Europe/Berlin"
+        in desk.type("schedule", "add", "--cron", "0 6 * * 1", "--timezone", "X", *words, expect=1).stderr
+    )
+    assert "comes the submission" in desk.type("schedule", "add", "--cron", "0 6 * * 1", "mnist", expect=2).stderr
+    wrong = ("schedule", "add", "--new-files", "5", "--route", "mnits", *words)
+    assert "Did you mean 'mnist'?" in desk.type(*wrong, expect=1).stderr

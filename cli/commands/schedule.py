@@ -1,0 +1,131 @@
+"""schedule add, list, log, pause, resume, remove."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import typer.core
+from typer import Argument, Option
+
+from .. import show
+from ..session import Session, app, command_of
+from .runs import requested
+
+Cron = Annotated[
+    str, Option("--cron", metavar="CRON", help='When: minute, hour, day, month, weekday, such as "0 6 * * 1".')
+]
+Zone = Annotated[str, Option("--timezone", metavar="ZONE", help="Whose clock, such as Europe/Berlin.")]
+Route = Annotated[str, Option("--route", metavar="NAME", help="Instead of --cron: the route whose new files count.")]
+NewFiles = Annotated[int, Option("--new-files", min=0, metavar="N", help="So many new files in its drops start a run.")]
+CatchUp = Annotated[
+    str, Option("--catch-up", metavar="RULE", help="Of instants that were missed, start: skip, latest or all.")
+]
+Overlap = Annotated[
+    str, Option("--overlap", metavar="RULE", help="While its last run goes on: skip, allow, or replace it.")
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
+Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
+Name = Annotated[str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.")]
+
+
+class ScheduleCommand(typer.core.TyperCommand):
+    """`schedule add`, whose options end where the submission begins."""
+
+    allow_interspersed_args = False
+
+
+@command_of("schedule", ScheduleCommand)
+def schedule_add(
+    session: Session,
+    words: Words,
+    cron: Cron = "",
+    timezone: Zone = "UTC",
+    route: Route = "",
+    new_files: NewFiles = 0,
+    catch_up: CatchUp = "latest",
+    overlap: Overlap = "skip",
+    dry_run: DryRun = False,
+) -> None:
+    """Make a run again and again: at the instants of a calendar, or when enough new files have come into a route.
+
+    What is submitted stands behind, as `submit` takes it. Each instant starts one run, exactly once. --catch-up says
+    what becomes of one that was missed by more than ten minutes, --overlap of one whose last run has not ended.
+
+    Example: trainyard schedule add --cron "0 6 * * 1" --timezone Europe/Berlin submit mnist --data drops/mnist/digits-1
+    """
+    run, common = _submission(session, words)
+    session.as_json = session.as_json or common["as_json"]
+    body: dict[str, Any] = {"run": run, "catch_up": catch_up, "overlap": overlap}
+    body |= {"cron": cron, "timezone": timezone} if cron else {"route": route, "new_files": new_files}
+    if dry_run or common["dry_run"]:
+        answer = session.api.post("schedules", body=body, dry_run=True)
+        session.tell(answer, show.instants(answer))
+        return
+    made = session.api.post("schedules", body=body)
+    session.tell(made, made["id"])
+    first = (
+        f"first at {show.clock(made['next_at'])}" if made["next_at"] else f"after {new_files:,} new files in {route}"
+    )
+    session.remark(f"{first}; see it: {session.program} schedule log {made['id']}", "dim")
+
+
+@command_of("schedule")
+def schedule_list(session: Session) -> None:
+    """List the schedules, with their next instants.
+
+    Example: trainyard schedule list
+    """
+    found = session.api.get("schedules")
+    session.tell(found, show.schedules(found))
+
+
+@command_of("schedule")
+def schedule_log(session: Session, schedule: Name) -> None:
+    """Show what became of a schedule's newest instants.
+
+    Example: trainyard schedule log s-0123456789abcdef
+    """
+    found = session.api.get("schedules", schedule, "firings")
+    session.tell(found, show.firings(found))
+
+
+@command_of("schedule")
+def schedule_pause(session: Session, schedule: Name) -> None:
+    """Start no further runs until it is resumed.
+
+    Example: trainyard schedule pause s-0123456789abcdef
+    """
+    session.tell(session.api.post("schedules", schedule, "pause"), f"{schedule} is paused.")
+
+
+@command_of("schedule")
+def schedule_resume(session: Session, schedule: Name) -> None:
+    """Go on from now. What passed meanwhile is not caught up.
+
+    Example: trainyard schedule resume s-0123456789abcdef
+    """
+    answer = session.api.post("schedules", schedule, "resume")
+    session.tell(
+        answer, f"{schedule} goes on" + (f" at {show.clock(answer['next_at'])}." if answer["next_at"] else ".")
+    )
+
+
+@command_of("schedule")
+def schedule_remove(session: Session, schedule: Name) -> None:
+    """Take a schedule away. Runs that it made go on.
+
+    Example: trainyard schedule remove s-0123456789abcdef
+    """
+    session.tell(session.api.delete("schedules", schedule), f"{schedule} is gone.")
+
+
+def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The body of the run that these words submit, and the options that say nothing of it."""
+    if words[0] != "submit":
+        raise typer.BadParameter(f"Behind the options comes the submission: submit mnist ..., not {words[0]!r}.")
+    group: Any = typer.main.get_command(app)
+    given = group.commands["submit"].make_context("submit", words[1:]).params
+    if given["following"]:
+        raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
+    return requested(session, given), given

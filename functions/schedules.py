@@ -1,0 +1,71 @@
+"""Schedules: the looks at them, and what people ask of them over HTTP."""
+
+import azure.functions as func
+
+from functions import access
+from functions.http import answer, handled
+from shared import system
+from shared.api import schedules
+from shared.api.requests import read_body, read_query
+from shared.api.schedules import DryRunQuery, ScheduleRequest
+from shared.bootstrap import schedules as the_schedules
+from shared.bootstrap import system as the_system
+from shared.events import incoming
+from shared.schedules import fire, plan
+
+blueprint = func.Blueprint()
+STORAGE = "AzureWebJobsStorage"
+
+
+@blueprint.queue_trigger("message", system.SCHEDULE_LOOKS, STORAGE)
+def schedule_looks(message: func.QueueMessage) -> None:
+    """A look at a schedule whose time may have come."""
+    body = incoming.decode(message.get_body())
+    fire.look(the_system(), the_schedules(), incoming.text(body, "schedule"), str(body.get("meant", "")))
+
+
+@blueprint.route("schedules", methods=["GET"])
+@handled
+def list_schedules(req: func.HttpRequest) -> func.HttpResponse:
+    """All schedules, with their next instants."""
+    return answer(schedules.schedules(the_schedules()))
+
+
+@blueprint.route("schedules", methods=["POST"])
+@handled
+def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
+    """A new schedule. `?dry_run=true`: its next instants, and the job that each would send."""
+    wish = read_body(req.get_body(), ScheduleRequest).wish(access.caller(req))
+    if read_query(req.params, DryRunQuery).dry_run:
+        return answer(plan.preview(the_system(), wish))
+    made = plan.add(the_system(), the_schedules(), wish)
+    return answer(schedules.schedule(made), 201, {"Location": f"/api/schedules/{made.id}"})
+
+
+@blueprint.route("schedules/{schedule}", methods=["DELETE"])
+@handled
+def remove_schedule(req: func.HttpRequest) -> func.HttpResponse:
+    """Take a schedule away."""
+    plan.remove(the_schedules(), req.route_params["schedule"])
+    return answer({"id": req.route_params["schedule"]})
+
+
+@blueprint.route("schedules/{schedule}/pause", methods=["POST"])
+@handled
+def pause_schedule(req: func.HttpRequest) -> func.HttpResponse:
+    """No further instants until it is resumed."""
+    return answer(schedules.schedule(plan.pause(the_system(), the_schedules(), req.route_params["schedule"], True)))
+
+
+@blueprint.route("schedules/{schedule}/resume", methods=["POST"])
+@handled
+def resume_schedule(req: func.HttpRequest) -> func.HttpResponse:
+    """Go on from now."""
+    return answer(schedules.schedule(plan.pause(the_system(), the_schedules(), req.route_params["schedule"], False)))
+
+
+@blueprint.route("schedules/{schedule}/firings", methods=["GET"])
+@handled
+def list_firings(req: func.HttpRequest) -> func.HttpResponse:
+    """What became of its newest instants."""
+    return answer(schedules.firings(the_schedules(), req.route_params["schedule"]))

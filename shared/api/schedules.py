@@ -1,0 +1,71 @@
+"""What the HTTP API takes and says of schedules."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.api.answers import Reason, _model, _plain_fields
+from shared.api.requests import RunRequest
+from shared.schedules import model, plan
+from shared.schedules.model import CatchUp, Overlap
+from shared.schedules.ports import Schedules
+
+Json = dict[str, Any]
+_SKIPS = ("decided_until", "counted", "number")
+
+
+class ScheduleRequest(Struct, forbid_unknown_fields=True):
+    """A run, and when it is made: at each instant of `cron`, or when `new_files` have come into a route's drops."""
+
+    run: RunRequest
+    cron: Annotated[str, Meta(max_length=200, description="Five fields: minute, hour, day, month, weekday.")] = ""
+    timezone: Annotated[str, Meta(max_length=80, description="IANA's name, such as Europe/Berlin.")] = "UTC"
+    route: Annotated[str, Meta(max_length=200, description="Whose drops' files are counted.")] = ""
+    new_files: Annotated[float, Meta(ge=0, le=1e9, multiple_of=1)] = 0
+    catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
+    overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
+
+    def wish(self, owner: str) -> plan.Wish:
+        return plan.Wish(
+            self.run,
+            self.cron,
+            self.timezone,
+            self.route,
+            int(self.new_files),
+            self.catch_up,
+            self.overlap,
+            owner,
+        )
+
+
+class DryRunQuery(Struct):
+    dry_run: Annotated[bool, Meta(description="Answer with the next instants and the job, and make nothing.")] = False
+
+
+Schedule = _model(model.Schedule, {}, _SKIPS)
+Firing = _model(model.Firing, {}, ("schedule", "order"))
+
+
+class Preview(Struct):
+    next: Annotated[list[datetime], Meta(description="The next five instants, in UTC.")]
+    job: dict[str, Any]
+    reasons: list[Reason]
+
+
+class Removed(Struct):
+    id: str
+
+
+def schedule(found: model.Schedule) -> Json:
+    return _plain_fields(found, _SKIPS)
+
+
+def schedules(ports: Schedules) -> list[Json]:
+    return [schedule(each) for each in ports.all()]
+
+
+def firings(ports: Schedules, name: str) -> list[Json]:
+    return [_plain_fields(each, ("schedule", "order")) for each in ports.firings(name)]

@@ -1,0 +1,89 @@
+"""Which instants a schedule has, and what becomes of each. Decisions without I/O.
+
+The rules of cron are cronsim's, which are Debian's: a job at a fixed hour that the clock skips runs right after the
+skip, one in an hour that comes twice runs once; a job of every hour or minute runs in real time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from shared.kernel.errors import Impossible
+from shared.schedules.model import CatchUp, Schedule
+
+ON_TIME = timedelta(minutes=10)  # an instant that is decided later than this was missed
+MOST_AT_ONCE = 100  # instants decided in one look; the rest comes in the next
+_FORM = 'five fields: minute, hour, day, month, weekday, such as "0 6 * * 1" for Mondays at six'
+
+
+@dataclass(frozen=True)
+class Due:
+    """An instant that has come, and why it is not to start a run; '' if it is."""
+
+    at: datetime
+    skip: str = ""
+
+
+def instants(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
+    """All instants after this one, in UTC and in order. Raises Impossible for an expression or zone that is none."""
+    zone = read_zone(timezone)
+    if len(cron.split()) != 5:
+        raise Impossible(f"cron is {cron[:80]!r}; write {_FORM}.", "bad_cron")
+    try:
+        simulated = CronSim(cron, after.astimezone(zone))
+    except CronSimError as exc:
+        raise Impossible(f"cron is {cron[:80]!r}: {exc}. Write {_FORM}.", "bad_cron") from exc
+    return (at.astimezone(UTC) for at in simulated)
+
+
+def read_zone(name: str) -> ZoneInfo:
+    """The time zone of IANA's name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise Impossible(f"timezone is {name[:80]!r}; use a name such as Europe/Berlin or UTC.", "bad_zone") from exc
+
+
+def next_instants(schedule: Schedule, after: datetime, count: int) -> list[datetime]:
+    """The next instants; fewer where the expression has no more, none for a schedule of new files."""
+    return list(islice(instants(schedule.cron, schedule.timezone, after), count)) if schedule.cron else []
+
+
+def due(schedule: Schedule, now: datetime) -> list[Due]:
+    """The instants since the last one that was decided, oldest first, each with what becomes of it.
+
+    One that comes on time starts a run. Of those that were missed `skip` starts none, `latest` the last one of all that
+    are due, `all` each.
+    """
+    passed = takewhile(lambda at: at <= now, instants(schedule.cron, schedule.timezone, schedule.decided_until))
+    found = list(islice(passed, MOST_AT_ONCE))
+    return [Due(at, _why_not(schedule.catch_up, at, found[-1], now)) for at in found]
+
+
+def _why_not(rule: CatchUp, at: datetime, last: datetime, now: datetime) -> str:
+    if rule is CatchUp.ALL or now - at <= ON_TIME:
+        return ""
+    missed = f"It was missed: decided {_span(now - at)} late."
+    if rule is CatchUp.LATEST and at == last:
+        return ""
+    return f"{missed} Catch-up is {rule}."
+
+
+def _span(time: timedelta) -> str:
+    return str(timedelta(seconds=round(time.total_seconds())))
+
+
+def order_of(at: datetime) -> int:
+    """The number of an instant among its schedule's firings: its Unix time in milliseconds."""
+    return int(at.timestamp() * 1000)
+
+
+def enough_new(schedule: Schedule, files: int) -> bool:
+    """Whether so many files in the route's drops are enough more than at the last firing."""
+    return files - schedule.counted >= schedule.new_files

@@ -1,0 +1,148 @@
+"""Look at a schedule: decide the instants that have come, and make their runs.
+
+Each schedule has its own next look, a delayed message; the reconcile timer sends another if one is lost. A look may run
+twice, or die anywhere: an instant's row is written first and never decided again, and its run's name comes from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from shared.api.requests import RunRequest
+from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
+from shared.kernel.stored import Stored
+from shared.runs.ask import create_run
+from shared.runs.decide import is_over
+from shared.runs.model import asked_run_name
+from shared.runs.submit import cancel_run
+from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
+from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
+from shared.schedules.ports import Schedules
+from shared.system import SCHEDULE_LOOKS, System
+
+log = logging.getLogger(__name__)
+
+PATIENCE = timedelta(seconds=60)  # a look's message is probably on its way so long after its time
+PAGE = 1000  # drops read at once to count a route's files
+
+
+def look(system: System, schedules: Schedules, name: str, meant: str = "") -> None:
+    """Decide what has come of this schedule since the last look, and ask for the next one.
+
+    `meant` is the instant that this look was asked for. One that came too early is asked for again; one whose instant
+    was decided meanwhile asks for nothing, so that looks don't breed.
+    """
+    stored = schedules.get(name)
+    if stored is None or stored.value.paused:
+        return
+    if stored.value.new_files:
+        _look_at_files(system, schedules, stored)
+        return
+    schedule, now = stored.value, system.clock()
+    found = due(schedule, now)
+    for each in found:
+        firing = _decide(system, schedules, schedule, each)
+        if firing.outcome is Outcome.STARTED:
+            schedule = replace(schedule, last_run=firing.run)
+    until = found[-1].at if found else schedule.decided_until
+    ahead = next_instants(schedule, until, 1)
+    next_at = ahead[0] if ahead else None
+    if found or next_at != schedule.next_at:
+        try:
+            schedules.update(stored, decided_until=until, next_at=next_at, last_run=schedule.last_run)
+        except Changed:
+            return  # another look was quicker, and asks for the next one
+    if next_at and (found or next_at.isoformat() == meant):
+        ask_for_look(system, name, next_at)
+
+
+def ask_for_look(system: System, name: str, at: datetime | None) -> None:
+    """Ask for a look at this instant, or now."""
+    delay = max((at - system.clock()).total_seconds(), 0.0) if at else 0.0
+    message = {"schedule": name, "meant": at.isoformat() if at else ""}
+    system.queues.send(SCHEDULE_LOOKS, message, delay)
+
+
+def ask_for_overdue(system: System, schedules: Schedules) -> None:
+    """Ask for a look at each schedule whose time has passed, and at those that count files."""
+    now = system.clock()
+    for schedule in schedules.all():
+        overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
+        if not schedule.paused and (schedule.new_files or overdue):
+            ask_for_look(system, schedule.id, schedule.next_at)
+
+
+def _decide(system: System, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
+    """What becomes of one instant: what was written down for it, else what the rules say now."""
+    why = each.skip or _overlap(system, schedule)
+    firing = Firing(schedule.id, order_of(each.at), each.at, system.clock(), Outcome.STARTED)
+    return _carry_out(system, schedules, schedule, _written(schedules, firing, why))
+
+
+def _written(schedules: Schedules, firing: Firing, why: str) -> Firing:
+    if why:
+        return schedules.claim(replace(firing, outcome=Outcome.SKIPPED, why=why))
+    run = asked_run_name("key", firing_key(firing.schedule, firing.order))
+    return schedules.claim(replace(firing, run=run))
+
+
+def _overlap(system: System, schedule: Schedule) -> str:
+    """Why the schedule's last run keeps this one from starting; '' if it doesn't."""
+    if schedule.overlap is Overlap.ALLOW or not schedule.last_run:
+        return ""
+    try:
+        last = system.runs.get(schedule.last_run).value
+    except NotFound:
+        return ""
+    if is_over(last) or schedule.overlap is Overlap.REPLACE:
+        return ""
+    return f"Run {last.name} of this schedule is {last.state}. Overlap is skip."
+
+
+def _carry_out(system: System, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+    """Make the run of a firing that starts one. Made before, it is the same run."""
+    if firing.outcome is not Outcome.STARTED:
+        return firing
+    try:
+        if schedule.overlap is Overlap.REPLACE and schedule.last_run not in ("", firing.run):
+            cancel_run(system, schedule.last_run)
+        request = msgspec.convert(schedule.request, RunRequest)
+        create_run(system, request, firing_key(firing.schedule, firing.order), schedule.owner)
+    except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
+        firing = replace(firing, outcome=Outcome.FAILED, run="", why=str(exc))
+        schedules.finish(firing)
+        log.warning("schedule %s: %s failed: %s", schedule.id, firing.at, exc)
+    return firing
+
+
+def _look_at_files(system: System, schedules: Schedules, stored: Stored[Schedule]) -> None:
+    schedule, files = stored.value, count_files(system, stored.value.route)
+    if files < schedule.counted:  # drops were removed
+        schedules.update(stored, counted=files)
+        return
+    if not enough_new(schedule, files) or _overlap(system, schedule):  # they are still new when that run has ended
+        return
+    number, now = schedule.number + 1, system.clock()
+    facts = {"files": files, "new": files - schedule.counted}
+    firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
+    firing = _carry_out(system, schedules, schedule, _written(schedules, firing, ""))
+    counted = int(firing.facts.get("files", files))
+    try:
+        schedules.update(stored, number=number, counted=counted, decided_until=now, last_run=firing.run)
+    except Changed:
+        log.info("schedule %s: another look was quicker", schedule.id)
+
+
+def count_files(system: System, route: str) -> int:
+    """How many files the route's drops held when they closed last."""
+    total, after = 0, None
+    while True:
+        page = system.drops.listed(route, after, PAGE)
+        total += sum(drop.blobs for drop in page)
+        if len(page) < PAGE:
+            return total
+        after = page[-1].key

@@ -1,0 +1,79 @@
+"""Schedules, their rules, and what became of each of their instants.
+
+An instant is decided once, for ever: its row says that it started a run, was skipped and why, or failed and why. The
+row is written before the run is made, and the run's name comes from the instant, so whoever repeats it makes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class CatchUp(StrEnum):
+    """What becomes of instants that passed while nobody could look."""
+
+    SKIP = "skip"  # none of them
+    LATEST = "latest"  # the last one only
+    ALL = "all"  # each of them, oldest first
+
+
+class Overlap(StrEnum):
+    """What becomes of an instant whose schedule's last run has not ended."""
+
+    SKIP = "skip"
+    ALLOW = "allow"
+    REPLACE = "replace"  # the last run is canceled
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A request for runs, and when it is made: at each instant of `cron` in `timezone`, or for `new_files` in `route`.
+
+    `decided_until` is the last instant that was decided, or when the schedule was made or resumed. `counted` is how
+    many files the route's closed drops held at the last firing for new files, of which there were `number`.
+    """
+
+    id: str
+    request: dict[str, Any]
+    created_at: datetime
+    decided_until: datetime
+    cron: str = ""
+    timezone: str = "UTC"
+    route: str = ""
+    new_files: int = 0
+    catch_up: CatchUp = CatchUp.LATEST
+    overlap: Overlap = Overlap.SKIP
+    paused: bool = False
+    owner: str = ""
+    next_at: datetime | None = None
+    last_run: str = ""
+    counted: int = 0
+    number: int = 0
+
+
+class Outcome(StrEnum):
+    STARTED = "started"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Firing:
+    """What became of an instant, or of enough new files. `order` tells a schedule's firings apart, and sorts them."""
+
+    schedule: str
+    order: int
+    at: datetime
+    decided_at: datetime
+    outcome: Outcome
+    run: str = ""
+    why: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def firing_key(schedule: str, order: int) -> str:
+    """The Idempotency-Key of the run that this firing makes."""
+    return f"schedule {schedule} {order}"

@@ -1,0 +1,118 @@
+"""Schedules as people ask for them: make one, say what it would do, pause, resume, take it away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from shared.api.requests import RunRequest
+from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
+from shared.kernel.suggest import did_you_mean
+from shared.runs.ask import dry_run
+from shared.schedules.decide import next_instants
+from shared.schedules.fire import ask_for_look, count_files
+from shared.schedules.model import CatchUp, Overlap, Schedule
+from shared.schedules.ports import Schedules
+from shared.system import System
+
+SHOWN = 5  # of the next instants
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What someone asks for: a run, and either instants or a number of new files in a route."""
+
+    request: RunRequest
+    cron: str = ""
+    timezone: str = "UTC"
+    route: str = ""
+    new_files: int = 0
+    catch_up: CatchUp = CatchUp.LATEST
+    overlap: Overlap = Overlap.SKIP
+    owner: str = field(default="")
+
+
+def preview(system: System, wish: Wish) -> dict[str, Any]:
+    """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
+    schedule = _made(system, wish)
+    found = next_instants(schedule, system.clock(), SHOWN)
+    return {"next": [at.isoformat() for at in found], **dry_run(system, wish.request)}
+
+
+def add(system: System, schedules: Schedules, wish: Wish) -> Schedule:
+    """Keep a schedule. Raises Impossible for one that can never start a run, as its request is now."""
+    schedule = _made(system, wish)
+    dry_run(system, wish.request)
+    schedules.add(schedule)
+    if schedule.next_at:
+        ask_for_look(system, schedule.id, schedule.next_at)
+    return schedule
+
+
+def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Schedule:
+    """Pause or resume. What passes while it is paused is no instant of it: it is not caught up."""
+    for _ in range(10):
+        stored = schedules.get(name)
+        if stored is None:
+            raise _unknown(name)
+        now, before = system.clock(), stored.value
+        if before.paused is paused:
+            return before
+        changes: dict[str, Any] = {"paused": paused, "next_at": None}
+        if not paused:
+            changes |= {"decided_until": now, "next_at": _first(before, now)}
+        try:
+            after = schedules.update(stored, **changes).value
+        except Changed:
+            continue
+        if after.next_at:
+            ask_for_look(system, name, after.next_at)
+        return after
+    raise Unavailable(f"Schedule {name} changes all the time; try again.")
+
+
+def remove(schedules: Schedules, name: str) -> None:
+    """Take it away. Runs that it made go on."""
+    if not schedules.remove(name):
+        raise _unknown(name)
+
+
+def _made(system: System, wish: Wish) -> Schedule:
+    if bool(wish.cron) == bool(wish.new_files):
+        raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
+    if wish.new_files and wish.route not in system.routes:
+        known = ", ".join(sorted(system.routes))
+        near = did_you_mean(wish.route, system.routes)
+        raise Impossible(
+            f"There is no route {wish.route[:80]!r} to count files in.{near} Routes: {known}.", "unknown_route"
+        )
+    now = system.clock()
+    schedule = Schedule(
+        id=f"s-{system.new_token()}",
+        request=msgspec.to_builtins(wish.request),
+        created_at=now,
+        decided_until=now,
+        cron=wish.cron,
+        timezone=wish.timezone,
+        route=wish.route,
+        new_files=wish.new_files,
+        catch_up=wish.catch_up,
+        overlap=wish.overlap,
+        owner=wish.owner,
+        counted=count_files(system, wish.route) if wish.new_files else 0,
+    )
+    first = _first(schedule, now)
+    if schedule.cron and first is None:
+        raise Impossible(f"cron is {wish.cron[:80]!r}, which no day ever matches.", "bad_cron")
+    return replace(schedule, next_at=first)
+
+
+def _first(schedule: Schedule, now: datetime) -> datetime | None:
+    return next(iter(next_instants(schedule, now, 1)), None)
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows those that there are.")
