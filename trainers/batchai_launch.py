@@ -41,6 +41,19 @@ except ImportError:
     )
 """
 
+# PyTorch's threads do not always survive the interpreter's end (torch 2.13, gloo): a script that has done its work then
+# dies of SIGABRT. A Python that comes to its end without an exception says so in a file of its process's number.
+AT_THE_END = """\
+import atexit, importlib.machinery, importlib.util, os, sys
+_here, _pid = os.path.dirname(os.path.abspath(__file__)), os.getpid()
+_spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != _here])
+if _spec:
+    _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
+def _over():
+    if os.getpid() == _pid and not hasattr(sys, "last_type"):
+        open(os.path.join(os.path.dirname(_here), "over-{}".format(_pid)), "w").close()
+atexit.register(_over)
+"""
 # On the local cloud all nodes are this one machine, which is somebody's own: what installs packages is shown, not run.
 LOCAL = "TRAINYARD_LOCAL_NODES"
 INSTALLERS = ("apt", "apt-get", "yum", "conda", "pip", "pip2", "pip3", "easy_install")
@@ -178,6 +191,8 @@ def prepared(spec: Dict[str, Any], paths: Variables, root: str, process: Process
         os.makedirs(folder, exist_ok=True)
     with open(os.path.join(root, "shims", "horovod", "__init__.py"), "w") as file:
         file.write(NO_HOROVOD)
+    with open(os.path.join(root, "shims", "sitecustomize.py"), "w") as file:
+        file.write(AT_THE_END)
     for mount in spec["mounts"]:
         lay_out(mount, paths, variables)
     if spec.get("preparation"):
@@ -350,12 +365,12 @@ def free_port() -> int:
 
 def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables: Variables) -> int:
     """Run what this process is for, and return its status."""
-    lines = spec["lines"]
+    lines, root = spec["lines"], os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     if "workers" not in spec:
         if spec["only_master"] and process.rank:
             print("The command line runs on the master node alone; this one has nothing to do.")
             return 0
-        return watched(shell(lines["all"], variables))
+        return watched(shell(lines["all"], variables), root)
     number = process.local * process.nodes + process.node
     server = None
     if process.local == 0 and process.node < spec["servers"]:
@@ -363,7 +378,7 @@ def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables
     status = 0
     if number < spec["workers"]:
         role = "worker" if number else "master"
-        status = watched(shell(lines[role], dict(variables, **tensorflow(variables, role, number))))
+        status = watched(shell(lines[role], dict(variables, **tensorflow(variables, role, number))), root)
     if spec["servers"] and not status:
         meeting.wait_for_all()
     if server:  # it serves for ever
@@ -381,10 +396,13 @@ def shell(line: str, variables: Variables, folder: Optional[str] = None) -> "sub
     return subprocess.Popen([shutil.which("bash") or "sh", "-c", line], env=environ, cwd=folder)
 
 
-def watched(child: "subprocess.Popen[bytes]") -> int:
+def watched(child: "subprocess.Popen[bytes]", root: str) -> int:
     """Wait for the child's end; whoever ends this process ends it."""
     with passing_on(child):
         status = child.wait()
+    if status == -signal.SIGABRT and os.path.exists(os.path.join(root, "over-{}".format(child.pid))):
+        print("The script had come to its end; that its interpreter died while closing down does not count.")
+        return 0
     return status if status >= 0 else 128 - status
 
 

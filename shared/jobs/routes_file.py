@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from shared.jobs.build import Values
-from shared.jobs.job import LAUNCHER, is_elastic
+from shared.jobs.job import LAUNCHER, is_elastic, timeout
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters, parameters
 from shared.kernel.errors import BadInput, BadSetting
@@ -82,6 +82,7 @@ class Route:
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
     retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
+    template_timeout: bool = False  # the template's own time limit holds: the route names none
 
     @property
     def limits(self) -> Limits:
@@ -97,7 +98,8 @@ class Route:
 
     @property
     def defaults(self) -> Values:
-        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, self.timeout_seconds)
+        timeout = 0 if self.template_timeout else self.timeout_seconds
+        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, timeout)
 
 
 Routes = Mapping[str, Route]
@@ -195,6 +197,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         name=name,
         template=template,
         parameters=described,
+        template_timeout="timeout_seconds" not in entry and bool(timeout(template, otherwise=0)),
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
         nodes=nodes,

@@ -180,6 +180,20 @@ def test_a_script_that_imports_horovod_is_told_what_to_do(tmp_path: Path) -> Non
     assert (status, output.strip()) == (0, "the real one")
 
 
+def test_only_a_death_after_the_end_is_forgiven(tmp_path: Path) -> None:
+    """A script that has done its work has succeeded, even if its interpreter aborts while it closes down; else not."""
+    dies = "import os\nclass Last:\n    abort = os.abort\n    def __del__(self): self.abort()\nlast = Last()\n"
+    statuses = []
+    for number, text in enumerate((dies, f"{dies}raise ValueError", "import os; os.abort()", f"{dies}os._exit(3)")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        nodes = Nodes(folder, {"properties": {"nodeCount": 1, "pyTorchSettings": {"pythonScriptFilePath": f"{ROOT}/x/s.py"}}})  # fmt: skip  # noqa: E501
+        nodes.lay("x/s.py", text)
+        statuses.append(nodes.run()[0][0])
+
+    assert statuses == [0, 134, 134, 3]
+
+
 def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
     """What a mount held is seen beside what the run writes, and that goes to the run's own output."""
     script = (

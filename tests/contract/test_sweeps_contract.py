@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -73,3 +74,23 @@ def test_an_asset_is_found_by_kind_and_digest(assets: TableAssets | FakeAssets) 
     assets.put("code", "0" * 64, "azureml:trainyard-0:1")
     assert assets.get("code", "0" * 64) == "azureml:trainyard-0:1"
     assert assets.get("environment", "0" * 64) is None
+
+
+def test_a_decision_comes_back_whole(sweeps: SweepLog) -> None:
+    """Findings, the minimum to be, the one that it replaces and the mark of a dry run are kept; so is their absence."""
+    full = replace(
+        decision("idle", 0, action="to-zero"), min_nodes=0, replaces=2, findings=("a", 'b "c"'), dry_run=True
+    )
+    for one in (full, decision("busy", 5)):
+        sweeps.record(one)
+        assert sweeps.latest("cpu-cluster") == one
+
+
+def test_one_look_is_claimed_at_a_time(sweeps: SweepLog) -> None:
+    """A look is claimed once within its seconds, for each cluster by itself; other reads see nothing of that."""
+    assert sweeps.claim_look("cpu-cluster", NOW, 5)
+    assert not sweeps.claim_look("cpu-cluster", NOW + timedelta(seconds=4.9), 5)
+    assert sweeps.claim_look("gpu", NOW, 5)
+    assert sweeps.claim_look("cpu-cluster", NOW + timedelta(seconds=5), 5)
+    assert sweeps.latest("cpu-cluster") is None
+    assert sweeps.history("cpu-cluster") == []
