@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shared.api.requests import RunRequest
 from shared.drops.model import DropKey, DropState
+from shared.drops.seal import route_problems
 from shared.jobs import upload, uploads
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.limits import Limits
@@ -159,6 +160,14 @@ def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> Non
     assert (drop.state, drop.code) == (DropState.REJECTED, "bad_job_file")
     assert "job.yaml line 1: code: a drop can't bring its own on this route" in drop.why
     assert world.blobs.copied == []
+
+
+def test_a_drop_with_code_can_be_checked_before_it_is_uploaded(world: World) -> None:
+    """The check of a route takes a job file with code where a drop may bring it, and says so where it may not."""
+    key, written = DropKey("mnist", "own"), {"code": "./src", "command": "x", "environment": "azureml:e:1"}
+    assert route_problems(world.system, key, world.system.routes["mnist"], written)[1] == []
+    (problem,) = route_problems(world.system, key, ROUTE, written)[1]
+    assert "can't bring its own on this route" in problem.message
 
 
 @pytest.mark.parametrize(

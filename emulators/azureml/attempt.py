@@ -8,10 +8,11 @@ import logging
 import shutil
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from emulators.azureml import mpi
 from emulators.azureml.blobs import Blobs, Place
 from emulators.azureml.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.copies import Copies
@@ -150,6 +151,8 @@ class Attempt:
 
     async def _environment(self) -> JobEnvironment:
         recipe = await self._site.recipe(*self._spec.environment)
+        if self._spec.distribution.kind == "Mpi" and recipe.names(mpi.NEEDS_MPI):
+            recipe = replace(recipe, requirements=(*recipe.requirements, mpi.OPEN_MPI))
         return await self._site.environments.give(recipe, self._folders.environment)
 
     async def _bring(self) -> dict[str, str]:
@@ -173,20 +176,27 @@ class Attempt:
         return watched
 
     async def _launch(self, gang: Gang, progress: Progress) -> None:
-        spec, names = self._spec, log_names(self._spec)
+        names = log_names(self._spec)
         (self._folders.logs / "user_logs").mkdir(parents=True)
         self._logs = [LogCopy(self._folders.logs / name, self._run_place(name)) for name in names]
         for copy in self._logs:
             copy.file.write_text(self._heading(gang.environment.notes))
             await copy.open(self._site.blobs)
         progress.logs(names)
+        for launch in self._launches(gang):
+            self._ranks.append(await RankProcess.start(launch, self._site.guard))
+        progress.entered(Status.RUNNING)
+
+    def _launches(self, gang: Gang) -> list[Launch]:
+        """How each rank is started; with Open MPI's mpirun, how that one is."""
+        spec, launches = self._spec, []
         command = resolve(spec.command, gang.paths)
         for rank, copy in enumerate(self._logs):
             variables = environment(self._site.config, self._job, spec, gang, rank)
             folder = self._folders.code(spec.distribution.node_of(rank))
-            launch = Launch(command, folder, variables, copy.file)
-            self._ranks.append(await RankProcess.start(launch, self._site.guard))
-        progress.entered(Status.RUNNING)
+            launches.append(Launch(command, folder, variables, copy.file))
+        program = mpi.mpirun(gang.environment) if spec.distribution.kind == "Mpi" else None
+        return [mpi.leader(launches, program, self._folders.run / "mpi")] if program else launches
 
     def _heading(self, notes: tuple[str, ...]) -> str:
         """The lines before an attempt in its log: what its environment lacks, and why it is not the first one.

@@ -77,6 +77,11 @@ class Recipe:
     variables: dict[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
 
+    def names(self, packages: Iterable[str]) -> bool:
+        """Whether one of these packages is asked for."""
+        asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
+        return bool(asked & set(packages))
+
     def digest(self, salt: str) -> str:
         """A name for the content. `salt` is the interpreter's own version."""
         content = json.dumps([salt, self.python, sorted(self.requirements)])

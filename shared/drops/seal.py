@@ -7,19 +7,18 @@ from typing import Any
 
 from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
+from shared.drops.code import with_any_code, with_code
 from shared.drops.decide import DropVerdict, Survey, survey
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, is_relative, nodes, timeout
+from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
-from shared.jobs.uploads import collect
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
@@ -44,7 +43,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
-        job_file = _with_code(system, drop.key, route, _job_file(system, drop.key, seen))
+        job_file = with_code(system, drop.key, route, _job_file(system, drop.key, seen))
         adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
         built = build(_order(name, drop.key, seen, route, adopted or job_file))
     except BrokenJobFile as exc:
@@ -104,7 +103,10 @@ def route_problems(
     system: System, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
-    job_file = None if content is None else JobFile("job.yaml", content, {})
+    try:
+        job_file = with_any_code(route, None if content is None else JobFile("job.yaml", content, {}))
+    except BrokenJobFile as exc:
+        return {}, [Problem("code", str(exc))]
     adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
     built = build(_order("checked", key, survey(key, ()), route, adopted or job_file))
     return built.job, [*(adopted.problems if adopted else ()), *_problems(system, built, job_file, route)]
@@ -151,18 +153,6 @@ def _job_file(system: System, key: DropKey, seen: Survey) -> JobFile | None:
     except BadInput as exc:
         raise BrokenJobFile(str(exc)) from exc
     return read_job_file(names[0], data)
-
-
-def _with_code(system: System, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
-    """The job file with the code that lies in the drop, where the route lets a drop bring its own."""
-    if job_file is None or not (route.job_file.allowed and is_relative(job_file.content.get("code"))):
-        return job_file
-    if not route.limits.allows_code:
-        words = "code: a drop can't bring its own on this route; an administrator can allow it in the routes file."
-        raise BrokenJobFile(f"{job_file.where('code')}: {words}")
-    place = Place(DROPS_CONTAINER, key.prefix())
-    content = collect(system, place, job_file.content, system.limits.max_upload_mib)
-    return replace(job_file, content=content)
 
 
 def _run(system: System, drop: Drop) -> Run:
