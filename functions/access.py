@@ -94,7 +94,7 @@ def caller(req: func.HttpRequest) -> str:
 
 def me(req: func.HttpRequest) -> dict[str, Any]:
     """Who calls, for a page that shows only what they may do. Who has a key of the host may do everything."""
-    may_change = not by_roles() or CONTRIBUTOR in _roles(req.headers)
+    may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
     return {"auth": "entra" if by_roles() else "keys", "name": caller(req), "may_change": may_change}
 
 

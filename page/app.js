@@ -22,6 +22,8 @@ const VIEWS = {
 const JUMPS = { r: "runs", c: "compare", d: "drops", l: "clusters", m: "money", h: "health" };
 const NAV = ["runs", "compare", "drops", "clusters", "money", "health"];
 
+const SOMEBODY = { auth: "", name: "", may_change: false }; // until the API said who it is: the view need not wait for that
+
 function App() {
   const route = useRoute(), [me, setMe] = useState(), [wrong, setWrong] = useState(false), [keys, showKeys] = useState(false);
   const ask = () => get(["me"]).then((found) => { setMe(found); setWrong(false); }, (error) => {
@@ -42,8 +44,7 @@ function App() {
     <${Header} view=${route.view} me=${me} keys=${() => showKeys(true)} signOut=${() => { key.set(""); setMe(null); }} />
     <main id="content" tabindex="-1">
       ${me?.error && html`<p class="notice bad" role="alert">${visible(me.error.message)}</p>`}
-      ${me && !me.error && html`<${Shown} key=${route.view} route=${route} me=${me} />`}
-      ${me === undefined && html`<p class="notice" role="status">${W.loading}</p>`}
+      ${(me ? !me.error : route.view !== "drops") && html`<${Shown} key=${route.view} route=${route} me=${me || SOMEBODY} />`}
     </main>
     <div id="spoken" class="sr" role="status" aria-live="polite"></div>
     ${keys && html`<${Dialog} title=${W.shortcuts.title} close=${() => showKeys(false)}><dl class="keys">${W.shortcuts.list.map(([keys, what]) => html`<div key=${keys}><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></${Dialog}>`}`;

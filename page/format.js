@@ -5,6 +5,10 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const COUNT = new Intl.NumberFormat();
 
+const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** The time alone where the day is known from another moment, else with its day. */
+export const beside = (text, other) => (new Date(text).toDateString() === new Date(other).toDateString() ? TIME.format(new Date(text)) : shortClock(text));
 export const count = (value) => COUNT.format(value);
 export const clock = (text) => (text ? CLOCK.format(new Date(text)) : "");
 export const shortClock = (text) => (text ? SHORT.format(new Date(text)) : "");

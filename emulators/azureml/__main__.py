@@ -50,6 +50,8 @@ from emulators.private import private_folder
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
+STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
+
 
 class Wakes:
     """Wakes the scheduler and the publisher together; the workspace calls it after every change."""
@@ -80,6 +82,7 @@ async def serve(config: Config) -> None:
         workspace = Workspace(config, store, wakes)
         workspace.seed()
         workspace.recover()
+        await blobs.reachable(STORAGE_SECONDS)
         for datastore in workspace.datastores.values():
             await blobs.create_container(datastore.container)
         guard = stack.enter_context(contextlib.closing(Guard()))

@@ -45,7 +45,7 @@ LITERAL = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|/[A-Za-z][\w.]*")
 
 def is_arm(request: web.Request) -> bool:
     """Whether Resource Manager itself answers; run history and data have addresses and rules of their own."""
-    return request.path.lower().startswith("/subscriptions")
+    return request.path.lower().startswith(("/subscriptions", "/providers/"))
 
 
 def insensitive(route: web.RouteDef) -> web.RouteDef:

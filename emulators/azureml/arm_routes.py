@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from emulators.azureml import checks
+from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest
 from emulators.azureml.models import Datastore
 from emulators.azureml.server import WORKSPACE, Parts, properties
@@ -18,6 +19,8 @@ class ArmRoutes:
     def table(self) -> list[web.RouteDef]:
         return [
             web.get(WORKSPACE, self.get_workspace),
+            web.get(WORKSPACE.rpartition("/")[0], self.list_workspaces),
+            web.get(f"/subscriptions/{{sub}}/providers/{PROVIDER}/workspaces", self.list_workspaces),
             web.get("/discovery", self.discovery),
             web.get(WORKSPACE + "/datastores", self.list_datastores),
             web.get(WORKSPACE + "/datastores/{name}", self.get_datastore),
@@ -28,6 +31,10 @@ class ArmRoutes:
 
     async def get_workspace(self, _: web.Request) -> web.Response:
         return web.json_response(self._parts.wire.workspace(self._created))
+
+    async def list_workspaces(self, _: web.Request) -> web.Response:
+        """The one that there is."""
+        return web.json_response({"value": [self._parts.wire.workspace(self._created)]})
 
     async def discovery(self, _: web.Request) -> web.Response:
         """Addresses of the services beside ARM; run history and assets are served here too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -58,6 +59,20 @@ class Blobs:
 
     async def close(self) -> None:
         await self._service.close()
+
+    async def reachable(self, seconds: float) -> None:
+        """Return once something listens at the account's address, which may be starting too, or after so long."""
+        address = urlsplit(self.url)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    try:
+                        _, writer = await asyncio.open_connection(address.hostname, address.port)
+                    except OSError:
+                        await asyncio.sleep(0.02)
+                        continue
+                    writer.close()
+                    return
 
     async def create_container(self, name: str) -> None:
         """Make a container; one that is there is left as it is."""

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from emulators.azureml import arm, permissions, wire
+from emulators.azureml import arm, permissions, refused, wire
 from emulators.azureml.blobs import Blobs
 from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.errors import ArmError, BadRequest, NotFound
@@ -106,14 +106,15 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except ArmError as error:
         headers = {"WWW-Authenticate": arm.CHALLENGE} if error.status == 401 else {}
         return web.json_response(wire.error(error.code, error.message), status=error.status, headers=headers)
-    except web.HTTPNotFound:
+    except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
+        if arm.is_arm(request) and (why := refused.why(request.path)):
+            return web.json_response(wire.error("NotSupportedHere", why), status=501)
+        if isinstance(error, web.HTTPMethodNotAllowed):
+            served = ", ".join(sorted(error.allowed_methods))
+            message = f"{request.method} is not served for {request.path}; served: {served}."
+            return web.json_response(wire.error("MethodNotAllowed", message), status=405)
         message = f"This control plane doesn't serve {request.method} {request.path}."
         return web.json_response(wire.error("NotFound", message), status=404)
-    except web.HTTPMethodNotAllowed as error:
-        message = (
-            f"{request.method} is not served for {request.path}; served: {', '.join(sorted(error.allowed_methods))}."
-        )
-        return web.json_response(wire.error("MethodNotAllowed", message), status=405)
     except web.HTTPException:
         raise
     except Exception:  # outermost: the client gets an ARM error, and the log the traceback

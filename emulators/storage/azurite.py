@@ -30,6 +30,7 @@ from emulators.process import IS_WINDOWS, PartFailed, tail
 ACCOUNT = "devstoreaccount1"
 # Published by Microsoft for every Azurite; it protects nothing. Only for clients that know no other.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+ACCESS_LOG = "access.log"  # under its home
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 
@@ -119,7 +120,7 @@ class Azurite:
         self._tls = tls
         self._scheme = "https" if tls else "http"
         self.key = key
-        self.access_log = home / "access.log"
+        self.access_log = home / ACCESS_LOG
         self.error_log = home / "azurite.log"
         self._command = command
         self._origins: set[str] = set()
@@ -245,13 +246,16 @@ def start(
     program = str(_program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    account_key = key or _own_key(home / "account.key")
+    account_key = key or own_key(home)
     azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only, tls)
     write_private(home / "ports.json", json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
 
 
-def _own_key(path: Path) -> str:
+def own_key(home: Path) -> str:
+    """The account's key of this home, drawn when it is first asked for."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = home / "account.key"
     if not path.exists():
         write_private(path, base64.b64encode(secrets.token_bytes(64)).decode())
     return path.read_text()
@@ -262,13 +266,25 @@ def default_node_home() -> Path:
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 
+def is_installed(node_home: Path) -> bool:
+    """Whether there is an Azurite under this npm prefix."""
+    return _find(node_home, "azurite.js") is not None
+
+
 def _program(node_home: Path, name: str) -> Path:
+    found = _find(node_home, name)
+    if found is None:
+        raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
+    return found
+
+
+def _find(node_home: Path, name: str) -> Path | None:
     # npm --prefix P puts packages under P/node_modules; with --global under P/lib/node_modules.
     for modules in (node_home / "node_modules", node_home / "lib" / "node_modules"):
         program = modules / "azurite" / "dist" / "src" / name
         if program.exists():
             return program
-    raise PartFailed(f"Azurite is not under {node_home}. Run: npm install --prefix {node_home} azurite")
+    return None
 
 
 def _node() -> list[str]:

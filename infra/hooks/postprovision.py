@@ -1,4 +1,5 @@
-"""After `azd provision`: build the training image in our registry, once for each content of its sources.
+"""After `azd provision`: build the training image in our registry, once for each content of its sources; and let
+browsers sign in at the app's address, which is known only now.
 
 The name of the image goes into the package (python3 trainyard.py package --image), so that Azure ML pulls it and builds
 nothing itself.
@@ -11,6 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import registration
 from tools import INFRA, HookFailed, az, remember, run, say, setting
 
 TRAINERS = INFRA.parent / "trainers"
@@ -24,6 +26,8 @@ def main() -> None:
         build(registry, tag)
     server = az("acr", "show", "--name", registry)["loginServer"]
     remember("TRAINYARD_IMAGE", f"{server}/{REPOSITORY}:{tag}")
+    if client := setting("TRAINYARD_ENTRA_CLIENT_ID", ""):
+        registration.let_browsers_in(client, setting("TRAINYARD_URL"))
 
 
 def digest() -> str:

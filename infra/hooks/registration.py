@@ -14,7 +14,7 @@ NAMESPACE = uuid.UUID("0f7b7c1e-5a0e-4a3c-9d53-6c1f0a3c9b11")  # ids of roles mu
 
 def ensure() -> str:
     """Make the registration what it should be, and return its client id."""
-    graph = az("cloud", "show")["endpoints"]["microsoftGraphResourceId"].rstrip("/") + "/v1.0"
+    graph = _graph()
     name = f"Trainyard ({setting('AZURE_ENV_NAME')})"
     found = az("ad", "app", "list", "--display-name", name)
     exact = [app for app in found if app["displayName"] == name]
@@ -30,6 +30,17 @@ def ensure() -> str:
     if who := setting("AZURE_PRINCIPAL_ID", ""):
         assign(graph, principal, who)
     return client
+
+
+def let_browsers_in(client: str, api: str) -> None:
+    """Let people sign in with a browser, for the page: App Service gets an id token at its address, and no secret."""
+    callback = f"{api.removesuffix('/api')}/.auth/login/aad/callback"
+    web = {"redirectUris": [callback], "implicitGrantSettings": {"enableIdTokenIssuance": True}}
+    rest("patch", f"{_graph()}/applications(appId='{client}')", {"web": web})
+
+
+def _graph() -> str:
+    return str(az("cloud", "show")["endpoints"]["microsoftGraphResourceId"]).rstrip("/") + "/v1.0"
 
 
 def registration(client: str) -> dict[str, Any]:

@@ -166,12 +166,20 @@ class Demo:
         self.console.print(summary.as_table(seen, archive, checked, picture))
         if failed := [claim.text for claim in checked if not claim.holds]:
             self.console.print(f"\nNot true: {'; '.join(failed)}.\nLogs: {self.choice.home / 'logs'}", style="bold red")
-        if self.choice.keep:
-            self.console.print(f"\nThe cloud stays up: {where.api}/status. Ctrl-C stops it.")
+        self.console.print(f"\n{self._where_to_look(where)}", highlight=False, soft_wrap=True)
         if self.choice.as_json:
             sys.stdout.write(json.dumps(summary.as_json(seen, archive, picture)) + "\n")
             sys.stdout.flush()
         return not failed
+
+    def _where_to_look(self, where: record.Record) -> str:
+        """The page of the run while its cloud stays up, else how to have it."""
+        page = f"{where.api}/page#/run/{self.screen.seen.run['run']}"
+        if self.choice.keep:
+            return f"Look at it: {page}\nThe cloud stays up until Ctrl-C."
+        if self._cloud is None:
+            return f"Look at it: {page}"
+        return "Look at such a run in a browser: python3 trainyard.py demo --keep"
 
     def _stay(self) -> None:
         while self._cloud:

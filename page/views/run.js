@@ -2,10 +2,11 @@
 import { get, post } from "../api.js";
 import { Chart } from "../chart.js";
 import { columns } from "../decimate.js";
-import { between, bytes, clock, duration, money, number, shell, shortClock, visible } from "../format.js";
+import { beside, between, bytes, clock, duration, money, number, shell, shortClock, visible } from "../format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
+import { primary } from "../metric.js";
 import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
@@ -133,7 +134,7 @@ function Phases({ run }) {
 
 function What({ run }) {
   const f = W.run.fields, known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const best = Object.entries(run.metrics.best).slice(0, 6).map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  const best = bestFirst(run.metrics.best).slice(0, 4).map((name) => `${name} ${number(run.metrics.best[name])}`).join(", ");
   return html`<${Facts} rows=${[
     [W.runs.best, best],
     [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
@@ -148,7 +149,12 @@ function What({ run }) {
   ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
 }
 
-const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${shortClock(moment.at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
+function bestFirst(values) {
+  const names = Object.keys(values), first = primary(names);
+  return names.sort((a, b) => (b === first) - (a === first));
+}
+
+const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
 
 function commands(run) {
   const name = shell(run.run), say = (rest) => `python3 trainyard.py ${rest}`;

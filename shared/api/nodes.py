@@ -52,7 +52,7 @@ def nodes(system: System, query: NodesQuery) -> dict[str, Any]:
     since = until - timedelta(hours=query.hours)
     return {
         "since": since.isoformat(timespec="minutes"),
-        "until": until.isoformat(timespec="minutes"),
+        "until": (until + timedelta(minutes=1)).isoformat(timespec="minutes"),  # so that it changes once a minute
         "clusters": [
             {
                 "cluster": name,

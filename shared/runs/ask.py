@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 Reason = dict[str, str]
+NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
 def create_run(system: System, request: RunRequest, key: str | None = None, owner: str = "") -> Run:
@@ -55,7 +56,28 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
     check_complete(system, run.request)
+    _check_possible(system, run)
     return record(system, run)
+
+
+def _check_possible(system: System, run: Run) -> None:
+    """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
+
+    What can't be asked now is not held against the run.
+    """
+    try:
+        reasons = _cluster_reasons(system, run.cluster, workload(run).fewest_nodes(run))
+        for value in mapping(run.request.get("inputs")).values():
+            path = str(value.get("path", "")) if isinstance(value, dict) else ""
+            if path.startswith("azureml://datastores/"):
+                system.jobs.place(path)
+    except NotFound as exc:
+        raise Impossible(str(exc), "bad_data") from exc
+    except Unavailable as exc:
+        log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
+        return
+    if never := [reason for reason in reasons if reason["code"] in NEVER]:
+        raise Impossible(never[0]["message"], never[0]["code"])
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
@@ -347,8 +369,8 @@ def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
     clusters = {cluster.name: cluster for cluster in system.clusters.list()}
     cluster = clusters.get(name)
     if cluster is None:
-        known = ", ".join(sorted(clusters)) or "none"
-        return [_reason("unknown_cluster", f"The workspace has no cluster {name!r}; it has: {known}.")]
+        words = f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
+        return [_reason("unknown_cluster", words)]
     if found := refusal(cluster, nodes):
         return [_reason(found.code, found.why)]
     if nodes > (free := cluster.max_nodes - cluster.busy_nodes):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from local import digits
 from local.cloud import Cloud, Options
-from tests.e2e.desk import Desk
+from tests.e2e.desk import ROOT, Desk
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,25 @@ def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
     assert [run["run"] for run in desk.ask("runs", "--owner", first["owner"])] == mine
     assert desk.ask("runs", "--owner", "nobody") == []
     assert desk.ask("show", first["drop"])["owner"] == first["owner"] != ""
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("submit", "mnist", "--data", "drops/mnist/d1", "--nodes", "0"), "a run needs at least one node"),
+        (("submit", "mnist", "--data", "nowhere/x"), "no datastore 'nowhere'"),
+        (("runs", "--state", "compelted"), "choose from received"),
+        (("runs", "--where", "lr >"), "expected a value behind lr >"),
+        (("show", "mnist-00"), "Did you mean"),
+        (("logs", "@latest", "--rank", "7"), "There is no rank 7 in this run; it has logs of: 0"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words: tuple[str, ...], why: str) -> None:
+    """What can never run, and what is not there, is refused with what would do; nothing is made."""
+    before = desk.runs()
+    said = subprocess.run(
+        [sys.executable, "-m", "cli", *words], cwd=ROOT, env=desk.env, capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert said.returncode in (1, 2, 3)
+    assert why in " ".join(said.stderr.replace("│", " ").split())
+    assert desk.runs() == before

@@ -192,6 +192,17 @@ def test_the_image_is_built_once_for_each_content(hook: Hook) -> None:
     assert remembered in lines(calls)
 
 
+def test_browsers_may_sign_in_at_the_apps_address(hook: Hook) -> None:
+    """With Entra ID the registration gets the app's callback and gives id tokens, still without a secret."""
+    registry: Answers = [("acr show", {"loginServer": "cr1.azurecr.io"}), *READY]
+    settings = {"TRAINYARD_ENTRA_CLIENT_ID": "client-1", "TRAINYARD_URL": "https://func-1.azurewebsites.net/api"}
+    done, calls = hook("postprovision", [("show-tags", []), *registry], AZURE_REGISTRY_NAME="cr1", **settings)
+    assert done.returncode == 0, done.stderr
+    web = next(call["body"]["web"] for call in calls if "web" in call.get("body", {}))
+    assert web["redirectUris"] == ["https://func-1.azurewebsites.net/.auth/login/aad/callback"]
+    assert web["implicitGrantSettings"] == {"enableIdTokenIssuance": True}
+
+
 def test_down_deletes_the_workspace_for_good(hook: Hook) -> None:
     """A workspace that is there is purged, and waited for; one that is gone, or never was, is fine."""
     settings = {"AZURE_WORKSPACE_NAME": "mlw", "AZURE_RESOURCE_GROUP": "rg"}

@@ -62,6 +62,7 @@ def test_every_azd_setting_is_described() -> None:
         "TRAINYARD_ENTRA_CLIENT_ID",
         "TRAINYARD_BUDGET_START",
         "TRAINYARD_IMAGE",
+        "TRAINYARD_URL",  # an output of the template
         "TRAINYARD_PAUSE_SECONDS",  # of tests
     }
     assert {row[0].strip("`") for row in rows(AZURE, "## Deploy") if row[0].startswith("`")} <= read

@@ -1,0 +1,88 @@
+"""How long the emulators alone, and the whole local cloud, take until they are ready: on a new folder, and again on it.
+
+Cold is a folder without state or certificates; the machine's file cache is as it is. `cpu` is what all their processes
+had used by then, which other work on the machine changes less than the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = {"emulators": ["-m", "emulators", "up"], "whole cloud": ["-m", "local.up"]}
+READY = ("The emulators are up", "The local cloud is up")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench up", description=__doc__)
+    parser.add_argument("--times", type=int, default=3, help="of each; the median counts (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="one line of JSON instead of the table")
+    arguments = parser.parse_args()
+    found = {}
+    for name, command in COMMANDS.items():
+        cold, warm = zip(*(both(command) for _ in range(arguments.times)), strict=True)
+        found[name] = {"cold": median(cold), "warm": median(warm)}
+    if arguments.json:
+        print(json.dumps(found))
+        return 0
+    print(f"{'':12} {'cold':>8} {'cpu':>6} {'warm':>8} {'cpu':>6}   seconds, median of {arguments.times}")
+    for name, times in found.items():
+        print(f"{name:12} " + " ".join(f"{times[k][0]:8.2f} {times[k][1]:6.2f}" for k in ("cold", "warm")))
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return 0
+
+
+def median(measured: tuple[tuple[float, float], ...]) -> tuple[float, float]:
+    seconds, cpu = zip(*measured, strict=True)
+    return statistics.median(seconds), statistics.median(cpu)
+
+
+def both(command: list[str]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """A start on a new folder, and one on the state that it left: seconds, and CPU seconds of all processes."""
+    with tempfile.TemporaryDirectory(prefix="bench-up-") as home:
+        return ready(command, home), ready(command, home)
+
+
+def ready(command: list[str], home: str) -> tuple[float, float]:
+    begun = time.monotonic()
+    with running([sys.executable, *command, "--home", home]) as child:
+        assert child.stdout
+        for line in child.stdout:
+            if line.startswith(READY):
+                return time.monotonic() - begun, cpu_of(child.pid)
+    raise SystemExit(f"{' '.join(command)} did not become ready")
+
+
+def cpu_of(pid: int) -> float:
+    total = 0.0
+    for part in (leader := psutil.Process(pid), *leader.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            used = part.cpu_times()
+            total += used.user + used.system
+    return total
+
+
+@contextlib.contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+            child.communicate()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

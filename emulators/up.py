@@ -1,0 +1,247 @@
+"""The emulators together: storage, Event Grid and Azure ML on one folder, started at once and stopped in order.
+
+    with start(Path("state"), Options()) as running:
+        os.environ.update(running.env)  # then MLClient, the storage clients and MLflow find it
+
+Nothing that takes long to import is imported here: whoever waits for the parts should wait for them alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulators import process
+from emulators.private import private_folder, write_private
+from emulators.storage import azurite
+
+Json = dict[str, Any]
+SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
+PORTS = ("blob", "queue", "table", "eventgrid", "azureml")
+RECORD = "emulators.json"  # under the folder, while they run: addresses, and the environment of their clients
+
+
+@dataclass(frozen=True)
+class Options:
+    """What there is. `clusters` are names with their most nodes; `more` is laid over the parts' configurations."""
+
+    subscription_id: str = SUBSCRIPTION
+    resource_group: str = "local"
+    workspace: str = "local"
+    clusters: Mapping[str, int] = field(default_factory=lambda: {"cpu-cluster": 4})
+    more: Mapping[str, Json] = field(default_factory=dict)
+    node_home: Path | None = None
+    say: Callable[[str], None] = lambda _: None
+
+
+@dataclass
+class Running:
+    """Emulators that serve. `env` is what makes Microsoft's clients find them; `seconds` is what the start took."""
+
+    home: Path
+    azurite: azurite.Azurite
+    parts: dict[str, process.Part]
+    topic_key: str = field(repr=False)
+    seconds: float = 0.0
+
+    @property
+    def connection_string(self) -> str:
+        urls = self.parts["storage"].info
+        return _connection_string(self.azurite.key, self.azurite.blob_url, urls["queue_url"], urls["table_url"])
+
+    @property
+    def env(self) -> dict[str, str]:
+        found: dict[str, str] = self.parts["azureml"].info["env"]
+        return {**found, "AZURE_STORAGE_CONNECTION_STRING": self.connection_string}
+
+    @property
+    def record(self) -> Json:
+        """What the file RECORD says."""
+        return {
+            "pid": os.getpid(),
+            "azureml": self.parts["azureml"].info["url"],
+            "eventgrid": self.parts["eventgrid"].info["url"],
+            "topics": {name: f"{self.parts['eventgrid'].info['url']}/topics/{name}/api/events" for name in TOPICS},
+            "topic_key": self.topic_key,
+            "workspace_id": self.parts["azureml"].info["workspace_id"],
+            "env": self.env,
+        }
+
+    def failed(self) -> list[str]:
+        """The parts that have ended by themselves."""
+        return [name for name, part in self.parts.items() if not part.alive()]
+
+    def stop(self) -> None:
+        """Stop all, the storage last. Twice is once."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.home / RECORD).unlink()
+        for name in ("azureml", "eventgrid", "storage"):
+            if part := self.parts.get(name):
+                part.stop()
+        self.azurite.stop()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+TOPICS = ("storage", "workspace", "custom")
+
+
+def start(home: Path, options: Options | None = None) -> Running:
+    """Start everything on the state under `home`; it answers at the addresses of the last start if they are free.
+
+    Raises PartFailed, with the end of its log, if a part does not start; nothing is left running then.
+    """
+    begun, wanted = time.monotonic(), options or Options()
+    home = home.resolve()
+    private_folder(home)
+    node_home = wanted.node_home or azurite.default_node_home()
+    fetch_azurite(node_home, wanted.say)
+    if not (home / "certs" / "bundle.pem").exists():
+        from emulators import certs  # takes long; all parts need the same ones
+
+        certs.ensure(home / "certs")
+    ports, topic_key = _ports(home), _topic_key(home)
+    key = azurite.own_key(home / "azurite")
+    configs = _configs(home, wanted, ports, key, topic_key)
+    running = _start_all(home, node_home, ports, configs, topic_key)
+    running.seconds = time.monotonic() - begun
+    write_private(home / RECORD, json.dumps(running.record, indent=2) + "\n")
+    return running
+
+
+def _start_all(home: Path, node_home: Path, ports: Mapping[str, int], configs: Json, topic_key: str) -> Running:
+    with ThreadPoolExecutor(len(configs) + 1) as threads:
+        blobs = threads.submit(
+            azurite.start, home / "azurite", azurite.Ports(ports["blob"]), node_home, blobs_only=True
+        )
+        starting = {name: threads.submit(_start, home, name, config) for name, config in configs.items()}
+    every: list[Future[Any]] = [blobs, *starting.values()]
+    errors = [error for future in every if (error := future.exception())]
+    if not errors:
+        parts = {name: future.result() for name, future in starting.items()}
+        return Running(home, blobs.result(), parts, topic_key)
+    for future in reversed(every):
+        if not future.exception():
+            future.result().stop()
+    raise errors[0]
+
+
+def _start(home: Path, name: str, config: Json) -> process.Part:
+    file = home / "configs" / f"{name}.json"
+    private_folder(file.parent)
+    write_private(file, json.dumps(config, indent=2))
+    # The user's own Azure login must not reach the parts: their clients would prefer it.
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AZUREML_", "AML_"))}
+    argv = [sys.executable, "-m", f"emulators.{name}", "--config", str(file)]
+    return process.start(name, argv, log=home / "logs" / f"{name}.log", env=env)
+
+
+def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, topic_key: str) -> Json:
+    urls = {name: f"http://127.0.0.1:{ports[name]}/{azurite.ACCOUNT}" for name in ("blob", "queue", "table")}
+    storage = {"connection_string": _connection_string(key, urls["blob"], urls["queue"], urls["table"])}
+    group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
+    workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
+    account = f"{group}/Microsoft.Storage/storageAccounts/{azurite.ACCOUNT}"
+    topics = [
+        {"name": "storage", "resource": account, "source": "azurite"},
+        {"name": "workspace", "resource": workspace},
+        {"name": "custom", "resource": f"{group}/Microsoft.EventGrid/topics/custom", "key": topic_key},
+    ]
+    certs = str(home / "certs")
+    events = {"url": f"https://127.0.0.1:{ports['eventgrid']}/topics/workspace/api/events", "ca": f"{certs}/bundle.pem"}
+    of_storage = {
+        "queue_port": ports["queue"],
+        "table_port": ports["table"],
+        "key": key,
+        "state": str(home / "storage"),
+    }
+    eventgrid = {
+        "port": ports["eventgrid"],
+        "certs": certs,
+        "state": str(home / "eventgrid"),
+        "storage": {**storage, "access_log": str(home / "azurite" / azurite.ACCESS_LOG)},
+        "topics": topics,
+    }
+    azureml = {
+        "port": ports["azureml"],
+        "certs": certs,
+        "state": str(home / "azureml"),
+        "storage": storage,
+        "python": sys.executable,
+        "subscription_id": options.subscription_id,
+        "resource_group": options.resource_group,
+        "workspace": options.workspace,
+        "clusters": [{"name": name, "max_instances": most} for name, most in options.clusters.items()],
+        "events": events,
+    }
+    made = {"storage": of_storage, "eventgrid": eventgrid, "azureml": azureml}
+    return {name: {**config, **options.more.get(name, {})} for name, config in made.items()}
+
+
+def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
+    endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
+    return f"DefaultEndpointsProtocol=http;AccountName={azurite.ACCOUNT};AccountKey={key};{endpoints}"
+
+
+def _ports(home: Path) -> dict[str, int]:
+    """A free port for each, known before anything starts: those of the last start where they are free still."""
+    file = home / "ports.json"
+    saved = json.loads(file.read_text()) if file.exists() else {}
+    with contextlib.ExitStack() as stack:
+        found = {name: _free(stack, saved.get(name, 0)) for name in PORTS}
+    write_private(file, json.dumps(found))
+    return found
+
+
+def _free(stack: contextlib.ExitStack, port: int) -> int:
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError:
+        listener = socket.create_server(("127.0.0.1", 0))
+    stack.enter_context(listener)
+    return int(listener.getsockname()[1])
+
+
+def _topic_key(home: Path) -> str:
+    file = home / "topic.key"
+    if not file.exists():
+        from emulators.eventgrid.access import new_key
+
+        write_private(file, new_key())
+    return file.read_text()
+
+
+def fetch_azurite(node_home: Path, say: Callable[[str], None]) -> None:
+    """Install the Azurite that is pinned here, from npm, unless one is there. Raises PartFailed without npm."""
+    if azurite.is_installed(node_home):
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        raise process.PartFailed(f"Azurite is not under {node_home}, and there is no npm to fetch it: install Node.js.")
+    say(f"fetching Azurite from npm into {node_home}, once")
+    private_folder(node_home)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(Path(azurite.__file__).parent / name, node_home / name)
+    ran = subprocess.run(
+        [npm, "ci", "--prefix", str(node_home), "--omit=dev", "--no-audit", "--no-fund"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise process.PartFailed(f"npm could not install Azurite into {node_home}:\n{ran.stderr[-2000:]}")
