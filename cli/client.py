@@ -153,7 +153,9 @@ def _json(answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError as exc:
-        raise CliError(f"{answer.request.url} does not speak JSON. Is it Trainyard's API? It ends in /api.") from exc
+        raise CliError(
+            f"{answer.request.url} does not speak JSON. Is it Trainyard's API? Its address ends in /api."
+        ) from exc
 
 
 def _refusal(answer: httpx.Response) -> CliError:
@@ -163,7 +165,8 @@ def _refusal(answer: httpx.Response) -> CliError:
         words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
     message = f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
-        return NotFound(words or f"There is nothing at {answer.request.url.path}.", code)
+        hint = "" if "/api" in answer.request.url.path else " The address of an API ends in /api: give --url with it."
+        return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
 
 

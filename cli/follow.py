@@ -29,6 +29,7 @@ class LogReader:
 
     def __init__(self, api: Api, run: str, rank: int = 0, offset: int = 0) -> None:
         self._api, self._run, self._rank = api, run, rank
+        self.rank = rank
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.offset, self.complete = offset, False
         self.told = offset  # what its user has shown so far; Ctrl-C may come between a read and that

@@ -145,9 +145,12 @@ class Profiles:
 
     def authenticate(self, profile: Profile) -> Authenticate | None:
         """What adds the profile's secret to a request."""
+        return self.authentication(profile, (self.secrets.get(profile.name) or "") if profile.secret else "")
+
+    def authentication(self, profile: Profile, secret: str) -> Authenticate | None:
+        """What adds this secret to a request, of a profile that may not be stored yet."""
         if profile.scope:
             return _entra(profile.scope)
-        secret = self.secrets.get(profile.name) if profile.secret else None
         if not secret:
             return None
         is_key = profile.secret == "key"  # noqa: S105  # the kind of secret, not one

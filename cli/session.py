@@ -7,9 +7,11 @@ import inspect
 import json
 import os
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec
 
@@ -45,8 +47,25 @@ for _name, _help in {
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"trainyard {version()}\n")
+        raise typer.Exit
+
+
+def version() -> str:
+    """Of the installed command; in a clone, what pyproject.toml says."""
+    try:
+        return metadata.version("trainyard")
+    except metadata.PackageNotFoundError:
+        text = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8")
+        return str(tomllib.loads(text)["project"]["version"])
+
+
 @app.callback()
-def trainyard() -> None:
+def trainyard(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
+) -> None:
     """Trainyard: drop data into blob storage, get a trained model back.
 
     Commands speak to the local cloud if it is up, else to the deployment that you last logged in to.

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from local import configs
 from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
+HOST_PORT = "host-port"  # a file in the cloud's folder
 RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
 FAST_TIMER = "*/5 * * * * *"
 
@@ -278,10 +280,20 @@ class Cloud:
             key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AZUREML_", "AML_"))
         }
         env = {**inherited, **settings}
-        part = self._launch(name, config, env)
+        part = self._launch(name, {**config, **self._port_before(name)}, env)
         # The storage part keeps its two ports itself.
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         self._parts[name] = _Running(part, {**config, **address}, env)
+        if name == "host":
+            (self.home / HOST_PORT).write_text(str(address["port"]))
+
+    def _port_before(self, name: str) -> dict[str, int]:
+        """The host's port of the last start, if it is free: addresses that someone kept stay good."""
+        try:
+            port = int((self.home / HOST_PORT).read_text()) if name == "host" else 0
+        except (OSError, ValueError):
+            return {}
+        return {"port": port} if port and is_free(port) else {}
 
     def _restart(self, name: str) -> bool:
         running = self._parts[name]
@@ -332,3 +344,14 @@ def make_storage(connection_string: str, wanted: Storage) -> None:
             for name in names:
                 with contextlib.suppress(ResourceExistsError):
                     create(name)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server on this machine could take the port now."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

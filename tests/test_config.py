@@ -135,3 +135,15 @@ def test_azure_ml_is_found_in_every_cloud() -> None:
     assert endpoints({"cloud": "Mine", "cloud_metadata": own}) == ("https://here", "https://there")
     with pytest.raises(BadSetting, match=r"cloud 'Mine'\. Choose AzureCloud, AzureUSGovernment, AzureChinaCloud"):
         endpoints({"cloud": "Mine"})
+
+
+def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
+    """A route that names no timeout leaves its template's as the default, and a day as the limit for those who ask."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "job.yaml").write_text("{command: x, environment: e, limits: {timeout: 900}}")
+    (tmp_path / "routes.yaml").write_text(
+        "routes: {own: {trainer: x, cluster: c}, other: {trainer: x, cluster: c, timeout_seconds: 600}}"
+    )
+    routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
+    assert (routes["own"].defaults.timeout_seconds, routes["own"].limits.timeout_seconds) == (0, 86400)
+    assert (routes["other"].defaults.timeout_seconds, routes["other"].limits.timeout_seconds) == (600, 600)

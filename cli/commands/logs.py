@@ -10,7 +10,7 @@ from rich.console import Group
 
 from .. import plot, png
 from ..client import patiently
-from ..errors import INTERRUPTED
+from ..errors import INTERRUPTED, CliError
 from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..session import Session, command, user_path
 from ..visible import LogText, Text
@@ -70,6 +70,9 @@ def _print_all(session: Session, reader: LogReader, following: bool, shown: LogT
                 sys.stdout.write(text if shown is None else shown.feed(text, reader.complete))
                 sys.stdout.flush()
             reader.told = reader.offset
+        if reader.ranks and reader.rank not in reader.ranks and (reader.complete or not following):
+            ranks = ", ".join(map(str, reader.ranks))
+            raise CliError(f"There is no rank {reader.rank} in this run; it has logs of: {ranks}.", "no_rank")
         if reader.offset == before and not following:
             return
 

@@ -244,6 +244,8 @@ def _nodes(text: str) -> int | dict[str, int] | None:
         raise typer.BadParameter(f"--nodes is {text!r}; write a number, or a range such as 1:4.")
     if match is None:
         return None
+    if "0" in (match[1].lstrip("0") or "0", (match[2] or "1").lstrip("0") or "0"):
+        raise typer.BadParameter(f"--nodes is {text!r}; a run needs at least one node.")
     return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
 
 

@@ -43,9 +43,9 @@ def login(
     if not (key or token or scope) and sys.stdin.isatty():
         key = typer.prompt("Function key (empty for none)", default="", hide_input=True, show_default=False)
     profile = Profile(name, url, "" if scope else "token" if token else "key" if key else "", scope, account_url)
-    session.profiles.add(profile, token or key)
-    with Api(url, session.profiles.authenticate(profile)) as api:
+    with Api(url, session.profiles.authentication(profile, token or key)) as api:
         api.get("runs", limit=1)  # health needs no key; this does
+    session.profiles.add(profile, token or key)
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):
         session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")

@@ -11,13 +11,14 @@ from typing import Any
 import yaml
 
 from shared.jobs.build import Values
-from shared.jobs.job import LAUNCHER, is_elastic
+from shared.jobs.job import LAUNCHER, is_elastic, timeout
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters, parameters
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.outside import plain
 from shared.kernel.suggest import did_you_mean
+from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -29,8 +30,20 @@ NUMBERS = {  # key: (default, least, most)
     "settle_seconds": (3, 0, 3600),
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
-KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", "project", *NUMBERS}
-LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "allow"}
+KEYS = {
+    "trainer",
+    "template",
+    "cluster",
+    "nodes",
+    "experiment",
+    "job_file",
+    "clusters",
+    "allow",
+    "project",
+    "retention",
+    *NUMBERS,
+}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,9 @@ class Route:
     allow: frozenset[str] = frozenset()
     project: str = ""  # whose budget its runs are charged to
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
+    retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
+    template_timeout: bool = False  # the template's own time limit holds: the route names none
 
     @property
     def limits(self) -> Limits:
@@ -83,7 +98,8 @@ class Route:
 
     @property
     def defaults(self) -> Values:
-        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, self.timeout_seconds)
+        timeout = 0 if self.template_timeout else self.timeout_seconds
+        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, timeout)
 
 
 Routes = Mapping[str, Route]
@@ -119,9 +135,13 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
         for key in ("max_nodes", "max_processes", "timeout_seconds")
     }
-    clusters = section.get("clusters")
+    clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
+    allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
+    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+        raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
-        clusters=None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters,
+        clusters=allowed,
+        cluster=cluster,
         max_nodes=int(numbers["max_nodes"]),
         max_processes=int(numbers["max_processes"]),
         timeout_seconds=numbers["timeout_seconds"],
@@ -181,6 +201,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         name=name,
         template=template,
         parameters=described,
+        template_timeout="timeout_seconds" not in entry and bool(timeout(template, otherwise=0)),
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
         nodes=nodes,
@@ -194,8 +215,16 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         experiment=str(entry.get("experiment", name)),
         project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
+        retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _retention(section: Any, where: str) -> Retention:
+    """Days that checkpoints, copies and drops are kept; 0 is for ever."""
+    if not isinstance(section, dict) or not set(section) <= set(RETENTION_KEYS):
+        raise BadSetting(f"{where}: retention must be a mapping with keys out of {_list(RETENTION_KEYS)}.")
+    return Retention(**{key: _number(days, f"retention.{key}", 0, 36500, where) for key, days in section.items()})
 
 
 def _nodes(value: Any, where: str) -> tuple[int, int]:

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 Reason = dict[str, str]
+NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
 def create_run(system: System, request: RunRequest, key: str | None = None, owner: str = "") -> Run:
@@ -55,7 +56,28 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
     run = replace(_received(system, asking), asked=asked, owner=owner)
     check_complete(system, run.request)
+    _check_possible(system, run)
     return record(system, run)
+
+
+def _check_possible(system: System, run: Run) -> None:
+    """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
+
+    What can't be asked now is not held against the run.
+    """
+    try:
+        reasons = _cluster_reasons(system, run.cluster, workload(run).fewest_nodes(run))
+        for value in mapping(run.request.get("inputs")).values():
+            path = str(value.get("path", "")) if isinstance(value, dict) else ""
+            if path.startswith("azureml://datastores/"):
+                system.jobs.place(path)
+    except NotFound as exc:
+        raise Impossible(str(exc), "bad_data") from exc
+    except Unavailable as exc:
+        log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
+        return
+    if never := [reason for reason in reasons if reason["code"] in NEVER]:
+        raise Impossible(never[0]["message"], never[0]["code"])
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
@@ -189,7 +211,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         data = replace(data, single_file=_single_file(system, data))
     start = model_of(system, request.from_run) if request.from_run else ""
     what = request.trainer or request.template or name
-    asked, defaults = _values(request), route.defaults if route else Values(experiment=_experiment(request, template))
+    asked, defaults = _values(request), route.defaults if route else _defaults(system, request, template)
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
@@ -245,6 +267,11 @@ def _choose(what: str, name: str, choices: Any) -> str:
 
 def _experiment(request: RunRequest, template: dict[str, Any]) -> str:
     return "" if (request.job or template).get("experiment_name") else "asked"
+
+
+def _defaults(system: System, request: RunRequest, template: dict[str, Any]) -> Values:
+    """Those of a job without a route."""
+    return Values(_experiment(request, template), system.limits.cluster if request.job is not None else "")
 
 
 def _values(request: RunRequest) -> Values:
@@ -342,8 +369,8 @@ def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
     clusters = {cluster.name: cluster for cluster in system.clusters.list()}
     cluster = clusters.get(name)
     if cluster is None:
-        known = ", ".join(sorted(clusters)) or "none"
-        return [_reason("unknown_cluster", f"The workspace has no cluster {name!r}; it has: {known}.")]
+        words = f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
+        return [_reason("unknown_cluster", words)]
     if found := refusal(cluster, nodes):
         return [_reason(found.code, found.why)]
     if nodes > (free := cluster.max_nodes - cluster.busy_nodes):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,3 +162,25 @@ def test_doctor_says_what_is_wrong(server: Any, run: Run, capsys: Capture) -> No
     assert (found["storage"]["verdict"], found["storage"]["found"]) == ("broken", "403 from the account")
     assert found["queues"]["found"] == "poison messages: 1 in drop-events"
     assert all(row["mend"] for row in found.values() if row["verdict"] != "good")
+
+
+def test_a_login_that_fails_is_not_stored(server: Any, run: Run, tmp_path: Path) -> None:
+    """Only a deployment that let the caller in becomes a profile."""
+    server.says("/api/runs?limit=1", {"detail": "no"}, 401)
+    assert run("login", server.url, "--key", "wrong") == 1
+    assert not (tmp_path / "config" / "profiles.json").exists()
+    server.says("/api/runs?limit=1", {"runs": [], "continue": None})
+    assert run("login", server.url, "--key", "right") == 0
+    assert "right" not in (tmp_path / "config" / "profiles.json").read_text()
+
+
+def test_the_version_is_said(run: Run, capsys: Capture) -> None:
+    """--version needs no cloud."""
+    assert run("--version") == 0
+    assert re.fullmatch(r"trainyard \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_an_address_without_api_is_told(server: Any, run: Run, capsys: Capture) -> None:
+    """--url with the address of the app instead of its API says what is missing."""
+    assert run("status", "--url", server.url.removesuffix("/api")) == 3
+    assert "ends in /api" in capsys.readouterr().err
