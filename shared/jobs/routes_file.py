@@ -46,7 +46,7 @@ KEYS = {
     "retention",
     *NUMBERS,
 }
-LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "allow"}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,13 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
         for key in ("max_nodes", "max_processes", "timeout_seconds")
     }
-    clusters = section.get("clusters")
+    clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
+    allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
+    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+        raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
-        clusters=None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters,
+        clusters=allowed,
+        cluster=cluster,
         max_nodes=int(numbers["max_nodes"]),
         max_processes=int(numbers["max_processes"]),
         timeout_seconds=numbers["timeout_seconds"],
