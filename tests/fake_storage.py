@@ -159,6 +159,10 @@ class FakeBlobs:
             else:
                 yield self._copied(copy)
 
+    def remove(self, container: str, names: Iterable[str]) -> None:
+        for name in names:
+            self.delete(container, name)
+
     def read_url(self, container: str, name: str, seconds: float) -> str:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=r&se={quote(until)}"

@@ -59,7 +59,8 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
     holds = condition(query.where) if query.where else None
     page = system.runs.page(wanted, query.limit, query.token or "")
     now = system.clock()
-    runs = [run for run in page.runs if holds is None or holds(partial(value_of, run, now=now))]
+    kept = [run for run in page.runs if run.removed_at is None]
+    runs = [run for run in kept if holds is None or holds(partial(value_of, run, now=now))]
     return {"runs": [told(system, run) for run in runs], "continue": page.token or None}
 
 

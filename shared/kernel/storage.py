@@ -115,6 +115,9 @@ class Blobs(Protocol):
         made again. A source that is gone raises NotFound. The bytes never come here.
         """
 
+    def remove(self, container: str, names: Iterable[str]) -> None:
+        """Delete these blobs. Nothing happens for one that isn't there."""
+
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from shared.events.announce import announce
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
-from shared.money.books import Charged, charged, close_days, of_runs, start_of_day
+from shared.money.books import KEPT, Charged, charged, close_days, of_runs
 from shared.money.decide import Consequence, Spent
 from shared.money.model import Account, Budget, Row, month_of
 from shared.money.prices import RETAIL
@@ -23,7 +23,6 @@ from shared.system import System
 
 log = logging.getLogger(__name__)
 
-KEPT = timedelta(days=35)  # of the days that a look covers: a month, and runs that began before it
 REFRESHED_EVERY = timedelta(days=1)
 WRITE_ATTEMPTS = 20
 MOST_RUNS = 200  # told what they cost in one look; the others in the next one
@@ -64,9 +63,8 @@ def _charge(system: System) -> None:
     now = system.clock()
     if not system.samples.clusters():
         return
-    since = start_of_day(now - KEPT)
-    close_days(system, since)
-    books = charged(system, since, now)
+    close_days(system)
+    books = charged(system, now - KEPT, now)
     costs = of_runs(books.days)
     _tell_runs(system, books.runs, costs)
     for project, budget in sorted(system.money.budgets.items()):

@@ -75,8 +75,8 @@ def post(lab: Lab, path: str, body: dict[str, Any]) -> Any:
 
 
 def test_the_gloo_recipe_trains_on_two_nodes(lab: Lab) -> None:
-    """Dropped as its document prints it, with the share's folder beside it: the ranks meet, and train one model."""
-    files = {"scripts/pytorch/mnist_trainer.py": TRAINER.read_bytes(), "job.json": json.dumps(gloo()).encode()}
+    """Dropped as its document prints it, with the script beside it: the ranks meet, and train one model."""
+    files = {"mnist_trainer.py": TRAINER.read_bytes(), "job.json": json.dumps(gloo()).encode()}
     lab.upload("mnist/gloo", files)
     run = lab.archived("mnist/gloo")
 
@@ -137,6 +137,15 @@ def test_a_projects_folder_runs_and_comes_home(lab: Lab, tmp_path: Path) -> None
     assert [lease["cluster"] for lease in lab.get("leases")] == ["cpu-cluster"]
     paused = trainyard(lab, tmp_path, "pause")
     assert (paused.returncode, lab.get("leases")) == (0, []), paused.stderr
+
+
+def test_a_script_beside_the_job_travels_with_it(lab: Lab, tmp_path: Path) -> None:
+    """`import job.json --follow` needs nothing in storage: the script beside it goes where the old line looks."""
+    (tmp_path / "mnist_trainer.py").write_text("import sys; print('with', *sys.argv[1:3])")
+    (tmp_path / "job.json").write_text(json.dumps(gloo(jobPreparation=None)))
+
+    done = trainyard(lab, tmp_path, "import", "job.json", "--cluster", "cpu-cluster", "--follow")
+    assert (done.returncode, "with --epochs 10" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:

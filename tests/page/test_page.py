@@ -9,10 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from tests.page.lab import NOW, TRAINING, Lab, a_run
+from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run
 
 expect = pytest.importorskip("playwright.sync_api").expect
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def trained(lab: Lab) -> str:
     """The run that a folder chosen on the page became, archived."""
     page = lab.page("drops")
     page.get_by_label("Choose a folder").set_input_files(lab.data)
-    page.locator(".zone").get_by_label("Route", exact=True).select_option("mnist")
+    page.locator(".zone select").select_option("mnist")
     page.get_by_label("Name of the drop").fill("from-the-page")
     page.get_by_role("button", name="Upload").click()
     page.locator(".notice.good a").wait_for(timeout=TRAINING)
