@@ -220,3 +220,10 @@ def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
     assert built.problems == ()
     assert (built.job["compute"], built.job["resources"]) == ("azureml:cpu", {"instance_count": 1})
     assert "queue_settings" not in built.job
+    for nowhere in ({**body, "compute": "azureml:serverless"}, body):
+        built = build(JobOrder("r", "t", {}, Limits(), written=nowhere, defaults=Values("e", "default")))
+        assert (built.job["compute"], "queue_settings" in built.job) == ("azureml:default", False)
+    built = build(JobOrder("r", "t", {}, Limits(), written={**body, "compute": "azureml:x"}, defaults=Values("e", "d")))
+    assert built.job["compute"] == "azureml:x"
+    built = build(JobOrder("r", "t", {"command": "y"}, Limits(), written=body, defaults=Values("e", "of-the-route")))
+    assert [problem.path for problem in built.problems] == ["queue_settings"]
