@@ -22,6 +22,8 @@ from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
+    "move_after": (3, 1, 100),
+    "move_within_seconds": (3600, 60, 7 * DAY),
     "max_nodes": (1, 1, 1000),
     "max_processes": (64, 1, 1000),
     "single_files": (0, 0, 1000),
@@ -38,12 +40,13 @@ KEYS = {
     "experiment",
     "job_file",
     "clusters",
+    "move_to",
     "allow",
     "project",
     "retention",
     *NUMBERS,
 }
-LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "allow"}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Route:
     job_file: JobFileRule
     min_nodes: int = 0
     resubmissions: int = 10
+    move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
+    move_after: int = 3
+    move_within_seconds: float = 3600
     clusters: frozenset[str] = frozenset()  # further ones that a job may name
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
@@ -135,9 +141,13 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
         for key in ("max_nodes", "max_processes", "timeout_seconds")
     }
-    clusters = section.get("clusters")
+    clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
+    allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
+    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+        raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
-        clusters=None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters,
+        clusters=allowed,
+        cluster=cluster,
         max_nodes=int(numbers["max_nodes"]),
         max_processes=int(numbers["max_processes"]),
         timeout_seconds=numbers["timeout_seconds"],
@@ -181,6 +191,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     names = {
         "cluster": entry["cluster"],
         "experiment": entry.get("experiment", name),
+        **({"move_to": entry["move_to"]} if "move_to" in entry else {}),
         "project": entry.get("project", "x"),
     }
     for key, value in names.items():
@@ -204,6 +215,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         min_nodes=fewest,
         max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
         resubmissions=int(numbers.pop("resubmissions")),
+        move_to=str(entry.get("move_to", "")),
+        move_after=int(numbers.pop("move_after")),
         max_processes=int(numbers.pop("max_processes")),
         single_files=int(numbers.pop("single_files")),
         clusters=_names(entry.get("clusters"), "clusters", where),
