@@ -14,7 +14,7 @@ OK, ERROR, USAGE, NOT_FOUND, RUN_FAILED, RUN_CANCELED, UNREACHABLE, INTERRUPTED 
 EXIT_CODES = {
     OK: "Done.",
     ERROR: "The API refused, or something is wrong on this machine. The message says what to do.",
-    USAGE: "The command line makes no sense.",
+    USAGE: "A command, argument or option is wrong. The message says which.",
     NOT_FOUND: "There is no such run, drop, cluster or file.",
     RUN_FAILED: "The run that was followed or fetched has failed.",
     RUN_CANCELED: "The run that was followed or fetched was canceled.",

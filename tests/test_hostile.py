@@ -12,12 +12,13 @@ import pytest
 
 from shared.api.requests import RunRequest, read_body
 from shared.clusters import sweep
+from shared.clusters.model import Cluster
 from shared.drops.model import DropKey, DropState
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import ask, metrics
 from shared.runs.looks import ARCHIVE_TRIES
 from shared.runs.model import RunState
-from tests.fakes import FakeBlobs
+from tests.fakes import FakeBlobs, FakeClusters
 from tests.world import ROUTE, TEMPLATE, World, trainers_folder
 
 JOB: dict[str, Any] = {"command": "python x.py", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster"}
@@ -81,7 +82,8 @@ def test_a_request_obeys_its_routes_limits(world: World) -> None:
 def test_an_administrator_may_allow_more(world: World) -> None:
     """A route that lists further clusters and parts of a job takes them."""
     wide = replace(ROUTE, clusters=frozenset({"gpu"}), allow=frozenset({"services"}))
-    world.system = replace(world.system, limits=wide.limits)
+    clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120), Cluster("gpu", 0, 4, 120)])
+    world.system = replace(world.system, limits=wide.limits, clusters=clusters)
     assert post(world, {"job": {**JOB, "compute": "gpu", "services": {"ssh": {"type": "ssh"}}}})
 
 

@@ -164,7 +164,7 @@ Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many.")]
 RunOrDrop = Annotated[str, Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.")]
 
 # logs, metrics
-FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is told.")]
+FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is complete.")]
 Rank = Annotated[int, Option(min=0, metavar="N", help="The process whose log it is; of an elastic run, the job.")]
 Raw = Annotated[bool, Option("--raw", help="Print the log as it is. What it holds can then speak to your terminal.")]
 Offset = Annotated[int, Option(min=0, metavar="BYTES", help="Begin at this byte, such as where another one stopped.")]

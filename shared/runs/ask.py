@@ -234,7 +234,10 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
 
 def model_of(system: System, name: str) -> str:
     """The folder of the model that a run left. Raises Impossible if there is none, or not any more."""
-    run = system.runs.get(name).value
+    try:
+        run = system.runs.get(name).value
+    except NotFound as exc:
+        raise Impossible(str(exc), "no_model") from exc
     if run.state is not RunState.COMPLETED:
         raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
     path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
