@@ -45,7 +45,7 @@ def world(tmp_path: Path) -> World:
 
 
 def request(**more: Any) -> RunRequest:
-    return RunRequest(template="mnist", data="azureml://datastores/d/paths/p", **more)
+    return RunRequest(template="mnist", data="azureml://datastores/workspaceblobstore/paths/p", **more)
 
 
 def nodes(world: World, count: int) -> None:

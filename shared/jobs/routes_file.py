@@ -22,6 +22,8 @@ from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
+    "move_after": (3, 1, 100),
+    "move_within_seconds": (3600, 60, 7 * DAY),
     "max_nodes": (1, 1, 1000),
     "max_processes": (64, 1, 1000),
     "single_files": (0, 0, 1000),
@@ -38,6 +40,7 @@ KEYS = {
     "experiment",
     "job_file",
     "clusters",
+    "move_to",
     "allow",
     "project",
     "retention",
@@ -75,6 +78,9 @@ class Route:
     job_file: JobFileRule
     min_nodes: int = 0
     resubmissions: int = 10
+    move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
+    move_after: int = 3
+    move_within_seconds: float = 3600
     clusters: frozenset[str] = frozenset()  # further ones that a job may name
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
@@ -185,6 +191,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     names = {
         "cluster": entry["cluster"],
         "experiment": entry.get("experiment", name),
+        **({"move_to": entry["move_to"]} if "move_to" in entry else {}),
         "project": entry.get("project", "x"),
     }
     for key, value in names.items():
@@ -208,6 +215,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         min_nodes=fewest,
         max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
         resubmissions=int(numbers.pop("resubmissions")),
+        move_to=str(entry.get("move_to", "")),
+        move_after=int(numbers.pop("move_after")),
         max_processes=int(numbers.pop("max_processes")),
         single_files=int(numbers.pop("single_files")),
         clusters=_names(entry.get("clusters"), "clusters", where),

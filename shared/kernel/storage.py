@@ -34,6 +34,10 @@ class Queues(Protocol):
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         """The approximate number of messages in each queue; 0 for one that does not exist."""
 
+    def ages(self, queues: Iterable[str]) -> dict[str, float]:
+        """For how many seconds the first message of each queue that may be taken has been there, with the delay that it
+        was sent with; 0 where there is none."""
+
     def give_back(self, source: str, target: str, limit: int) -> int:
         """Move up to `limit` messages that are there now from one queue to another; returns how many.
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 REFRESHED_EVERY = timedelta(days=1)
 WRITE_ATTEMPTS = 20
 MOST_RUNS = 200  # told what they cost in one look; the others in the next one
-LEAST_CHANGE = 0.005  # dollars; less is not worth a write
+LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
 
 
 def keep_books(system: System) -> None:
@@ -79,7 +79,7 @@ def _tell_runs(system: System, runs: dict[str, Run], costs: dict[str, dict[str, 
         cost = _cost(costs[name], now)
         before = runs[name].cost
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
-        if difference >= LEAST_CHANGE or before is None:
+        if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
