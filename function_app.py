@@ -2,8 +2,22 @@
 
 import azure.functions as func
 
-from functions import access, clusters, costs, data, drops, jobs, notices, page, runs, schedules, status, uploads
+from functions import (
+    access,
+    clusters,
+    costs,
+    data,
+    drops,
+    jobs,
+    notices,
+    page,
+    removals,
+    runs,
+    schedules,
+    status,
+    uploads,
+)
 
 app = func.FunctionApp(http_auth_level=access.level())
-for family in (drops, data, jobs, runs, clusters, notices, schedules, status, costs, page, uploads):
+for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, status, costs, page, uploads):
     app.register_functions(family.blueprint)

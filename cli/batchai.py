@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import yaml
 from . import jobfile
 from .errors import CliError
 
+SCRIPT = re.compile(r"/([\w-][\w.-]*\.(?:py|sh|cntk|prototxt))\b")
 LONGEST_SCRIPT = 65_536  # characters, as the API takes them
 Json = dict[str, Any]
 
@@ -76,6 +79,15 @@ def mounted(document: Json, shares: list[str], containers: list[str], account: s
     return {**document, "properties": {**properties, "mountVolumes": volumes}} if volumes else document
 
 
+def scripts_beside(document: Json, folder: Path) -> dict[str, str]:
+    """The scripts that the job names and that lie beside it: they travel with the run, as if they were uploaded."""
+    found = {}
+    for name in dict.fromkeys(SCRIPT.findall(json.dumps(document))):
+        if (folder / name).is_file():
+            found[name] = _script(folder, name, "job.json")
+    return found
+
+
 def as_yaml(document: Json) -> str:
     return yaml.safe_dump(document, sort_keys=False, width=110, allow_unicode=True)
 
@@ -125,14 +137,14 @@ def project_cluster(path: Path) -> str:
     return name
 
 
-def _script(path: Path, name: str) -> str:
+def _script(path: Path, name: str, whose: str = "project.json") -> str:
     file = (path / name).resolve()
     if path.resolve() not in file.parents:
-        raise CliError(f"project.json names the script {name!r}, which is not in its folder.")
+        raise CliError(f"{whose} names the script {name!r}, which is not in its folder.")
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        raise CliError(f"project.json names the script {name!r}, which can't be read as text: {exc}.") from exc
+        raise CliError(f"{whose} names the script {name!r}, which can't be read as text: {exc}.") from exc
     if len(text) > LONGEST_SCRIPT:
         raise CliError(f"{name} has {len(text)} characters; a script that travels with its run has at most 65,536.")
     return text

@@ -8,8 +8,8 @@ from .visible import one_line
 
 
 def dollars(amount: float) -> str:
-    """Dollars and cents; less than a cent with two digits that say something."""
-    return f"${amount:,.2f}" if abs(amount) >= 0.01 or amount == 0 else f"${amount:.2g}"
+    """Dollars and cents: `$1,234.50`; `<$0.01` for less."""
+    return "<$0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
 def before(estimated: float | None, greatest: float | None, unknown: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .costs import dollars
 from .errors import CliError, extra
 from .plot import Curves, Point, panels
 
@@ -61,13 +62,14 @@ def draw_days(days: Sequence[dict[str, Any]], kinds: Sequence[str], title: str, 
     for colour, kind in zip(COLOURS, kinds, strict=False):
         heights = [day[kind] for day in days]
         if any(heights):
-            axes.bar(names, heights, bottom=below, color=colour, width=0.8, label=f"{kind} ${sum(heights):,.2f}")
+            axes.bar(names, heights, bottom=below, color=colour, width=0.8, label=f"{kind} {dollars(sum(heights))}")
             below = [low + height for low, height in zip(below, heights, strict=True)]
     axes.set_ylabel("dollars", color=GREY, fontsize=9.5)
     axes.set_xticks(range(0, len(names), -(-len(names) // 31) or 1))
     axes.tick_params(axis="x", rotation=60 if len(days) > 8 else 0)
+    axes.margins(x=max(0.02, 0.6 / (len(days) or 1)))
     if any(below):
-        axes.legend(frameon=False, fontsize=9.5)
+        axes.legend(frameon=False, fontsize=9.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 

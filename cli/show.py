@@ -211,6 +211,37 @@ def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
     return _table("Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"])
 
 
+def usage(told: dict[str, Any]) -> RenderableType:
+    """What takes the space, by kind and by what holds it."""
+    kinds = [(kind, size) for kind, size in told["kinds"].items()]
+    total = sum(told["kinds"].values())
+    note = f"{size_of(total)} in all" if told["complete"] else f"{size_of(total)} counted; there is more"
+    return Group(
+        _table("Space", note, kinds, lambda row: [Text(row[0]), Text(size_of(row[1]))], ["kind", "size"]),
+        _table("Most of it", "", told["holders"], _holder_row, ["kind", "what", "size", "files"]),
+    )
+
+
+def removals(rows: list[dict[str, Any]]) -> RenderableType:
+    return _table("Removed", "newest first", rows, _removal_row, ["asked", "what", "name", "by", "size", "why"])
+
+
+def going(rows: list[dict[str, Any]]) -> RenderableType:
+    def cells(row: dict[str, Any]) -> list[Text]:
+        return [Text(clock(row["at"])), Text(row["what"]), Text(one_line(row["name"])), Text(row["why"])]
+
+    return _table("Retention deletes", "within a week", rows, cells, ["at", "what", "name", "why"])
+
+
+def size_of(count: float) -> str:
+    """`455.0 MB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
 def instants(told: dict[str, Any]) -> RenderableType:
     """When a schedule would make a run, and what would keep it from starting now."""
     lines = [Text(f"  {clock(at)}") for at in told["next"]] or [Text("  when enough new files have come", "dim")]
@@ -329,6 +360,16 @@ def _generation_row(row: dict[str, Any]) -> list[Text]:
         Text(row["run"]),
         Text(row["why"]),
     ]
+
+
+def _holder_row(row: dict[str, Any]) -> list[Text]:
+    return [Text(row["kind"]), Text(one_line(row["name"])), Text(size_of(row["bytes"])), Text(f"{row['files']:,}")]
+
+
+def _removal_row(row: dict[str, Any]) -> list[Text]:
+    size = size_of(row["bytes"]) if row["done_at"] else "going"
+    words = row["what"], one_line(row["name"]), one_line(row["by"]), size, row["why"]
+    return [Text(clock(row["asked_at"]), "dim"), *map(Text, words)]
 
 
 def _schedule_row(row: dict[str, Any]) -> list[Text]:

@@ -4,7 +4,7 @@ import os
 
 import azure.functions as func
 
-from functions import access
+from functions import access, telemetry
 from functions.http import answer, handled
 from shared.api import answers, nodes, status
 from shared.api.nodes import NodesQuery
@@ -24,10 +24,13 @@ STORAGE = "AzureWebJobsStorage"
 def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster, then the books of what they have cost."""
     try:
-        auto_idle.set_idle_times(the_system())
-        sweep.sweep(the_system())
+        with telemetry.span("sweep"):
+            auto_idle.set_idle_times(the_system())
+            sweep.sweep(the_system())
     finally:  # a cluster that refuses keeps no budget from being held
-        keep.keep_books(the_system())
+        with telemetry.span("keep books"):
+            keep.keep_books(the_system())
+        telemetry.measure_clusters(the_system())
 
 
 @blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)

@@ -2,6 +2,7 @@
 
 import azure.functions as func
 
+from functions import telemetry
 from shared import system
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
@@ -29,7 +30,8 @@ def drop_event(event: str) -> None:
 def _note(event: incoming.Json) -> None:
     written = incoming.blob_written(event)
     if written and written.container == system.DROPS_CONTAINER:
-        collect.note_upload(the_system(), written.name, written.at)
+        with telemetry.span("note upload", drop="/".join(written.name.split("/")[:2])):
+            collect.note_upload(the_system(), written.name, written.at)
 
 
 @blueprint.queue_trigger("message", system.DROP_CHECKS, STORAGE)
@@ -37,4 +39,5 @@ def drop_checks(message: func.QueueMessage) -> None:
     """A look at a drop that may be complete."""
     check = incoming.decode(message.get_body())
     key = DropKey(incoming.text(check, "route"), incoming.text(check, "name"))
-    collect.check_drop(the_system(), key, incoming.text(check, "token"), bool(check.get("last")))
+    with telemetry.span("look at drop", drop=str(key)):
+        collect.check_drop(the_system(), key, incoming.text(check, "token"), bool(check.get("last")))

@@ -4,6 +4,7 @@ import os
 
 import azure.functions as func
 
+from functions import telemetry
 from shared import system
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
@@ -11,6 +12,7 @@ from shared.events import announce, incoming
 from shared.kernel.settings import reconcile_schedule
 from shared.reconcile import reconcile
 from shared.runs import archive, data, follow, looks, submit
+from shared.runs.model import run_of_job
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -19,7 +21,9 @@ STORAGE = "AzureWebJobsStorage"
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
-    submit.submit_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
+    run = incoming.text(incoming.decode(message.get_body()), "run")
+    with telemetry.submission(the_system(), run):
+        submit.submit_run(the_system(), run)
 
 
 @blueprint.queue_trigger("message", system.JOB_EVENTS, STORAGE)
@@ -36,7 +40,8 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        follow.follow_job(the_system(), job, incoming.status_of(event))
+        with telemetry.span("follow run", run=run_of_job(job)):
+            follow.follow_job(the_system(), job, incoming.status_of(event))
 
 
 @blueprint.queue_trigger("message", system.RUN_LOOKS, STORAGE)
@@ -44,15 +49,20 @@ def run_looks(message: func.QueueMessage) -> None:
     """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
     asked = incoming.decode(message.get_body())
     if "data_of" in asked:
-        data.check_data(the_system(), incoming.text(asked, "data_of"))
+        run = incoming.text(asked, "data_of")
+        with telemetry.span("check data", run=run):
+            data.check_data(the_system(), run)
     else:
-        looks.look_at_hour(the_system(), incoming.text(asked, "hour"))
+        with telemetry.span("look at runs"):
+            looks.look_at_hour(the_system(), incoming.text(asked, "hour"))
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)
 def archives(message: func.QueueMessage) -> None:
     """A final run whose outputs are to be copied."""
-    archive.archive_run(the_system(), incoming.text(incoming.decode(message.get_body()), "run"))
+    run = incoming.text(incoming.decode(message.get_body()), "run")
+    with telemetry.span("archive run", run=run):
+        archive.archive_run(the_system(), run)
 
 
 @blueprint.queue_trigger("message", system.ANNOUNCEMENTS, STORAGE)
@@ -64,4 +74,6 @@ def announcements(message: func.QueueMessage) -> None:
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
-    reconcile(the_system(), the_schedules())
+    with telemetry.span("reconcile"):
+        reconcile(the_system(), the_schedules())
+    telemetry.measure_queues(the_system())

@@ -17,6 +17,7 @@ BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pay
 OF_AZURE = (
     "AzureWebJobsStorage",
     "APPLICATIONINSIGHTS_",
+    "PYTHON_APPLICATIONINSIGHTS_",
     "AZURE_CLIENT_ID",
     "AZURE_AUTHORITY_HOST",
     "AML_",

@@ -15,6 +15,7 @@ from shared.money import money_file as money
 
 if TYPE_CHECKING:
     from shared.notices.tell import Post
+    from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
     from shared.system import System
 
@@ -54,6 +55,14 @@ def schedules() -> Schedules:
     from shared.adapters import schedule_table, storage
 
     return schedule_table.TableSchedules(storage.clients(Settings.from_env(os.environ).storage).table)
+
+
+@cache
+def removals() -> Removals:
+    """Where removals are recorded, made on the first call from os.environ. Raises BadSetting."""
+    from shared.adapters import removal_table, storage
+
+    return removal_table.TableRemovals(storage.clients(Settings.from_env(os.environ).storage).table)
 
 
 def now() -> datetime:

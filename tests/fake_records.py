@@ -63,6 +63,10 @@ class FakeDrops:
     def generation(self, key: DropKey, number: int) -> Generation | None:
         return self.kept.get((key, number))
 
+    def forget(self, before: Stored[Drop]) -> None:
+        self.delete(before)
+        self.kept = {key: kept for key, kept in self.kept.items() if key[0] != before.value.key}
+
     def open(self) -> Iterator[Drop]:
         yield from [row.value for row in self.rows.values() if row.value.state in (DropState.OPEN, DropState.SEALING)]
 

@@ -28,10 +28,14 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
+BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 @dataclass
 class Message:
     text: str
     visible_at: datetime
+    added_at: datetime = BEFORE
 
     @property
     def body(self) -> Any:
@@ -50,13 +54,17 @@ class FakeQueues:
 
     def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
         visible_at = self.clock() + timedelta(seconds=min(max(delay, 0.0), self.LONGEST_DELAY))
-        self.messages.setdefault(queue, []).append(Message(json.dumps(message), visible_at))
+        self.messages.setdefault(queue, []).append(Message(json.dumps(message), visible_at, self.clock()))
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return {queue: len(self.messages.get(queue, [])) for queue in queues}
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:
         return [message.text for message in self.visible(queue)[: min(limit, self.MOST_PEEKED)]]
+
+    def ages(self, queues: Iterable[str]) -> dict[str, float]:
+        now = self.clock()
+        return {q: max(0.0, *((now - m.added_at).total_seconds() for m in self.visible(q)[:1]), 0.0) for q in queues}
 
     def give_back(self, source: str, target: str, limit: int) -> int:
         moved = self.visible(source)[:limit]
@@ -150,6 +158,10 @@ class FakeBlobs:
                 yield there.blob
             else:
                 yield self._copied(copy)
+
+    def remove(self, container: str, names: Iterable[str]) -> None:
+        for name in names:
+            self.delete(container, name)
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()

@@ -17,6 +17,7 @@ from tests.fake_azureml import FakeClusters, FakeJobs
 from tests.fake_money import FakeBooks
 from tests.fake_notices import FakeNotices, FakeSender
 from tests.fake_records import FakeAssets, FakeDrops, FakeLeases, FakeRuns, FakeSamples, FakeSweepLog
+from tests.fake_removals import FakeRemovals
 from tests.fake_schedules import FakeSchedules
 from tests.fake_storage import Clock, FakeBlobs, FakeQueues, Message
 
@@ -34,6 +35,7 @@ __all__ = [
     "FakeLeases",
     "FakeNotices",
     "FakeQueues",
+    "FakeRemovals",
     "FakeRuns",
     "FakeSamples",
     "FakeSchedules",

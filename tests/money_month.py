@@ -214,7 +214,7 @@ class Month:
         tags = {"project": self.dice.choice(PROJECTS[:2])} if self.dice.random() < 0.3 else {}
         request = RunRequest(
             template=name,
-            data="azureml://datastores/d/paths/p",
+            data="azureml://datastores/workspaceblobstore/paths/p",
             nodes=self.dice.randint(1, pool.declared.max_nodes),
             timeout_seconds=60 * self.dice.randint(20, 150),
             keep_warm_seconds=600 * self.dice.randint(0, 3) if self.dice.random() < 0.2 else None,

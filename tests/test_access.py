@@ -16,7 +16,7 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from functions import access, clusters, costs, data, notices, page, runs, schedules, status, uploads
+from functions import access, clusters, costs, data, notices, page, removals, runs, schedules, status, uploads
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -78,10 +78,11 @@ def call(method: str, route: str, headers: dict[str, str], body: bytes = b"{}") 
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(trainers_folder(tmp_path))
-    for module in (clusters, data, notices, runs, schedules, status, costs, page, uploads):
+    for module in (clusters, data, notices, removals, runs, schedules, status, costs, page, uploads):
         monkeypatch.setattr(module, "the_system", lambda: made.system)
     monkeypatch.setattr(notices, "the_post", lambda: made.post)
     monkeypatch.setattr(schedules, "the_schedules", lambda: made.schedules)
+    monkeypatch.setattr(removals, "the_removals", lambda: made.removals)
     return made
 
 

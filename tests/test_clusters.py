@@ -22,7 +22,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.settings import Rules
 from shared.runs import ask
 from tests.fakes import Crash
-from tests.world import World, trainers_folder
+from tests.world import ROUTE, World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WARM = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1, idle_nodes=1)
@@ -352,3 +352,61 @@ def test_idle_gpus_are_told_of_and_canceled_where_configured(
     assert any("GPUs have been idle" in words for words in decision.findings) == told
     world.run_until_idle()
     assert world.jobs.jobs[name].raw == state
+
+
+MOVING = replace(ROUTE, move_to="steady", move_after=2, move_within_seconds=3600)
+
+
+def lose_nodes(world: World, name: str, times: int) -> None:
+    for _ in range(times):
+        for raw in ("Running", "Queued"):
+            world.clock.advance(60)
+            world.job_goes(name, raw)
+            world.deliver_all()
+            world.run_until_idle()
+
+
+def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
+    """After so many preemptions within the time, a run goes on from its checkpoints on the cluster that its route
+    names, as one new run that is submitted there; the old one ends with that as its reason. Before them it stays."""
+    world = World(trainers_folder(tmp_path), [MOVING])
+    world.jobs.clusters.add("steady")
+    world.clusters.clusters["steady"] = Cluster("steady", 0, 4, 120, tier="dedicated")
+    world.upload("mnist/a/1.bin")
+    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
+    world.run_until_idle()
+    lose_nodes(world, run.name, 1)
+    sweep.sweep(world.system)
+    assert world.runs.get(run.name).value.cancel_asked_at is None
+    lose_nodes(world, run.name, 1)
+    for _ in range(2):
+        sweep.sweep(world.system)
+    world.run_until_idle()
+    (moved,) = [r for r in world.runs.newest() if r.name != run.name]
+    spec = world.jobs.jobs[moved.name].spec
+    assert (moved.cluster, moved.continues, moved.owner, spec["compute"]) == (
+        "steady", run.name, "ada", "azureml:steady",
+    )  # fmt: skip
+    checkpoints = [world.jobs.jobs[name].spec["outputs"]["checkpoints"]["path"] for name in (run.name, moved.name)]
+    assert checkpoints[0] == checkpoints[1]
+    assert world.jobs.jobs[run.name].raw == "Canceled"
+    world.job_goes(run.name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
+    assert world.runs.get(run.name).value.reason == why
+
+
+def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
+    """Only those within the route's time count."""
+    world = World(trainers_folder(tmp_path), [MOVING])
+    world.upload("mnist/a/1.bin")
+    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    world.run_until_idle()
+    lose_nodes(world, run.name, 1)
+    world.clock.advance(3600)
+    lose_nodes(world, run.name, 1)
+    sweep.sweep(world.system)
+    assert len(world.runs.newest()) == 1

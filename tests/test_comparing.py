@@ -139,6 +139,8 @@ def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
         names.find(world.system, "mnist-aa")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
         names.find(world.system, "mnst-bb00000000000003")
+    with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
+        names.find(world.system, "mnist-bc")
     with pytest.raises(NotFound, match="There are: test_accuracy, test_loss"):
         names.find(world.system, "@best:f1")
     with pytest.raises(NotFound, match="Did you mean 'mnist'"):

@@ -32,10 +32,14 @@ def test_every_trigger_is_there() -> None:
 
     assert {name for name, kind in functions.items() if kind == "queueTrigger"} == {
         "drop_events", "drop_checks", "submissions", "job_events", "run_looks", "archives", "announcements",
-        "notices_queue", "deliveries_queue", "schedule_looks", "cluster_looks",
+        "notices_queue", "deliveries_queue", "schedule_looks", "removals_queue", "cluster_looks",
     }  # fmt: skip
     assert {name for name, kind in functions.items() if kind == "eventGridTrigger"} == {"drop_event", "job_event"}
-    assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {"reconcile_timer", "sweep_timer"}
+    assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {
+        "reconcile_timer",
+        "retention_timer",
+        "sweep_timer",
+    }
     assert "health" in functions
 
 

@@ -45,7 +45,7 @@ def world(tmp_path: Path) -> World:
 
 
 def request(**more: Any) -> RunRequest:
-    return RunRequest(template="mnist", data="azureml://datastores/d/paths/p", **more)
+    return RunRequest(template="mnist", data="azureml://datastores/workspaceblobstore/paths/p", **more)
 
 
 def nodes(world: World, count: int) -> None:
@@ -358,3 +358,24 @@ def test_a_reservation_that_was_made_twice_is_one(world: World) -> None:
     assert stored is not None
     assert list(stored.value.reserved) == [world.only_run().name]
     assert stored.value.committed == pytest.approx(10.8)
+
+
+def test_a_run_that_waited_for_days_is_found(world: World) -> None:
+    """A run that waited longer than any time limit still pays for its training, and keeps its reservation."""
+    run = ask.create_run(world.system, request())
+    world.run_until_idle()
+    nodes(world, 0)
+    world.clock.advance(9 * 86_400)
+    keep_books(world.system)
+    stored = world.books.account("vision")
+    assert stored is not None
+    assert stored.value.committed == pytest.approx(10.8)
+    nodes(world, 2)
+    goes(world, run, "Running")
+    wait(world, 10, 2)
+    goes(world, run, "Completed")
+    nodes(world, 0)
+    keep_books(world.system)
+    cost = now(world, run).cost
+    assert cost is not None
+    assert cost.training == pytest.approx(1.2)

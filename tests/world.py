@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from shared.kernel.storage import Place
 from shared.notices import tell
 from shared.notices.tell import Post
 from shared.reconcile import reconcile
+from shared.removals import remove
+from shared.removals.model import What
 from shared.runs import archive, data, follow, looks, submit
 from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Run, run_of_job
@@ -44,6 +46,7 @@ from tests.fakes import (
     FakeLeases,
     FakeNotices,
     FakeQueues,
+    FakeRemovals,
     FakeRuns,
     FakeSamples,
     FakeSchedules,
@@ -88,6 +91,7 @@ class World:
         self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
         self.jobs, self.events = FakeJobs(), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
+        self.removals = FakeRemovals()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
@@ -171,7 +175,8 @@ class World:
         try:
             words = iter(crashes)
             post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
-            dispatch(self.crashing(words), queue, message.body, post, Crashing(self.schedules, words))
+            further = {"schedules": Crashing(self.schedules, words), "removals": Crashing(self.removals, words)}
+            dispatch(self.crashing(words), queue, message.body, post, further)
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)
@@ -228,9 +233,7 @@ class World:
         return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
 
 
-def dispatch(
-    system_: System, queue: str, body: dict[str, Any], post: Post | None = None, schedules: Any = None
-) -> None:
+def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None, further: Any = None) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
@@ -256,5 +259,8 @@ def dispatch(
         tell.spread(system_, post, body)
     elif queue == system.DELIVERIES and post:
         tell.deliver(system_, post, body["subscription"], body["notice"])
-    elif queue == system.SCHEDULE_LOOKS and schedules:
-        fire.look(system_, schedules, body["schedule"], body["meant"])
+    elif queue == system.SCHEDULE_LOOKS and further:
+        fire.look(system_, further["schedules"], body["schedule"], body["meant"])
+    elif queue == system.REMOVALS and further:
+        at = datetime.fromisoformat(body["asked_at"])
+        remove.carry_out(system_, further["removals"], What(body["what"]), body["name"], at)

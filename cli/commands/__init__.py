@@ -1,7 +1,7 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, schedule, setup
+from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, schedule, setup, space
 
 __all__ = [
     "GROUPS",
@@ -19,6 +19,7 @@ __all__ = [
     "runs",
     "schedule",
     "setup",
+    "space",
 ]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.
@@ -48,6 +49,8 @@ ORDER = (
         "pause",
         "evict",
         "status",
+        "du",
+        "rm",
         "doctor",
         "open",
         "login",

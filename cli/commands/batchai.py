@@ -49,7 +49,10 @@ def _import(
     """
     content = batchai.mounted(batchai.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name)
     files = [user_path(file) if file else None for file in (cluster_file, project_file)]
-    beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment).body()
+    scripts = batchai.scripts_beside(content, user_path(document).parent)
+    beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment, scripts).body()
+    for name in scripts:
+        session.remark(f"{name} travels with the run.", "dim")
     asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside}
     told = session.api.post("imports", body=_filled(asked))
     lossy = [row for row in told["report"] if row["lossy"]]

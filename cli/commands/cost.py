@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,12 +43,22 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
         raise typer.BadParameter(f"--by is {by!r}; choose from {', '.join(BY)}.")
     found = session.api.get("costs", by=by, since=moment(since) if since else "")
     if to:
-        png.draw_days(found["days"], KINDS, f"cost by day, from {found['since'][:10]}", user_path(to))
+        png.draw_days(_every_day(found["days"]), KINDS, f"cost by day, from {found['since'][:10]}", user_path(to))
         session.remark(f"{to} is written.", "dim")
     if as_csv:
         _write_csv(found)
     else:
         session.tell(found, picture(found))
+
+
+def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The days from the first to the last, those without any node too."""
+    known = {date.fromisoformat(day["day"]): day for day in days}
+    if not known:
+        return []
+    count = (max(known) - min(known)).days + 1
+    each = [min(known) + timedelta(days=number) for number in range(count)]
+    return [known.get(day) or {"day": day.isoformat(), **dict.fromkeys(KINDS, 0.0)} for day in each]
 
 
 def _write_csv(found: dict[str, Any]) -> None:
@@ -82,7 +93,7 @@ def picture(found: dict[str, Any]) -> RenderableType:
 
 def _cells(line: dict[str, Any], name: str) -> list[str]:
     money = [dollars(line[kind]) if line[kind] else "" for kind in KINDS]
-    return [name, dollars(line["spent"]), *money, f"{line['node_hours']:.1f}"]
+    return [name, dollars(line["spent"]), *money, f"{line['node_hours']:,.2f}"]
 
 
 def _below(found: dict[str, Any]) -> list[Text]:

@@ -86,7 +86,9 @@ async def serve(config: Config) -> None:
         for datastore in workspace.datastores.values():
             await blobs.create_container(datastore.container)
         guard = stack.enter_context(contextlib.closing(Guard()))
-        scheduler = Scheduler(workspace, _site(config, workspace, blobs, guard, base), wakes.scheduler)
+        site = _site(config, workspace, blobs, guard, base)
+        stack.callback(site.environments.close)
+        scheduler = Scheduler(workspace, site, wakes.scheduler)
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))

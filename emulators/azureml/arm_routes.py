@@ -19,6 +19,7 @@ class ArmRoutes:
     def table(self) -> list[web.RouteDef]:
         return [
             web.get(WORKSPACE, self.get_workspace),
+            web.get("/subscriptions/{sub}/resourceGroups/{group}", self.get_group),
             web.get(WORKSPACE.rpartition("/")[0], self.list_workspaces),
             web.get(f"/subscriptions/{{sub}}/providers/{PROVIDER}/workspaces", self.list_workspaces),
             web.get("/discovery", self.discovery),
@@ -31,6 +32,18 @@ class ArmRoutes:
 
     async def get_workspace(self, _: web.Request) -> web.Response:
         return web.json_response(self._parts.wire.workspace(self._created))
+
+    async def get_group(self, _: web.Request) -> web.Response:
+        """The resource group, as Microsoft.Resources has it."""
+        config = self._parts.config
+        answer = {
+            "id": f"/subscriptions/{config.subscription_id}/resourceGroups/{config.resource_group}",
+            "name": config.resource_group,
+            "type": "Microsoft.Resources/resourceGroups",
+            "location": config.location,
+            "properties": {"provisioningState": "Succeeded"},
+        }
+        return web.json_response(answer)
 
     async def list_workspaces(self, _: web.Request) -> web.Response:
         """The one that there is."""

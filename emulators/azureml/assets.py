@@ -16,6 +16,7 @@ from emulators.azureml.models import Asset, Json, Shelf, timestamp
 from emulators.azureml.store import Store
 
 LATEST = "latest"  # the only label that Azure ML itself keeps
+NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is asked for a component without a version
 
 
 class Assets:
@@ -32,7 +33,7 @@ class Assets:
     def get(self, kind: str, name: str, version: str) -> Asset:
         """A version, or with `latest` the newest that is not archived. Raises NotFound."""
         found = self._versions.get((kind, name), {}).get(version)
-        if found is None and version == LATEST:
+        if found is None and version in NEWEST:
             found = next(iter(self.versions(kind, name)), None)
         if found is None:
             raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}.")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from emulators.azureml.recipe import Recipe
 from emulators.process import IS_WINDOWS
 
 INSTALL_SECONDS = 1800
+AT_ONCE = 8  # environments that are made, or waited for, at a time
 SAID_LINES = 12  # of uv's words, in an error
 _COMPLETE = "complete.json"
 
@@ -51,10 +53,19 @@ class Environments:
     def __init__(self, folder: Path, python: Path) -> None:
         self._folder = folder
         self._python = python
+        self._running: set[subprocess.Popen[str]] = set()
+        # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
         """Make a job's own environment at `folder`. Raises DataError, with uv's words, if that can't be done."""
-        return await asyncio.to_thread(self._give, recipe, folder)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder)
+
+    def close(self) -> None:
+        """End the installations that are under way; the next start begins them anew."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in list(self._running):
+            process.kill()
 
     def _give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
         began = time.monotonic()
@@ -111,20 +122,20 @@ class Environments:
         command = [_uv_program(self._python), *arguments]
         environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self._folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=INSTALL_SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            raise DataError(f"The environment was not made within {INSTALL_SECONDS} s.") from None
-        if done.returncode:
-            said = "\n".join((done.stderr or done.stdout).strip().splitlines()[:SAID_LINES])
-            raise DataError(f"The job's environment can't be made on this machine. {said}")
+        with subprocess.Popen(
+            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            self._running.add(process)
+            try:
+                said, _ = process.communicate(timeout=INSTALL_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise DataError(f"The environment was not made within {INSTALL_SECONDS} s.") from None
+            finally:
+                self._running.discard(process)
+        if process.returncode:
+            words = "\n".join(said.strip().splitlines()[:SAID_LINES])
+            raise DataError(f"The job's environment can't be made on this machine. {words}")
 
 
 def _uv_program(python: Path) -> str:

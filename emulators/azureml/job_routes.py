@@ -37,6 +37,7 @@ class JobRoutes:
             web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
             web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
             web.get(HISTORY + "/runs/{name}/details", self.run_details),
+            web.get(HISTORY + "/runs/{name}/serviceinstances/{node}", self.run_services),
             web.get(HISTORY + "/experiments/{experiment}/runs/{name}/details", self.run_details),
             web.patch(HISTORY + "/experiments/{experiment}/runs/{name}", self.patch_run),
             web.post(HISTORY + "/rundata", self.run_data),
@@ -84,6 +85,11 @@ class JobRoutes:
         job = self._job(request)
         urls = {name: self._parts.blobs.blob_sas(run_place(job.name, name)) for name in job.logs}
         return web.json_response(self._parts.wire.run_details(job, urls))
+
+    async def run_services(self, request: web.Request) -> web.Response:
+        """Services that a job offers on a node, such as a notebook; none does here."""
+        self._job(request)
+        return web.json_response({"instances": {}})
 
     async def patch_run(self, request: web.Request) -> web.Response:
         """Change a run's names, tags or visibility, as `jobs.archive` does. Tags and properties are merged."""

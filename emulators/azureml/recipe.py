@@ -100,16 +100,17 @@ def curated(name: str) -> Recipe:
 
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
     """The recipe of an environment version: its conda file, else its image. A build context is `dockerfile`'s."""
+    what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
     conda, image = properties.get("condaFile"), str(properties.get("image") or "")
     if conda:
         language_problem(image)
-        recipe = from_conda(conda, f"Environment {name!r}")
+        recipe = from_conda(conda, what)
         unknown = bool(image) and not _is_known(image)
         note = f"What else image {image} has, such as system packages, is not on this machine."
         return Recipe(recipe.requirements, recipe.python, notes=(*recipe.notes, *([note] if unknown else [])))
     if image:
         return from_image(image)
-    raise NotHere(f"Environment {name!r} has neither a conda file, an image nor a build context.")
+    raise NotHere(f"{what} has neither a conda file, an image nor a build context.")
 
 
 def from_image(image: str) -> Recipe:

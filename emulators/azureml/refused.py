@@ -21,9 +21,11 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "featurestoreEntities": ("Feature store entities", FEATURES),
     "schedules": ("Schedules", "submit the job from cron, or from a timer of a Functions app"),
     "publish": ("Publishing to a registry", WRITTEN),
+    "package": ("Packages of models", NO_SERVING),
     "registries": ("Registries", WRITTEN),
     "datareferences": ("Data references of registries", WRITTEN),
     "deploymentTemplates": ("Deployment templates", NO_SERVING),
+    "genericasset": ("Indexes", "register the folder as data"),
     "indexes": ("Indexes", "register the folder as data"),
     "connections": ("Connections", "give the job what it needs in its environment variables"),
     "capabilityHosts": ("Capability hosts", "agents are not here"),
@@ -47,6 +49,7 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "updateQuotas": ("Quotas", "a cluster may have as many nodes as it says; all of them are this machine"),
     "vmSizes": ("Sizes of machines", "any vmSize is taken; all nodes are this machine"),
     "operations": ("The provider's operations", "the role definitions in Microsoft's documentation list them"),
+    "deployments": ("Deployments of templates", "there is one workspace, which the configuration names"),
     "workspaces": ("Changing workspaces", "there is one workspace, which the configuration names"),
 }
 _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
@@ -55,7 +58,11 @@ _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
 def why(path: str) -> str | None:
     """Why a path is refused, by the first of its collections and actions that has a line here; None if none has."""
     parts = [part.lower() for part in path.split("/") if part]
+    if parts[:1] == ["registrymanagement"]:  # by which clients find a registry
+        parts = ["providers", "", "registries"]
     below = parts[parts.index("providers") + 2 :] if "providers" in parts[:-1] else []
+    if parts[:1] == ["genericasset"]:
+        below = parts[:1]
     kinds = below[0::2]  # the rest are names
     if kinds[:1] == ["workspaces"] and len(kinds) > 1:
         kinds = kinds[1:]

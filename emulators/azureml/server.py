@@ -107,7 +107,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         headers = {"WWW-Authenticate": arm.CHALLENGE} if error.status == 401 else {}
         return web.json_response(wire.error(error.code, error.message), status=error.status, headers=headers)
     except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
-        if arm.is_arm(request) and (why := refused.why(request.path)):
+        if why := refused.why(request.path):
             return web.json_response(wire.error("NotSupportedHere", why), status=501)
         if isinstance(error, web.HTTPMethodNotAllowed):
             served = ", ".join(sorted(error.allowed_methods))

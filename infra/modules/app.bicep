@@ -90,6 +90,7 @@ resource settings 'Microsoft.Web/sites/config@2024-11-01' = {
     AZURE_AUTHORITY_HOST: environment().authentication.loginEndpoint
     APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString
     APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
+    PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
     PYTHON_THREADPOOL_THREAD_COUNT: '32'
     AML_SUBSCRIPTION_ID: subscription().subscriptionId
     AML_RESOURCE_GROUP: resourceGroup().name

@@ -24,6 +24,7 @@ var queues = [
   'notices' // events that people may want to be told of
   'deliveries' // each on its way to one of them
   'schedule-looks'
+  'removals'
 ]
 var tables = [
   'drops'
@@ -35,6 +36,7 @@ var tables = [
   'assets'
   'notices'
   'schedules'
+  'removals' // what was deleted, by whom and when
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]
 

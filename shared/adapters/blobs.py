@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import HttpResponseError
@@ -18,6 +19,7 @@ from shared.kernel.storage import Blob, Copy, FolderPage, Place
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
 
+_DELETERS = 8  # blobs deleted at the same time
 _NOTHING_THERE = (404, 416)  # no such blob, or no byte at this offset
 
 
@@ -121,6 +123,19 @@ class StorageBlobs:
 
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
         return Copier(self._service, concurrency).run(copies)
+
+    def remove(self, container: str, names: Iterable[str]) -> None:
+        client = self._service.get_container_client(container)
+
+        def gone(name: str) -> None:
+            try:
+                client.delete_blob(name, delete_snapshots="include")
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
+
+        with translated(f"could not remove blobs of {container}"), ThreadPoolExecutor(_DELETERS, "delete") as pool:
+            list(pool.map(gone, names))
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         return self._signer.read_url(container, name, seconds)

@@ -24,6 +24,7 @@ from shared.kernel.stored import Stored
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
+_BATCH = 100  # rows that one transaction may hold
 _LAST_GENERATION = 10**8 - 1
 _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 
@@ -59,6 +60,12 @@ class TableDrops:
     def generation(self, key: DropKey, number: int) -> Generation | None:
         row = self._table.get(self._PARTITION, self._generation_key(key, number))
         return from_row(Generation, row) if row else None
+
+    def forget(self, before: Stored[Drop]) -> None:
+        self.delete(before)
+        low, high = table.kind(self._key(before.value.key, "g"))
+        while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
+            self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))
 
     def open(self) -> Iterator[Drop]:
         yield from self._drops(*table.kind("o"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import HttpResponseError
@@ -40,6 +41,20 @@ class StorageQueues:
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return {queue: self._count(queue) for queue in queues}
+
+    def ages(self, queues: Iterable[str]) -> dict[str, float]:
+        return {queue: self._age(queue) for queue in queues}
+
+    def _age(self, queue: str) -> float:
+        with translated(f"could not peek at queue {queue}"):
+            try:
+                first = self._service.get_queue_client(queue).peek_messages(1)
+            except HttpResponseError as exc:
+                if code_of(exc) != "QueueNotFound":
+                    raise
+                return 0.0
+        added = first[0].inserted_on if first else None
+        return max(0.0, (datetime.now(UTC) - added).total_seconds()) if added else 0.0
 
     def give_back(self, source: str, target: str, limit: int) -> int:
         moved, client = 0, self._service.get_queue_client(source)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, nodes, notices, requests, schedules
+from shared.api import answers, data, nodes, notices, removals, requests, schedules
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
@@ -171,6 +171,13 @@ OPERATIONS = [
     Operation(
         "get", "schedules/{schedule}/firings", "What became of its newest instants", {200: list[schedules.Firing]}
     ),
+    Operation(
+        "post", "runs/{run}/remove", "Let all go that the run left", {202: removals.Removal}, problems=(404, 409)
+    ),
+    Operation("post", "drops/{route}/{name}/remove", "Let a drop go", {202: removals.Removal}, problems=(404, 409)),
+    Operation("get", "removals", "The newest removals", {200: list[removals.Removal]}),
+    Operation("get", "retention", "What retention will let go within a week", {200: list[removals.Going]}),
+    Operation("get", "usage", "What takes the space", {200: removals.Usage}),
     Operation("get", "runs", "A page of runs, newest first", {200: _A.RunPage}, _R.RunsQuery, problems=(422,)),
     Operation(
         "post",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from shared.api import answers
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
+from shared.jobs.parameters import resolved
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
 from shared.runs.compare import compare
@@ -38,7 +40,12 @@ def drops(system: System, query: DropsQuery) -> list[dict[str, Any]]:
 
 
 def run(system: System, name: str) -> dict[str, Any]:
-    return told(system, system.runs.get(name).value)
+    return told(system, with_parameters(system.runs.get(name).value))
+
+
+def with_parameters(run: Run) -> Run:
+    """The run with its parameters, read from its job where it was recorded before there was a column for them."""
+    return run if run.parameters else replace(run, parameters=resolved(run.request))
 
 
 def told(system: System, run: Run) -> dict[str, Any]:
@@ -59,7 +66,8 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
     holds = condition(query.where) if query.where else None
     page = system.runs.page(wanted, query.limit, query.token or "")
     now = system.clock()
-    runs = [run for run in page.runs if holds is None or holds(partial(value_of, run, now=now))]
+    kept = [run for run in page.runs if run.removed_at is None]
+    runs = [run for run in kept if holds is None or holds(partial(value_of, run, now=now))]
     return {"runs": [told(system, run) for run in runs], "continue": page.token or None}
 
 
@@ -74,5 +82,5 @@ def compared(system: System, text: str) -> dict[str, Any]:
     wanted = list(dict.fromkeys(names.find(system, name).run for name in text.split(",") if name.strip()))
     if not 2 <= len(wanted) <= MOST_COMPARED:
         raise Impossible(f"{len(wanted)} runs can't be compared; name 2 to {MOST_COMPARED}.", "bad_parameter")
-    runs = [system.runs.get(name).value for name in wanted]
+    runs = [with_parameters(system.runs.get(name).value) for name in wanted]
     return {"runs": [told(system, run) for run in runs], **compare(runs, system.clock())}

@@ -63,7 +63,10 @@ class BatchAI(Struct, forbid_unknown_fields=True):
     ] = None
     files: Annotated[
         dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
-        Meta(max_length=20, description="Texts to lay into the cluster's mounts, by path: logs/scripts/train.py."),
+        Meta(
+            max_length=20,
+            description="Texts to lay into mounts: by path, logs/scripts/train.py, or by the mere name of a script.",
+        ),
     ] = {}
     strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
 

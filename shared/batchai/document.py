@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 TOOLKITS = (
@@ -11,6 +13,8 @@ TOOLKITS = (
 _OF_JOB = frozenset({*TOOLKITS, "nodeCount", "stdOutErrPathPrefix", "jobPreparation"})
 _OF_CLUSTER = frozenset({"vmSize", "vmPriority", "scaleSettings", "nodeSetup", "userAccountSettings"})
 _OF_PROJECT = frozenset({"clusterName", "persistCluster", "sourceScript", "monitorFileName", "blobContainerName"})
+
+_SCRIPT = re.compile(r"/([\w-][\w.-]*\.(?:py|sh|cntk|prototxt))\b")
 
 JOB, CLUSTER, PROJECT = "job", "cluster", "project"
 
@@ -34,6 +38,11 @@ def kind_of(content: Any) -> str:
     if "/batchai/" in schema:
         return CLUSTER if schema.endswith("cluster.json") else JOB
     return ""
+
+
+def scripts_of(content: Any) -> list[str]:
+    """The names of the scripts that a job names, at most ten: whoever has them beside the job may send them with it."""
+    return list(dict.fromkeys(_SCRIPT.findall(json.dumps(content))))[:10]
 
 
 def _has(fields: dict[str, Any], known: frozenset[str]) -> bool:

@@ -19,6 +19,7 @@ from shared.batchai.wall_clock import read_wall_clock
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESOURCE = re.compile(r".*/clusters/([^/]+)/?", re.IGNORECASE)
 _OLD_CUDA = re.compile(r"cuda-?[5-9](?!\d)", re.IGNORECASE)  # the oldest GPU of Azure today, the T4, needs CUDA 10
+_INPUT = re.compile(r"\$(?:\{AZ_BATCHAI_INPUT_([-\w]+)\}|AZ_BATCHAI_INPUT_(\w+))")
 _SHM = re.compile(r"\d+[bkmgBKMG]?")
 _ANSWERED = (  # what the service added to its answers: `az batchai job show` prints a job with them
     "id", "name", "type", "resourceGroup", "creationTime", "executionInfo", "executionState",
@@ -31,7 +32,8 @@ _ANSWERED = (  # what the service added to its answers: `az batchai job show` pr
 class Beside:
     """What comes with a job.json: the documents beside it, and what its command line said.
 
-    `files` are texts to be laid into mounts, by their path from the mount root on, such as logs/scripts/train.py.
+    `files` are texts to be laid into mounts: by their path from the cluster's mount root on, logs/scripts/train.py, or
+    by a mere name, which is laid wherever the job names such a file.
     """
 
     cluster: dict[str, Any] | None = None
@@ -65,6 +67,7 @@ class BatchJob:
     cluster: str = ""
     experiment: str = ""
     tags: dict[str, str] = field(default_factory=dict)
+    named: list[Reference] = field(default_factory=list)  # the paths into mounts that it names
 
 
 def read_job(content: dict[str, Any], beside: Beside) -> BatchJob:
@@ -84,13 +87,19 @@ def read_job(content: dict[str, Any], beside: Beside) -> BatchJob:
     _limits(job, properties)
     texts = [*start.texts, *_preparation(job, properties), *_variables(job, properties)]
     _secrets(properties, report)
-    named = [*mounts.references(texts), *_directories(job, properties)]
-    job.uses = _uses(report, beside, project, properties, named)
+    directories = list(_directories(job, properties))
+    job.named = [*mounts.references((name, _with_inputs(text, job.inputs)) for name, text in texts), *directories]
+    job.uses = _uses(report, beside, project, properties, job.named)
     for fields in {id(each): each for each in (outer, properties)}.values():
         for key in _ANSWERED:
             fields.told(key, "What the service answered about a job.", "No part of what is asked for.")
         fields.finish()
     return job
+
+
+def _with_inputs(text: str, inputs: dict[str, str]) -> str:
+    """The text with the input directories' variables filled in."""
+    return _INPUT.sub(lambda match: inputs.get(match[1] or match[2], match[0]), text)
 
 
 def _uses(report: Report, beside: Beside, project: Project, properties: Fields, named: list[Reference]) -> list[Use]:

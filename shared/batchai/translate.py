@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared.batchai.job import BatchJob
-from shared.batchai.mounts import JOB_ROOT, Mount, Use
+from shared.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
 from shared.batchai.wall_clock import WEEK
 from shared.jobs.job import LEFT_OUTPUT, TRAINERS_ENVIRONMENT, Job
+from shared.kernel.names import path_problem
 
 LAUNCHER = "python batchai_launch.py"
 SPEC = "TRAINYARD_BATCHAI"
@@ -55,12 +56,12 @@ class _Names:
 def translate(
     job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
 ) -> Translation:
-    """`files` are laid into the mounts: texts by their path from the mount root on. Problems go on the report."""
-    names, mounts, missing = _Names(), [], []
+    """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
+    names, mounts, missing, laid = _Names(), [], [], _laid(job, files)
     inputs: Job = {}
     outputs = {names.give("models" if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
     for use in job.uses:
-        mount = _mount(use, files)
+        mount = _mount(use, laid)
         source = sources[use.mount]
         needed = any(not _is_laid(mount, path) for path in use.reads)
         if needed or source.there:
@@ -82,7 +83,10 @@ def translate(
         "outputs": {name: {"type": "uri_folder", "mode": "rw_mount"} for name in declared},
         "environment_variables": {**job.variables, SPEC: spec},
         "resources": _resources(job),
-        "distribution": {"type": "pytorch", "process_count_per_instance": job.start.per_node},
+        "distribution": {
+            "type": "mpi" if job.start.mpi else "pytorch",
+            "process_count_per_instance": job.start.per_node,
+        },
         **_edge(job),
     }
     return Translation({key: value for key, value in found.items() if value != {}}, tuple(missing))
@@ -93,12 +97,28 @@ def _environment(name: str) -> str | Job:
     return (name if name.startswith("azureml:") else {"image": name}) if name else TRAINERS_ENVIRONMENT
 
 
-def _mount(use: Use, files: Mapping[str, str]) -> Job:
+def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Root and path of each text. A name without a folder goes wherever the job names a file that is called so."""
+    found = {}
+    for name, text in files.items():
+        if fault := path_problem(name):
+            job.report.refuse(f"files.{name[:80]}", fault)
+        elif "/" in name:  # of a project, whose mounts are the cluster's
+            found[CLUSTER_ROOT, name] = text
+        else:
+            read = [each for each in job.named if not each.written and each.path.rpartition("/")[2] == name]
+            found |= {(each.root, each.path): text for each in read}
+    return found
+
+
+def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Job:
     mount = use.mount
-    own = (
-        "" if mount.root == JOB_ROOT else f"{mount.path}/"
-    )  # files come with a project, whose mounts are the cluster's
-    laid = {path.removeprefix(own): text for path, text in files.items() if own and path.startswith(own)}
+    own = f"{mount.path}/"
+    laid = {
+        path.removeprefix(own): text
+        for (root, path), text in files.items()
+        if root == mount.root and path.startswith(own)
+    }
     into = f"job/{mount.path}" if mount.root == JOB_ROOT else mount.path
     return {
         "root": mount.root,

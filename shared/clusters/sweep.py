@@ -17,7 +17,7 @@ from shared.clusters.leases import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Use, need, use
 from shared.clusters.samples import sample_of
-from shared.clusters.watch import watch
+from shared.clusters.watch import move, watch
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.notices.watch import look_at_idleness
@@ -30,7 +30,9 @@ def sweep(system: System) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
     clusters = system.clusters.list()
     _close_leases(system)
-    warnings = watch(system)
+    warnings, moved = watch(system), move(system)
+    for cluster, words in moved.items():
+        warnings[cluster] = [*warnings.get(cluster, []), *words]
     return _swept(_Pass(system, use(system), "sweep", warnings), clusters)
 
 

@@ -1,4 +1,4 @@
-"""What a sweep sees of the runs themselves: those past their time limit, and GPUs that are paid for and do nothing."""
+"""What a sweep sees of the runs themselves: past their limit, on idle GPUs, or losing their nodes again and again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from shared.kernel.errors import TrainyardError
-from shared.runs.decide import idle_gpus, overdue
+from shared.runs.decide import idle_gpus, overdue, preemptions
 from shared.runs.metrics import series
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 from shared.runs.submit import cancel_run
+from shared.runs.successors import move_run
 from shared.system import System
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ _PAGE = 1000
 def watch(system: System) -> dict[str, list[str]]:
     """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in _running(system) if run.cancel_asked_at is None]
+    running = [run for run in _in_state(system, RunState.RUNNING) if run.cancel_asked_at is None]
     due = {run.name for run in _in_rotation(system, running)}
     for run in running:
         try:
@@ -44,10 +45,30 @@ def watch(system: System) -> dict[str, list[str]]:
     return warnings
 
 
-def _running(system: System) -> Iterator[Run]:
+def move(system: System) -> dict[str, list[str]]:
+    """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
+    warnings: dict[str, list[str]] = defaultdict(list)
+    for run in _in_state(system, RunState.QUEUED) if any(route.move_to for route in system.routes.values()) else ():
+        route = system.routes.get(run.route)
+        if route is None or not route.move_to or run.elastic or run.cancel_asked_at or run.cluster == route.move_to:
+            continue
+        lost = preemptions(run, system.clock() - timedelta(seconds=route.move_within_seconds))
+        if lost < route.move_after:
+            continue
+        why = f"It lost its nodes {lost} times within {route.move_within_seconds / 3600:g} h."
+        try:
+            moved = "would move" if system.rules.dry_run else move_run(system, run.name, route.move_to, why).name
+            warnings[run.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
+        except TrainyardError as exc:
+            log.warning("run %s can't move: %s", run.name, exc)
+            warnings[run.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
+    return warnings
+
+
+def _in_state(system: System, state: RunState) -> Iterator[Run]:
     token = ""
     while True:
-        page = system.runs.page(RunFilter(state=RunState.RUNNING), _PAGE, token)
+        page = system.runs.page(RunFilter(state=state), _PAGE, token)
         yield from page.runs
         if not (token := page.token):
             return

@@ -5,20 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from shared.batchai.adopt import Adopted, Order, adopt
-from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of
+from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
 from shared.batchai.job import Beside
 from shared.drops.model import DropKey
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.kernel.errors import BadInput, NotFound
 from shared.system import DROPS_CONTAINER, System
 
+LONGEST_SCRIPT = 65_536  # bytes, all in the job itself
+
 
 def adopt_job_file(system: System, key: DropKey, job_file: JobFile | None, longest_seconds: float) -> Adopted | None:
     """The Azure ML job of a drop's Batch AI job; None for any other job file. Raises BrokenJobFile."""
     if job_file is None or kind_of(job_file.content) != JOB:
         return None
-    beside = Beside(_read(system, key, CLUSTER), _read(system, key, PROJECT), system.batchai_account)
+    beside = Beside(
+        _read(system, key, CLUSTER),
+        _read(system, key, PROJECT),
+        system.batchai_account,
+        files=_scripts(system, key, job_file),
+    )
     return adopt(system, Order(job_file.content, beside, drop=key, longest_seconds=longest_seconds))
+
+
+def _scripts(system: System, key: DropKey, job_file: JobFile) -> dict[str, str]:
+    """The scripts that lie beside the job.json, not in a mount's folder: they are laid where the job wants them."""
+    found = {}
+    for name in scripts_of(job_file.content):
+        try:
+            found[name] = system.blobs.read(DROPS_CONTAINER, key.prefix() + name, LONGEST_SCRIPT).decode()
+        except (NotFound, BadInput, UnicodeDecodeError):
+            continue  # it is in a mount's folder, or must be put into one
+    return found
 
 
 def _read(system: System, key: DropKey, kind: str) -> dict[str, Any] | None:

@@ -36,6 +36,9 @@ class Drops(Protocol):
     def generation(self, key: DropKey, number: int) -> Generation | None:
         """One generation of the drop, or None."""
 
+    def forget(self, before: Stored[Drop]) -> None:
+        """Remove the record if it still is as it was read, then its generations. Raises Changed if it is another."""
+
     def open(self) -> Iterator[Drop]:
         """Every drop that is open or sealing, in no order. One written a moment ago is among them."""
 

@@ -144,11 +144,11 @@ def _edge(values: Values) -> Job:
 
 
 def _on_its_cluster(order: JobOrder) -> JobOrder:
-    """A job that was written for serverless compute, on the cluster that a request names: without the keys of that."""
-    serverless = order.written.get("compute") in (None, "serverless", "azureml:serverless")
-    if not (serverless and order.asked.cluster):
+    """A whole job that was written for serverless compute, on a cluster: without the keys that only that one has."""
+    serverless = not order.template and order.written.get("compute") in (None, "serverless", "azureml:serverless")
+    if not (serverless and (order.asked.cluster or order.defaults.cluster)):
         return order
-    written = {key: value for key, value in order.written.items() if key != "queue_settings"}
+    written = {key: value for key, value in order.written.items() if key not in ("queue_settings", "compute")}
     if resources := mapping(written.get("resources")):
         written["resources"] = {key: value for key, value in resources.items() if key != "instance_type"}
     return replace(order, written=written)

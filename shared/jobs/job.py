@@ -56,6 +56,17 @@ def uses_own_code(job: Mapping[str, Any]) -> bool:
     return bool(job.get("code")) and not is_registered(job["code"])
 
 
+def environment_words(job: Mapping[str, Any]) -> str:
+    """The job's environment in words: its name, or what it describes itself."""
+    described = job.get("environment")
+    if not isinstance(described, dict):
+        return str(described or "")
+    if described.get("build"):
+        return "a build context of its own"
+    image = str(described.get("image") or "an image of its own")
+    return f"{image} with a conda file" if described.get("conda_file") else image
+
+
 def uses_own_environment(job: Mapping[str, Any]) -> bool:
     return job.get("environment") == TRAINERS_ENVIRONMENT
 

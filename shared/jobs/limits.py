@@ -46,6 +46,7 @@ class Limits:
     allow: frozenset[str] = frozenset()
     environments: tuple[str, ...] | None = None
     max_upload_mib: int = UPLOAD_MIB
+    cluster: str = ""  # where a job runs that names none
 
     @property
     def allows_code(self) -> bool:

@@ -18,9 +18,12 @@ from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.outside import plain
 from shared.kernel.suggest import did_you_mean
+from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
+    "move_after": (3, 1, 100),
+    "move_within_seconds": (3600, 60, 7 * DAY),
     "max_nodes": (1, 1, 1000),
     "max_processes": (64, 1, 1000),
     "single_files": (0, 0, 1000),
@@ -29,8 +32,21 @@ NUMBERS = {  # key: (default, least, most)
     "settle_seconds": (3, 0, 3600),
     "max_wait_seconds": (3600, 1, 30 * DAY),
 }
-KEYS = {"trainer", "template", "cluster", "nodes", "experiment", "job_file", "clusters", "allow", "project", *NUMBERS}
-LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "allow"}
+KEYS = {
+    "trainer",
+    "template",
+    "cluster",
+    "nodes",
+    "experiment",
+    "job_file",
+    "clusters",
+    "move_to",
+    "allow",
+    "project",
+    "retention",
+    *NUMBERS,
+}
+LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
 @dataclass(frozen=True)
@@ -62,11 +78,15 @@ class Route:
     job_file: JobFileRule
     min_nodes: int = 0
     resubmissions: int = 10
+    move_to: str = ""  # the cluster where a run goes on that was preempted `move_after` times within so many seconds
+    move_after: int = 3
+    move_within_seconds: float = 3600
     clusters: frozenset[str] = frozenset()  # further ones that a job may name
     max_processes: int = 64
     allow: frozenset[str] = frozenset()
     project: str = ""  # whose budget its runs are charged to
     single_files: int = 0  # how many loose files may become runs of their own; archives always may
+    retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
     template_timeout: bool = False  # the template's own time limit holds: the route names none
 
@@ -121,9 +141,13 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
         for key in ("max_nodes", "max_processes", "timeout_seconds")
     }
-    clusters = section.get("clusters")
+    clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
+    allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
+    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+        raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
-        clusters=None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters,
+        clusters=allowed,
+        cluster=cluster,
         max_nodes=int(numbers["max_nodes"]),
         max_processes=int(numbers["max_processes"]),
         timeout_seconds=numbers["timeout_seconds"],
@@ -167,6 +191,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     names = {
         "cluster": entry["cluster"],
         "experiment": entry.get("experiment", name),
+        **({"move_to": entry["move_to"]} if "move_to" in entry else {}),
         "project": entry.get("project", "x"),
     }
     for key, value in names.items():
@@ -190,6 +215,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         min_nodes=fewest,
         max_nodes=max(nodes, int(numbers.pop("max_nodes"))),
         resubmissions=int(numbers.pop("resubmissions")),
+        move_to=str(entry.get("move_to", "")),
+        move_after=int(numbers.pop("move_after")),
         max_processes=int(numbers.pop("max_processes")),
         single_files=int(numbers.pop("single_files")),
         clusters=_names(entry.get("clusters"), "clusters", where),
@@ -197,8 +224,16 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         experiment=str(entry.get("experiment", name)),
         project=str(entry.get("project", "")),
         job_file=_job_file_rule(entry.get("job_file", "allowed"), where),
+        retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _retention(section: Any, where: str) -> Retention:
+    """Days that checkpoints, copies and drops are kept; 0 is for ever."""
+    if not isinstance(section, dict) or not set(section) <= set(RETENTION_KEYS):
+        raise BadSetting(f"{where}: retention must be a mapping with keys out of {_list(RETENTION_KEYS)}.")
+    return Retention(**{key: _number(days, f"retention.{key}", 0, 36500, where) for key, days in section.items()})
 
 
 def _nodes(value: Any, where: str) -> tuple[int, int]:

@@ -93,7 +93,7 @@ def check(files: Iterable[File], most_bytes: int) -> None:
 
 
 def _too_large(files: list[File], total: int, most: int) -> str:
-    largest = sorted(files, key=lambda file: -file.size)[:NAMED]
+    largest = [file for file in sorted(files, key=lambda file: -file.size)[:NAMED] if file.size > total / 100]
     listed = ", ".join(f"{file.name} ({file.size / MIB:.1f} MiB)" for file in largest)
     return (
         f"The folder has {total / MIB:.1f} MiB, the limit is {most / MIB:g} MiB. The largest files: {listed}. Leave "

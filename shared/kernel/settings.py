@@ -38,6 +38,7 @@ SETTINGS = {
     "TRAINYARD_TOPIC_KEY": "Access key of that topic; without it the app's identity is used",
     "TRAINYARD_RECONCILE_SCHEDULE": "NCRONTAB schedule of the reconcile timer; default every 5 minutes",
     "TRAINYARD_SWEEP_SCHEDULE": "NCRONTAB schedule of the sweep timer; default every 5 minutes",
+    "TRAINYARD_RETENTION_SCHEDULE": "NCRONTAB schedule of the retention timer; default each day at 3:40",
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
@@ -157,6 +158,10 @@ EVERY_5_MINUTES_LATER = "30 */5 * * * *"  # half a minute after the other timer
 
 def reconcile_schedule(env: Mapping[str, str]) -> str:
     return env.get("TRAINYARD_RECONCILE_SCHEDULE") or EVERY_5_MINUTES
+
+
+def retention_schedule(env: Mapping[str, str]) -> str:
+    return env.get("TRAINYARD_RETENTION_SCHEDULE") or "0 40 3 * * *"
 
 
 def sweep_schedule(env: Mapping[str, str]) -> str:

@@ -34,6 +34,10 @@ class Queues(Protocol):
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         """The approximate number of messages in each queue; 0 for one that does not exist."""
 
+    def ages(self, queues: Iterable[str]) -> dict[str, float]:
+        """For how many seconds the first message of each queue that may be taken has been there, with the delay that it
+        was sent with; 0 where there is none."""
+
     def give_back(self, source: str, target: str, limit: int) -> int:
         """Move up to `limit` messages that are there now from one queue to another; returns how many.
 
@@ -110,6 +114,9 @@ class Blobs(Protocol):
         A copy carries its source's etag in metadata `source_etag`. One that is already there with this etag is not
         made again. A source that is gone raises NotFound. The bytes never come here.
         """
+
+    def remove(self, container: str, names: Iterable[str]) -> None:
+        """Delete these blobs. Nothing happens for one that isn't there."""
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""

@@ -10,21 +10,26 @@ from weakref import WeakKeyDictionary
 
 from shared.clusters.leases import LONGEST_POSSIBLE, Lease
 from shared.clusters.samples import day_of
+from shared.kernel.errors import BadInput, NotFound
 from shared.money.admission import clusters, prices
-from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
+from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
 from shared.money.prices import Prices
 from shared.money.uses import use_of
-from shared.runs.model import Run
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 from shared.system import System
 
 DAY = timedelta(days=1)
 CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
+KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
+LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 PAGE = 1000
 _HOUR = 3600
 
+_old: WeakKeyDictionary[System, set[str]] = WeakKeyDictionary()
 _closed: WeakKeyDictionary[System, dict[str, list[Day]]] = WeakKeyDictionary()
 
 
@@ -53,34 +58,45 @@ class Charged:
 
 
 def charged(system: System, since: datetime, until: datetime) -> Charged:
-    """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far."""
-    begin, now = start_of_day(since), system.clock()
+    """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
+
+    Days before KEPT that were never closed are from before there were books.
+    """
+    now = system.clock()
     found: list[Day] = []
-    opened: list[datetime] = []
-    while begin < min(until, now):
+    opened: dict[datetime, Had] = {}
+    for begin in _days(since, min(until, now)):
         known = _kept_day(system, day_of(begin))
         found += known or []
-        opened += [begin] if known is None else []
-        begin += DAY
-    runs: dict[str, Run] = {}
-    if opened:
-        known_now = _known(system, opened[0], now)
-        found += [day for begin in opened for day in _day_of_all(system, known_now, begin, min(begin + DAY, now))]
-        runs = known_now.runs
-    return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), runs)
+        if known is None and begin >= start_of_day(now - KEPT):
+            opened[begin] = _had(system, begin, min(begin + DAY, now))
+    days = [begin for begin, had in opened.items() if had] or [start_of_day(now)]
+    known_now = _known(system, days[0], now)
+    for begin, had in opened.items():
+        found += [_day(known_now, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
+    return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), known_now.runs)
 
 
-def close_days(system: System, since: datetime) -> list[str]:
-    """Close the days from `since` on that are over long enough, each once. Returns those that were closed now."""
-    now = system.clock()
-    begin, closed = start_of_day(since), []
-    while begin + DAY + CLOSED_AFTER <= now:
-        if _kept_day(system, day_of(begin)) is None:
-            known = _known(system, begin, now)
-            system.books.close_day(day_of(begin), _day_of_all(system, known, begin, begin + DAY))
-            closed.append(day_of(begin))
-        begin += DAY
+def close_days(system: System) -> list[str]:
+    """Close the days that are over long enough, each once. Returns those that were closed now."""
+    now, known, closed = system.clock(), None, []
+    for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
+        if _kept_day(system, day_of(begin)) is not None:
+            continue
+        had = _had(system, begin, begin + DAY)
+        known = known or (_known(system, begin, now) if had else None)
+        days = [_day(known, cluster, its, begin + DAY) for cluster, its in had.items()] if known else []
+        system.books.close_day(day_of(begin), days)
+        closed.append(day_of(begin))
     return closed
+
+
+def _days(since: datetime, until: datetime) -> Iterator[datetime]:
+    """The beginnings of the days from that of `since` to before `until`."""
+    begin = start_of_day(since)
+    while begin < until:
+        yield begin
+        begin += DAY
 
 
 def _kept_day(system: System, day: str) -> list[Day] | None:
@@ -107,25 +123,42 @@ def _hold(lease: Lease) -> Hold:
 
 
 def _runs(system: System, since: datetime) -> Iterator[Run]:
-    """The runs that may have had nodes after this moment: those that were made before it by at most a time limit."""
+    """The runs that may have had nodes after this moment.
+
+    Those that were made before it by at most a time limit and QUEUED; and older ones that this process has seen waiting
+    or running. One that waited longer than that, and ended just when the process was replaced, is not found any more:
+    what it cost on that day stays unexplained.
+    """
     limits = [system.limits, *(route.limits for route in system.routes.values())]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
     wanted, token = RunFilter(since=since - longest - QUEUED), ""
+    found = set()
     while True:
         page = system.runs.page(wanted, PAGE, token)
+        found |= {run.name for run in page.runs}
         yield from page.runs
         if not (token := page.token):
-            return
+            break
+    old = _old.setdefault(system, set())
+    old |= {name for state in LIVE for name, _ in system.runs.in_state(state)} - found
+    for name in sorted(old):
+        try:
+            run = system.runs.get(name).value
+        except (NotFound, BadInput):
+            continue
+        yield run
+        if is_over(run) and run.history[-1].at < since:
+            old.discard(name)
 
 
-def _day_of_all(system: System, known: Known, since: datetime, until: datetime) -> list[Day]:
-    """One day of every cluster that had nodes."""
-    found = []
-    for cluster in system.samples.clusters():
-        had = paid(system.samples.between(cluster, since - HOLDS, until), since, until)
-        if had:
-            found.append(_day(known, cluster, had, until))
-    return found
+Had = dict[str, list[Paid]]  # by cluster
+
+
+def _had(system: System, since: datetime, until: datetime) -> Had:
+    """What each cluster had in this time, of those that had any node."""
+    names, between = system.samples.clusters(), system.samples.between
+    found = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
+    return {cluster: had for cluster, had in found.items() if had}
 
 
 def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
@@ -133,10 +166,11 @@ def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
     shares: list[Share] = []
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     dollars: dict[tuple[str, str], float | None] = {}
+    begin = had[0].spell.begin
+    users = Users(use for use in known.uses.get(cluster, ()) if use.ended is None or use.ended + IDLE_TAIL > begin)
     for stretch in had:
-        uses = [use for use in known.uses.get(cluster, ()) if _touches(use, stretch.spell)]
         hourly = known.prices.find(stretch.vm_size, stretch.tier, known.region)
-        for share in split(stretch.spell, uses, holds):
+        for share in split(stretch.spell, users, holds):
             shares.append(share)
             key = (share.kind, share.who)
             seconds[key] += share.node_seconds
@@ -156,10 +190,6 @@ def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
         last.dollars if last else 0.0,
         default_seconds(shares, until),
     )
-
-
-def _touches(use: Use, spell: Spell) -> bool:
-    return use.created < spell.end and (use.ended is None or use.ended + IDLE_TAIL > spell.begin)
 
 
 def _price(known: Known, share: Share, hourly: float | None) -> float | None:

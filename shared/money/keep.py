@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from shared.events.announce import announce
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
-from shared.money.books import Charged, charged, close_days, of_runs, start_of_day
+from shared.money.books import KEPT, Charged, charged, close_days, of_runs
 from shared.money.decide import Consequence, Spent
 from shared.money.model import Account, Budget, Row, month_of
 from shared.money.prices import RETAIL
@@ -23,11 +23,10 @@ from shared.system import System
 
 log = logging.getLogger(__name__)
 
-KEPT = timedelta(days=35)  # of the days that a look covers: a month, and runs that began before it
 REFRESHED_EVERY = timedelta(days=1)
 WRITE_ATTEMPTS = 20
 MOST_RUNS = 200  # told what they cost in one look; the others in the next one
-LEAST_CHANGE = 0.005  # dollars; less is not worth a write
+LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
 
 
 def keep_books(system: System) -> None:
@@ -64,9 +63,8 @@ def _charge(system: System) -> None:
     now = system.clock()
     if not system.samples.clusters():
         return
-    since = start_of_day(now - KEPT)
-    close_days(system, since)
-    books = charged(system, since, now)
+    close_days(system)
+    books = charged(system, now - KEPT, now)
     costs = of_runs(books.days)
     _tell_runs(system, books.runs, costs)
     for project, budget in sorted(system.money.budgets.items()):
@@ -81,7 +79,7 @@ def _tell_runs(system: System, runs: dict[str, Run], costs: dict[str, dict[str, 
         cost = _cost(costs[name], now)
         before = runs[name].cost
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
-        if difference >= LEAST_CHANGE or before is None:
+        if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:

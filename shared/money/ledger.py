@@ -14,7 +14,7 @@ So a node second is charged once, and all of them are. Times are whole microseco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -102,34 +102,84 @@ def paid(samples: Iterable[Sample], since: datetime, until: datetime) -> list[Pa
     return found
 
 
-def split(had: Spell, uses: Sequence[Use], holds: Sequence[Hold] = ()) -> list[Share]:
+class Users:
+    """The runs of a cluster, in the order in which they come first, for charging many stretches of its time."""
+
+    def __init__(self, uses: Iterable[Use]) -> None:
+        ordered = sorted(uses, key=lambda use: (use.created, use.run))
+        self.ran = [use for use in ordered if use.ran]
+        self.waited = [use for use in ordered if use.waited]
+
+
+def split(had: Spell, uses: Users | Sequence[Use], holds: Sequence[Hold] = ()) -> list[Share]:
     """Charge every node of this stretch of a cluster, from its runs and leases."""
-    moments = {had.begin, had.end}
-    for use in uses:
-        spells = (*use.waited, *use.ran)
-        moments.update(at for spell in spells for at in (spell.begin, spell.end))
-        if use.ended:
-            moments.update((use.ended, use.ended + IDLE_TAIL))
-    moments.update(at for hold in holds for at in (hold.spell.begin, hold.spell.end))
-    cuts = sorted(at for at in moments if had.begin <= at <= had.end)
-    ordered = sorted(uses, key=lambda use: (use.created, use.run))
-    shares = [share for begin, end in pairwise(cuts) for share in _charge(Spell(begin, end, had.nodes), ordered, holds)]
-    return _joined(shares)
+    there = _There.of(had, uses if isinstance(uses, Users) else Users(uses), holds)
+    cuts = sorted({had.begin, had.end, *(at for at in there.moments() if had.begin < at < had.end)})
+    return _joined([share for cut in pairwise(cuts) for share in _charge(Spell(*cut, had.nodes), there)])
 
 
-def _charge(had: Spell, uses: Sequence[Use], holds: Sequence[Hold]) -> list[Share]:
-    at = had.begin
-    wants = [("training", use.run, _nodes_at(use.ran, at)) for use in uses]
-    wants += [("allocation", use.run, max(0, _nodes_at(use.waited, at) - _nodes_at(use.ran, at))) for use in uses]
-    wants += [("lease", hold.lease, _nodes_at((hold.spell,), at)) for hold in holds]
-    tails = [(use.ended, use) for use in uses if use.ended and use.ended <= at < use.ended + IDLE_TAIL]
-    wants += [("idle", use.run, use.nodes) for _, use in sorted(tails, key=lambda tail: tail[0], reverse=True)]
-    shares, left = [], had.nodes
-    for kind, who, wanted in [*wants, ("unexplained", "", left)]:
+@dataclass(frozen=True)
+class _There:
+    """Who may want a node at some moment of a stretch, in order."""
+
+    ran: list[Use]
+    waited: list[Use]
+    ended: list[tuple[datetime, Use]]
+    holds: Sequence[Hold]
+
+    @classmethod
+    def of(cls, had: Spell, users: Users, holds: Sequence[Hold]) -> _There:
+        tails = [(use.ended, use) for use in users.ran if use.ended and had.begin - IDLE_TAIL < use.ended < had.end]
+        return cls(
+            [use for use in users.ran if any(_touches(spell, had) for spell in use.ran)],
+            list(_oldest_waiting(had, users.waited)),
+            sorted(tails, key=lambda tail: tail[0], reverse=True),
+            holds,
+        )
+
+    def moments(self) -> Iterator[datetime]:
+        """When someone begins or stops to want a node."""
+        for use in (*self.ran, *self.waited):
+            yield from (at for spell in (*use.ran, *use.waited) for at in (spell.begin, spell.end))
+        yield from (at for ended, _ in self.ended for at in (ended, ended + IDLE_TAIL))
+        yield from (at for hold in self.holds for at in (hold.spell.begin, hold.spell.end))
+
+    def wants(self, at: datetime) -> Iterator[tuple[str, str, int]]:
+        """Kind, who, and how many nodes, at this moment."""
+        yield from (("training", use.run, _nodes_at(use.ran, at)) for use in self.ran)
+        for use in self.waited:
+            yield "allocation", use.run, max(0, _nodes_at(use.waited, at) - _nodes_at(use.ran, at))
+        yield from (("lease", hold.lease, _nodes_at((hold.spell,), at)) for hold in self.holds)
+        yield from (("idle", use.run, use.nodes) for ended, use in self.ended if ended <= at < ended + IDLE_TAIL)
+
+
+def _charge(had: Spell, there: _There) -> Iterator[Share]:
+    left = had.nodes
+    for kind, who, wanted in there.wants(had.begin):
+        if not left:
+            return
         if nodes := min(wanted, left):
-            shares.append(Share(kind, who, had.begin, had.end, nodes))
+            yield Share(kind, who, had.begin, had.end, nodes)
             left -= nodes
-    return shares
+    if left:
+        yield Share("unexplained", "", had.begin, had.end, left)
+
+
+def _oldest_waiting(had: Spell, waited: list[Use]) -> Iterator[Use]:
+    """Of the runs that wait, as many as could get a node: after these there is none left."""
+    left = had.nodes
+    for use in waited:
+        if use.created >= had.end or left <= 0:
+            return
+        touching = [spell for spell in use.waited if _touches(spell, had)]
+        if touching:
+            yield use
+        if not use.ran and any(spell.begin <= had.begin and spell.end >= had.end for spell in touching):
+            left -= touching[0].nodes
+
+
+def _touches(spell: Spell, had: Spell) -> bool:
+    return spell.begin < had.end and spell.end > had.begin
 
 
 def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.storage import Blobs
 from shared.runs.archive import MANIFEST, archive_folder, read_manifest
+from shared.runs.model import Run
 from shared.system import OUTPUT_CONTAINER, System
 
 ADDRESS_LIFE = 900  # seconds that a signed address works
@@ -24,6 +25,7 @@ def artifacts(system: System, name: str, pictures: bool = False) -> dict[str, An
     With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
     """
     run = system.runs.get(name).value
+    _check_kept(run)
     if run.archived_at is None:
         return {"complete": False, "files": [], "outputs": [], "pictures": {}}
     folder = archive_folder(run)
@@ -40,12 +42,19 @@ def artifacts(system: System, name: str, pictures: bool = False) -> dict[str, An
 def address(system: System, name: str, path: str) -> str:
     """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
     run = system.runs.get(name).value
+    _check_kept(run)
     if run.archived_at is None:
         raise NotFound(f"Run {name} is {run.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
     if path != MANIFEST and path not in _manifest(system, folder).files:
         raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
     return system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
+
+
+def _check_kept(run: Run) -> None:
+    if run.removed_at is not None:
+        by = f" by {run.removed_by}" if run.removed_by else ""
+        raise NotFound(f"What run {run.name} left was removed at {run.removed_at:%Y-%m-%d %H:%M} UTC{by}.")
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _asking(system: System, request: RunRequest, name: str) -> _Asking:
         data = replace(data, single_file=_single_file(system, data))
     start = model_of(system, request.from_run) if request.from_run else ""
     what = request.trainer or request.template or name
-    asked, defaults = _values(request), route.defaults if route else Values(experiment=_experiment(request, template))
+    asked, defaults = _values(request), route.defaults if route else _defaults(system, request, template)
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
@@ -267,6 +267,11 @@ def _choose(what: str, name: str, choices: Any) -> str:
 
 def _experiment(request: RunRequest, template: dict[str, Any]) -> str:
     return "" if (request.job or template).get("experiment_name") else "asked"
+
+
+def _defaults(system: System, request: RunRequest, template: dict[str, Any]) -> Values:
+    """Those of a job without a route."""
+    return Values(_experiment(request, template), system.limits.cluster if request.job is not None else "")
 
 
 def _values(request: RunRequest) -> Values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from shared.jobs.job import timeout
@@ -59,6 +60,13 @@ def overdue(run: Run, now: datetime) -> str | None:
         return None
     hours = (over + timedelta(seconds=run.timeout_seconds)) / timedelta(hours=1)
     return f"It has run for {hours:.1f} h, past its time limit of {run.timeout_seconds} s."
+
+
+def preemptions(run: Run, since: datetime) -> int:
+    """How often the run lost its nodes since then."""
+    steps = pairwise(run.history)
+    lost = [b.at for a, b in steps if a.state is RunState.RUNNING and b.state is RunState.QUEUED]
+    return sum(at >= since for at in lost)
 
 
 def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet: timedelta) -> str | None:

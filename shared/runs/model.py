@@ -220,6 +220,9 @@ class Run:
     cost: Cost | None = None  # what it has cost so far
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
+    removed_at: datetime | None = None  # when someone asked for all that it left to go
+    removed_by: str = ""
+    cleared: tuple[str, ...] = ()  # what of it retention has let go: checkpoints, copies
     cancel_why: str = ""  # why it was asked to end, if not by its owner
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.suggest import did_you_mean, there_are
+from shared.kernel.suggest import did_you_mean, nearest, there_are
 from shared.runs.model import RUN_NAME, Run, RunState
 from shared.runs.ports import RunFilter
 from shared.runs.summary import lower_is_better, metric_named
@@ -111,4 +111,6 @@ def _meant(system: System, where: str) -> str:
 def _nothing(system: System, text: str) -> NotFound:
     known = [run.name for run in system.runs.newest(REMEMBERED)]
     known += [str(drop.key) for drop in islice(system.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
-    return NotFound(f"There is no run or drop {text[:80]!r}.{did_you_mean(text, known)}")
+    begun = {name[: max(len(text), 4)]: name for name in reversed(known)}  # a beginning is compared with beginnings
+    meant = nearest(text, known) or begun.get(nearest(text, begun), "")
+    return NotFound(f"There is no run or drop {text[:80]!r}." + (f" Did you mean {meant!r}?" if meant else ""))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.clusters.lease import keep_warm
+from shared.kernel import measure
 from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
 from shared.runs.decide import advance, is_over
@@ -28,6 +29,7 @@ def step(
     after = system.runs.update(run, **changes) if changes else run
     if after.value.state is not run.value.state:
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
+        measure.count("runs", state=after.value.state.value)
         send_to_archive(system, after.value)
         if is_over(after.value) and after.value.keep_warm_seconds and after.value.job:
             keep_warm(system, after.value)

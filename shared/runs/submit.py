@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from shared.events.announce import announce
+from shared.jobs.job import environment_words
 from shared.kernel.errors import BadInput, Changed, Conflict
 from shared.money import admission
 from shared.runs.decide import is_over
@@ -50,7 +51,7 @@ def submit_run(system: System, name: str) -> None:
     ids = submitted.ids
     facts: dict[str, Any] = {field: getattr(run, field) for field in admission.WRITTEN}
     facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or str(run.request.get("environment") or "")
+    facts["environment"] = ids.environment or environment_words(run.request)
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
     )

@@ -25,6 +25,7 @@ from shared.runs.ask import content_of, record
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.submit import cancel_run
 from shared.system import System
 
 Given = dict[str, Any]
@@ -67,6 +68,22 @@ def continue_run(system: System, name: str, given: Given | None = None, owner: s
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
     return record(system, replace(_successor(system, old, request, why), continues=name, owner=owner, asked=asked))
+
+
+def move_run(system: System, name: str, cluster: str, why: str) -> Run:
+    """Let a run go on as a new one on another cluster, from its checkpoints, and end it. Twice is the same new run.
+
+    The new one is recorded first, with its own price and of its project's budget. Raises Conflict, and the run stays
+    where it is, if that does not allow it.
+    """
+    old = system.runs.get(name).value
+    new = asked_run_name("move", name)
+    request = {**again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), "compute": f"azureml:{cluster}"}
+    successor = replace(_successor(system, old, request, f"Run {name} goes on here. {why}"), cluster=cluster)
+    made = record(system, replace(successor, continues=name, owner=old.owner))
+    price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
+    cancel_run(system, name, f"{why} It goes on as run {new} on {cluster}{price}.")
+    return made
 
 
 def _final(system: System, name: str) -> Run:

@@ -38,7 +38,8 @@ def test_the_total_of_processes_is_spread_over_the_nodes(name: str, nodes: int, 
     job, _ = translated(RECIPES[name])
 
     assert job["resources"]["instance_count"] == nodes
-    assert job["distribution"] == {"type": "pytorch", "process_count_per_instance": per_node}
+    kind = "mpi" if name.startswith(("CNTK", "Caffe-")) else "pytorch"
+    assert job["distribution"] == {"type": kind, "process_count_per_instance": per_node}
     assert spec_of(job)["lines"]["all"].startswith(line)
 
 
@@ -63,6 +64,15 @@ def test_what_is_read_comes_in_and_what_is_written_stays_with_the_run() -> None:
     assert job["inputs"]["datalake"]["mode"] == "ro_mount"
     assert mounts["logs"]["from"] == "logs"
     assert job["outputs"]["mounts"]["mode"] == "rw_mount"
+
+
+def test_a_script_is_laid_where_the_line_names_it() -> None:
+    """By its mere name, through an input directory too; then the mount that it lay in is not needed any more."""
+    job, _ = translated(RECIPES["TensorFlow-GPU"], Beside(files={"convolutional.py": "x", "other.py": "y"}))
+
+    assert spec_of(job)["mounts"][0]["files"] == {"tensorflow_samples/convolutional.py": "x"}
+    assert "inputs" not in job
+    assert translated(gloo(), Beside(files={"../x/y.py": ""}))[1].report.problems[0].path == "files.../x/y.py"
 
 
 def test_a_mount_that_only_takes_logs_is_no_input() -> None:

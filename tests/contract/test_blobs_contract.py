@@ -222,3 +222,13 @@ def test_write_once_leaves_what_is_there(blobs: Blobs, unique: Names) -> None:
     for data in (b"first", b"second"):
         blobs.write_once(container, "a", data, "text/plain")
         assert blobs.read(container, "a", 10) == b"first"
+
+
+def test_what_is_removed_is_gone_and_twice_is_fine(blobs: Blobs, unique: Names) -> None:
+    """`remove` deletes these blobs and no other; one that isn't there, or a missing container, is no error."""
+    container = unique()
+    put(blobs, container, "a", "a b/ü#?%25.txt", "c")
+    blobs.remove(container, ["a", "a b/ü#?%25.txt", "nothing"])
+    blobs.remove(container, ["a"])
+    blobs.remove(unique(), ["a"])
+    assert [blob.name for blob in blobs.list(Place(container, ""))] == ["c"]

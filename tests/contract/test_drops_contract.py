@@ -194,3 +194,20 @@ def test_a_sealing_keeps_its_generation(drops: Drops) -> None:
     assert drops.generation(DropKey("mnist", "g"), 2) == drops.generations(DropKey("mnist", "g"))[1]
     assert drops.generation(DropKey("mnist", "g"), 12) is None
     assert drops.generations(DropKey("mnist", "g!")) == []
+
+
+def test_a_forgotten_drop_leaves_nothing(drops: Drops) -> None:
+    """`forget` takes the record and all its generations, more than one transaction holds; a later drop begins anew."""
+    before = drops.insert(drop("f"))
+    for number in range(1, 104):
+        sealing = replace(drop("f", state=DropState.SEALING), generation=number)
+        before = drops.replace(sealing, before)
+    other = drops.insert(drop("f2"))
+    drops.replace(replace(other.value, state=DropState.SEALING, generation=1), other)
+    with pytest.raises(Changed):
+        drops.forget(replace(before, etag='W/"0x1"'))
+    drops.forget(before)
+    assert drops.get(before.value.key) is None
+    assert drops.generations(before.value.key) == []
+    assert len(drops.generations(DropKey("mnist", "f2"))) == 1
+    assert open_names(drops) == {"f2"}

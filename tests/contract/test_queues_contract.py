@@ -50,6 +50,16 @@ def test_a_delayed_message_is_counted_and_not_yet_seen(queues: Queues, unique: C
     assert queues.counts([name]) == {name: 3}
 
 
+def test_the_first_message_has_an_age(queues: Queues, unique: Callable[[], str]) -> None:
+    """Seconds since it came; nothing for a queue without messages that may be taken, or that is not there."""
+    waiting, later, nowhere = unique(), unique(), unique()
+    queues.send(waiting, {"i": 0})
+    queues.send(later, {"i": 0}, delay=3600)
+    ages = queues.ages([waiting, later, nowhere])
+    assert ages == {waiting: ages[waiting], later: 0, nowhere: 0}
+    assert 0 <= ages[waiting] < 60
+
+
 def test_messages_are_given_back_as_they_are(queues: Queues, unique: Callable[[], str]) -> None:
     """`give_back` moves the texts that are there, at most so many, to the other queue, unchanged; the rest stay."""
     source, target = unique(), unique()

@@ -75,8 +75,8 @@ def post(lab: Lab, path: str, body: dict[str, Any]) -> Any:
 
 
 def test_the_gloo_recipe_trains_on_two_nodes(lab: Lab) -> None:
-    """Dropped as its document prints it, with the share's folder beside it: the ranks meet, and train one model."""
-    files = {"scripts/pytorch/mnist_trainer.py": TRAINER.read_bytes(), "job.json": json.dumps(gloo()).encode()}
+    """Dropped as its document prints it, with the script beside it: the ranks meet, and train one model."""
+    files = {"mnist_trainer.py": TRAINER.read_bytes(), "job.json": json.dumps(gloo()).encode()}
     lab.upload("mnist/gloo", files)
     run = lab.archived("mnist/gloo")
 
@@ -139,12 +139,21 @@ def test_a_projects_folder_runs_and_comes_home(lab: Lab, tmp_path: Path) -> None
     assert (paused.returncode, lab.get("leases")) == (0, []), paused.stderr
 
 
+def test_a_script_beside_the_job_travels_with_it(lab: Lab, tmp_path: Path) -> None:
+    """`import job.json --follow` needs nothing in storage: the script beside it goes where the old line looks."""
+    (tmp_path / "mnist_trainer.py").write_text("import sys; print('with', *sys.argv[1:3])")
+    (tmp_path / "job.json").write_text(json.dumps(gloo(jobPreparation=None)))
+
+    done = trainyard(lab, tmp_path, "import", "job.json", "--cluster", "cpu-cluster", "--follow")
+    assert (done.returncode, "with --epochs 10" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
 def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
     """--dry-run prints YAML that azure-ai-ml loads and the report; --strict fails on anything lost; nothing is made."""
     modern = gloo(containerSettings={"imageSourceRegistry": {"image": "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"}})
     (tmp_path / "job.json").write_text("\ufeff" + json.dumps(modern).replace('"gloo"}', '"gloo",}'))
     (tmp_path / "lossy.json").write_text(json.dumps(gloo(schedulingPriority="high")))
-    before = lab.get("runs")["runs"]
+    before = [run["run"] for run in lab.get("runs")["runs"]]
 
     done = trainyard(lab, tmp_path, "import", "job.json", "--cluster", "cpu-cluster", "--dry-run", "--strict")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -156,7 +165,7 @@ def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
 
     strict = trainyard(lab, tmp_path, "import", "lossy.json", "--cluster", "cpu-cluster", "--strict")
     assert (strict.returncode, "! properties.schedulingPriority" in strict.stderr) == (1, True)
-    assert lab.get("runs")["runs"] == before
+    assert [run["run"] for run in lab.get("runs")["runs"]] == before
 
 
 def test_a_request_that_loses_anything_may_be_refused(lab: Lab) -> None:

@@ -10,6 +10,8 @@ import json
 import os
 import re
 import ssl
+import subprocess
+import sys
 import urllib.request
 import warnings
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ from emulators.process import wait_for
 from local.cloud import Cloud, Options
 from tests.e2e.lab import LOOK_SECONDS, Lab
 
+ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 FILES = {file.stem: file for file in sorted(CORPUS.glob("*.yml")) if file.stem not in ("conda", "environment")}
 DROPPED = ("code-ignored", "env-image-conda-inline", "input-literals", "output-folder", "spread-mpi", "spread-null")
@@ -37,7 +40,7 @@ BY_MLCLIENT = ("code-none", "env-build-context", "env-image-conda-file", "input-
 PATIENCE = 240.0
 ROUTES = {
     "routes": {"own": {"template": "own.yaml", "cluster": "cpu-cluster", "max_nodes": 4, "allow": ["code"]}},
-    "limits": {"allow": ["code"]},
+    "limits": {"allow": ["code"], "cluster": "cpu-cluster"},
 }
 
 pytestmark = [
@@ -191,6 +194,23 @@ def check(corpus: Corpus, run: Any, wanted: list[tuple[str, str]]) -> None:
         kind, name, version = asset.split("/")
         found = corpus.arm(f"{kind}/{name}/versions/{version}")["properties"]
         assert run["run"] in str(found.get("modelUri") or found.get("dataUri"))
+
+
+def test_a_folder_of_code_runs_by_its_command(corpus: Corpus, tmp_path: Path) -> None:
+    """`submit FOLDER --command` needs no more than data, parameters and packages; the saved job file repeats it."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_bytes((CORPUS / "src" / "show.py").read_bytes())
+    command = "python train.py in={data} lr={lr} out={models} module=msgspec"
+    words = ["code", "--command", command, "-p", "lr=0.1", "--env", "msgspec", "--save", "job.yml"]
+    for argv in (words, ["job.yml"]):
+        argv = [sys.executable, "-m", "cli", "submit", *argv, "--data", "workspaceblobstore/corpus/in"]
+        environment = {**os.environ, "TRAINYARD_CWD": str(tmp_path), "TRAINYARD_URL": corpus.cloud.api}
+        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        run = corpus.archived(done.stdout.strip())
+        assert run["state"] == "completed", run["reason"]
+        told = [("log", "IN {'one.csv': 'stored'}"), ("log", 'SAID "lr=0.1"'), ("file", "models/result.txt")]
+        check(corpus, run, told)
 
 
 def test_mlclient_sends_the_same_files(corpus: Corpus) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def first(desk: Desk) -> dict[str, Any]:
     """A run of the digits with one epoch."""
-    told: dict[str, Any] = desk.ask("drop", "digits", "mnist/d1", "-p", "epochs=1", "--follow")
+    told: dict[str, Any] = desk.ask("drop", "digits", "mnist/digits-1", "-p", "epochs=1", "--follow")
     return told
 
 
@@ -76,13 +78,14 @@ def test_a_run_goes_on_with_more_epochs(first: dict[str, Any], desk: Desk) -> No
 
 def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
     """submit --from begins with the weights of a completed run; retry -p repeats it with another parameter."""
-    asked = ("submit", "mnist", "--data", "drops/mnist/d1", "-p", "epochs=1", "-p", "lr=0.01")
+    asked = ("submit", "mnist", "--data", "drops/mnist/digits-1", "-p", "epochs=1", "-p", "lr=0.01")
     run = desk.ask(*asked, "--from", first["run"], "--follow")
-    again = desk.ask("retry", run["run"], "-p", "lr=0.02", "--follow")
+    again = desk.ask("show", desk.ask("retry", run["run"], "-p", "lr=0.02")["run"])
+    desk.type("cancel", again["run"])
 
     assert run["from_run"] == again["from_run"] == first["run"]
     assert "begins with 8 of 8 tensors of the model in" in desk.type("logs", run["run"]).stdout
-    assert (again["parameters"]["lr"], again["retry_of"], again["state"]) == (0.02, run["run"], "completed")
+    assert (again["parameters"]["lr"], again["retry_of"]) == (0.02, run["run"])
     assert "'lr'" in desk.type("retry", run["run"], "-p", "lrr=1", expect=1).stderr
 
 
@@ -116,7 +119,7 @@ def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("submit", "mnist", "--data", "drops/mnist/d1", "--nodes", "0"), "a run needs at least one node"),
+        (("submit", "mnist", "--data", "drops/mnist/digits-1", "--nodes", "0"), "a run needs at least one node"),
         (("submit", "mnist", "--data", "nowhere/x"), "no datastore 'nowhere'"),
         (("runs", "--state", "compelted"), "choose from received"),
         (("runs", "--where", "lr >"), "expected a value behind lr >"),
@@ -133,3 +136,15 @@ def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words
     assert said.returncode in (1, 2, 3)
     assert why in " ".join(said.stderr.replace("│", " ").split())
     assert desk.runs() == before
+
+
+@pytest.mark.parametrize("page", ["your-data.md", "compare.md"])
+def test_the_docs_commands_work(first: dict[str, Any], desk: Desk, page: str) -> None:
+    """Every command of these pages does what the page says, typed as it stands there, one after the other."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+    assert lines
+    for line in lines:
+        program, *words = shlex.split(line.removeprefix("python3 "))
+        assert program == "trainyard.py"
+        desk.type(*words)

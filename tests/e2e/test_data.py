@@ -86,6 +86,26 @@ def test_the_same_content_is_trained_again_when_asked(desk: Desk, first: dict[st
     assert (again["state"], again["retry_of"], again["generation"]) == ("completed", first["run"], 3)
 
 
+def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> None:
+    """`rm` deletes a run and a drop once it is confirmed, and the record of it stays; `du` shrinks."""
+    run = desk.ask("drop", "digits", "mnist/gone", "--follow")["run"]
+    desk.type("drop", "digits", "mnist/gone", "--dry-run")
+    before = desk.ask("du")
+    assert run in {row["name"] for row in before["holders"] if row["kind"] == "checkpoints"}
+    assert "--yes" in desk.type("rm", run, expect=1).stderr
+    desk.type("rm", run, "mnist/gone", "--yes")
+    wait_for(lambda: all(row["done_at"] for row in desk.ask("du", "--log")), 60, "both to be gone", 0.3)
+
+    after = desk.ask("du")
+    assert after["complete"]
+    assert after["kinds"]["checkpoints"] < before["kinds"]["checkpoints"]
+    assert not {row["name"] for row in after["holders"] if row["bytes"] > 4096} & {run, "mnist/gone"}
+    assert desk.ask("show", run)["removed_at"]
+    assert run not in desk.runs()
+    assert "was removed" in desk.type("fetch", run, expect=3).stderr
+    assert desk.type("show", "mnist/gone", expect=3).returncode == 3
+
+
 def test_a_single_archive_keeps_its_extension(desk: Desk, first: dict[str, Any]) -> None:
     """An archive dropped under a bare name is an archive there too, and becomes a run."""
     file = desk.folder / "all.tar.gz"

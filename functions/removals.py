@@ -1,0 +1,77 @@
+"""What is removed, by hand or by retention, and what takes the space."""
+
+import os
+from datetime import datetime
+
+import azure.functions as func
+
+from functions import access
+from functions.http import answer, handled
+from shared import system
+from shared.api import removals
+from shared.bootstrap import removals as the_removals
+from shared.bootstrap import system as the_system
+from shared.drops.model import DropKey
+from shared.events import incoming
+from shared.kernel.settings import retention_schedule
+from shared.removals import remove, retention, usage
+from shared.removals.model import What
+from shared.removals.remove import Asked
+
+blueprint = func.Blueprint()
+STORAGE = "AzureWebJobsStorage"
+
+
+@blueprint.queue_trigger("message", system.REMOVALS, STORAGE)
+def removals_queue(message: func.QueueMessage) -> None:
+    """Something that was asked to go."""
+    body = incoming.decode(message.get_body())
+    at = datetime.fromisoformat(incoming.text(body, "asked_at"))
+    what = What(incoming.text(body, "what"))
+    remove.carry_out(the_system(), the_removals(), what, incoming.text(body, "name"), at)
+
+
+@blueprint.timer_trigger("timer", retention_schedule(os.environ))
+def retention_timer(timer: func.TimerRequest) -> None:
+    """Let go what the routes keep no longer."""
+    retention.enforce(the_system(), the_removals())
+
+
+@blueprint.route("runs/{run}/remove", methods=["POST"])
+@handled
+def remove_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Everything that the run left goes; its record stays."""
+    asked = Asked(access.caller(req))
+    return answer(
+        removals.removal(remove.remove_run(the_system(), the_removals(), req.route_params["run"], asked)), 202
+    )
+
+
+@blueprint.route("drops/{route}/{name}/remove", methods=["POST"])
+@handled
+def remove_drop(req: func.HttpRequest) -> func.HttpResponse:
+    """The drop's files and its record go."""
+    key = DropKey(req.route_params["route"], req.route_params["name"])
+    done = remove.remove_drop(the_system(), the_removals(), key, Asked(access.caller(req)))
+    return answer(removals.removal(done), 202)
+
+
+@blueprint.route("removals", methods=["GET"])
+@handled
+def list_removals(req: func.HttpRequest) -> func.HttpResponse:
+    """The newest removals: who, when, why, how much."""
+    return answer([removals.removal(each) for each in the_removals().newest()])
+
+
+@blueprint.route("retention", methods=["GET"])
+@handled
+def get_retention(req: func.HttpRequest) -> func.HttpResponse:
+    """What retention will let go within a week."""
+    return answer([removals.going(each) for each in retention.plan(the_system())])
+
+
+@blueprint.route("usage", methods=["GET"])
+@handled
+def get_usage(req: func.HttpRequest) -> func.HttpResponse:
+    """What takes the space."""
+    return answer(removals.usage(usage.usage(the_system())))

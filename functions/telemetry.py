@@ -1,0 +1,152 @@
+"""Spans, metrics and logs by OpenTelemetry, where somebody collects them. Without that nothing is imported.
+
+In Azure the Functions worker sends them to Application Insights (PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY, and
+telemetryMode in host.json); here they go to any OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
+
+All that happens to a run is one trace, whatever queues lie in between: its id is a hash of the run's name. The same
+holds for a drop; the span that submits the run of a drop links to the drop's trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from shared.kernel import measure
+from shared.kernel.errors import NotFound
+from shared.money.admission import prices
+from shared.system import QUEUES, System
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
+
+OTLP, WORKER = "OTEL_EXPORTER_OTLP_ENDPOINT", "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"
+NAME = "trainyard"
+EXPORT_MILLISECONDS = 10_000
+
+log = logging.getLogger(__name__)
+
+
+@cache
+def on() -> bool:
+    """Whether telemetry is collected. The first call prepares it."""
+    if os.environ.get(OTLP):
+        _export_otlp()
+    elif os.environ.get(WORKER, "").lower() != "true":
+        return False
+    measure.listen(_count)
+    return True
+
+
+@contextmanager
+def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iterator[None]:
+    """A span of the trace of this run, or else of this drop, with a link to the trace of the drop that it `follows`.
+
+    An exception is recorded, and goes on.
+    """
+    if not on():
+        yield
+        return
+    from opentelemetry import trace
+
+    kind, value = ("run", run) if run else ("drop", drop)
+    parent = trace.set_span_in_context(trace.NonRecordingSpan(_context(kind, value))) if value else None
+    links = [trace.Link(_context("drop", follows))] if follows else []
+    attributes = {f"{NAME}.{key}": text for key, text in (("run", run), ("drop", drop or follows)) if text}
+    tracer = trace.get_tracer(NAME)
+    with tracer.start_as_current_span(name, parent, trace.SpanKind.CONSUMER, attributes, links):
+        yield
+
+
+@contextmanager
+def submission(system: System, run: str) -> Iterator[None]:
+    """The span that submits a run, linked to the drop that it came from."""
+    drop = ""
+    if on():
+        try:
+            drop = system.runs.get(run).value.drop
+        except NotFound:
+            log.info("run %s is not there", run)
+    with span("submit run", run=run, follows=drop):
+        yield
+
+
+def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
+    """Set a gauge: trainyard.<name>."""
+    if on():
+        _instrument("create_gauge", f"{NAME}.{name}", unit).set(value, attributes)
+
+
+def measure_queues(system: System) -> None:
+    """Gauges of what waits: messages of each queue and of what was set aside, and drops that collect."""
+    if not on():
+        return
+    for queue, waiting in system.queues.counts([*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]).items():
+        gauge("queue.messages", waiting, queue=queue)
+    for queue, seconds in system.queues.ages(QUEUES).items():
+        gauge("queue.age", seconds, "s", queue=queue)
+    gauge("drops.open", sum(1 for _ in system.drops.open()))
+
+
+def measure_clusters(system: System) -> None:
+    """Gauges of nodes: all, those that idle, and what they cost an hour."""
+    if not on():
+        return
+    known = prices(system)
+    for cluster in system.clusters.list():
+        gauge("nodes", cluster.nodes, cluster=cluster.name)
+        gauge("nodes.idle", max(0, cluster.nodes - cluster.busy_nodes), cluster=cluster.name)
+        price = known.find(cluster.vm_size, cluster.tier, system.money.region)
+        if price:
+            gauge("cost", cluster.nodes * price.dollars, "USD/h", cluster=cluster.name)
+
+
+def _count(name: str, attributes: Mapping[str, str]) -> None:
+    _instrument("create_counter", f"{NAME}.{name}", "1").add(1, attributes)
+
+
+@cache
+def _instrument(how: str, name: str, unit: str) -> Any:
+    from opentelemetry import metrics
+
+    return getattr(metrics.get_meter(NAME), how)(name, unit=unit)
+
+
+def _context(kind: str, name: str) -> SpanContext:
+    """The span that all of a run, or of a drop, are children of. Nobody sends it: it has only a name."""
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    digest = hashlib.sha256(f"{NAME} {kind} {name}".encode()).digest()
+    ids = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24])
+    return SpanContext(*ids, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+def _export_otlp() -> None:
+    """Send to the endpoint in the environment; OpenTelemetry's other variables count too."""
+    from opentelemetry import _logs, metrics, trace
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.instrumentation.logging.handler import LoggingHandler
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME)})
+    spans, logs = TracerProvider(resource=resource), LoggerProvider(resource=resource)
+    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=1000))
+    logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    reader = PeriodicExportingMetricReader(OTLPMetricExporter(), EXPORT_MILLISECONDS)
+    trace.set_tracer_provider(spans)
+    _logs.set_logger_provider(logs)
+    metrics.set_meter_provider(MeterProvider([reader], resource))
+    logging.getLogger("shared").addHandler(LoggingHandler(logging.INFO, logger_provider=logs))

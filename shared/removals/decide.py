@@ -1,0 +1,64 @@
+"""What a route's retention lets go, and when. Decisions without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shared.drops.model import Drop, DropState
+from shared.removals.model import Retention, What
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+
+TOLD_BEFORE = timedelta(days=7)  # the plan shows what goes within that time
+
+
+@dataclass(frozen=True)
+class Going:
+    """What will go, when at the earliest, and why."""
+
+    what: What
+    name: str
+    at: datetime
+    why: str
+
+
+def of_run(run: Run, rules: Retention, successor: Run | None) -> Iterator[Going]:
+    """What of an archived run will go. Checkpoints stay while the run that goes on from them has not completed."""
+    if run.archived_at is None or run.removed_at is not None or run.gave_up_at is not None:
+        return
+    needed = successor is not None and successor.state is not RunState.COMPLETED
+    kinds = (
+        (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED and not needed),
+        (What.COPIES, rules.copies, True),
+    )
+    for what, days, may_go in kinds:
+        if days and may_go and str(what) not in run.cleared:
+            at = run.archived_at + timedelta(days=days)
+            yield Going(
+                what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.route}."
+            )
+
+
+def of_drop(drop: Drop, rules: Retention, runs: Iterable[Run]) -> Going | None:
+    """Whether the drop will go; never while a run of it goes on, or a model is kept that came from it."""
+    if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
+        return None
+    if any(keeps_data(run) for run in runs):
+        return None
+    at = drop.sealed_at + timedelta(days=rules.drops)
+    return Going(What.DROP, str(drop.key), at, f"Drops of route {drop.key.route} are kept for {rules.drops:g} days.")
+
+
+def keeps_data(run: Run) -> bool:
+    """Whether the data of this run must stay: it has not ended, or its model is kept."""
+    return not is_over(run) or (run.state is RunState.COMPLETED and run.removed_at is None)
+
+
+def is_due(going: Going, now: datetime) -> bool:
+    return going.at <= now
+
+
+def is_soon(going: Going, now: datetime) -> bool:
+    return going.at <= now + TOLD_BEFORE

@@ -1,0 +1,40 @@
+"""What can be removed, and the record that stays of it: who, when, why, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class What(StrEnum):
+    RUN = "run"  # its archive, checkpoints and the job's own outputs and logs; its record stays, and is listed no more
+    CHECKPOINTS = "checkpoints"  # of a completed run
+    COPIES = "copies"  # what the job itself wrote and the archive has: outputs and logs in the job's own folders
+    DROP = "drop"  # its files, and its record with its generations
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Something that was asked to go. `by` is who asked, '' for a key's holder; `done_at` is when nothing was left."""
+
+    what: What
+    name: str
+    asked_at: datetime
+    by: str = ""
+    why: str = ""
+    files: int = 0
+    bytes: int = 0
+    done_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
+
+    checkpoints: float = 0.0
+    copies: float = 0.0
+    drops: float = 0.0
+
+
+RETENTION_KEYS = ("checkpoints", "copies", "drops")

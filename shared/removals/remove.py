@@ -1,0 +1,184 @@
+"""Remove runs and drops: ask, and carry it out.
+
+Asking writes the record, marks the run, and sends a message; whoever carries it out may die and come again, because
+deleting what is gone does nothing. What was uploaded after the asking stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from shared.drops.contents import drop_blobs
+from shared.drops.model import DropKey, DropState
+from shared.jobs.job import LEFT_OUTPUT
+from shared.kernel.errors import Changed, Conflict, NotFound
+from shared.kernel.storage import Blob, Place
+from shared.removals.model import Removal, What
+from shared.removals.ports import Removals
+from shared.runs.archive import archive_folder
+from shared.runs.data import LISTING
+from shared.runs.decide import is_over
+from shared.runs.model import FINAL, Run, RunState
+from shared.runs.outputs import outputs
+from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
+
+log = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS = 10
+_BATCH = 1000  # blobs deleted before the next are listed
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who asks for a removal, and why."""
+
+    by: str = ""
+    why: str = "Asked for."
+
+
+def remove_run(system: System, removals: Removals, name: str, asked: Asked) -> Removal:
+    """Ask for everything that the run left to go. Its record stays. Twice is one removal.
+
+    Raises Conflict while it, or a run that goes on from it, has not ended.
+    """
+    for _ in range(WRITE_ATTEMPTS):
+        stored = system.runs.get(name)
+        run, now = stored.value, system.clock()
+        if not is_over(run) or (run.archived_at is None and run.gave_up_at is None):
+            raise Conflict(f"Run {name} is {run.state} and not archived. Cancel it, or wait for its end.", "not_final")
+        if user := next((other for other in _live(system) if name in (other.continues, other.from_run)), None):
+            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.state}.", "needed")
+        if run.removed_at is not None:
+            known = removals.get(What.RUN, name, run.removed_at)
+            return known or _ask(system, removals, Removal(What.RUN, name, run.removed_at, asked.by, asked.why))
+        try:
+            system.runs.update(stored, removed_at=now, removed_by=asked.by)
+        except Changed:
+            continue
+        return _ask(system, removals, Removal(What.RUN, name, now, asked.by, asked.why))
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
+
+
+def remove_drop(system: System, removals: Removals, key: DropKey, asked: Asked) -> Removal:
+    """Ask for a drop's files and record to go. Raises Conflict while it collects, or a run of it has not ended."""
+    stored = system.drops.get(key)
+    if stored is None:
+        raise NotFound(f"No upload to drops/{key} was seen.")
+    if stored.value.state in (DropState.OPEN, DropState.SEALING):
+        raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
+    if user := next((run for run in _live(system) if run.drop == str(key)), None):
+        raise Conflict(f"Run {user.name} trains on drop {key} and is {user.state}.", "needed")
+    return _ask(system, removals, Removal(What.DROP, str(key), system.clock(), asked.by, asked.why))
+
+
+def clear(system: System, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
+    """Ask for the checkpoints, or the copies, of an archived run to go."""
+    return _ask(system, removals, Removal(what, name, system.clock(), asked.by, asked.why))
+
+
+def carry_out(system: System, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
+    """Delete what was asked to go, and say on the record that it is done."""
+    removal = removals.get(what, name, asked_at)
+    if removal is None or removal.done_at is not None:
+        return
+    files, size = 0, 0
+    for container, blobs in _going(system, removal):
+        files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
+        system.blobs.remove(container, [blob.name for blob in blobs])
+    if what is What.DROP:
+        _forget_drop(system, DropKey.of(name), asked_at)
+    elif what is not What.RUN:
+        _mark_cleared(system, name, what)
+    removals.put(replace(removal, files=files, bytes=size, done_at=system.clock()))
+    log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
+
+
+def places(system: System, what: What, run: Run) -> Iterator[Place]:
+    """Where lies what this removal of a run takes. Folders that another run owns too are not among them."""
+    if what is What.RUN:
+        yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
+    for output in outputs(run):
+        left = output.name == LEFT_OUTPUT
+        if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
+            continue
+        if output.job and not output.path:
+            yield Place(system.jobs.logs(output.job).container, f"{system.jobs.logs(output.job).prefix}{output.part}")
+        elif f"/trainyard/{run.name}/" in output.path:
+            yield system.jobs.place(output.path)
+
+
+def _ask(system: System, removals: Removals, removal: Removal) -> Removal:
+    removals.put(removal)
+    message = {"what": removal.what, "name": removal.name, "asked_at": removal.asked_at.isoformat()}
+    system.queues.send(REMOVALS, message)
+    return removal
+
+
+def _going(system: System, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
+    """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
+    if removal.what is What.DROP:
+        key = DropKey.of(removal.name)
+        yield from _batches(DROPS_CONTAINER, (b for b in drop_blobs(system, key) if _is_older(b, removal.asked_at)))
+        return
+    run = system.runs.get(removal.name).value
+    for place in places(system, removal.what, run):
+        blobs = system.blobs.list(place)
+        keep = f"{archive_folder(run)}/{LISTING}" if run.drop else ""
+        yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
+
+
+def _is_older(blob: Blob, asked_at: datetime) -> bool:
+    return blob.last_modified is None or blob.last_modified <= asked_at
+
+
+def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[Blob]]]:
+    batch: list[Blob] = []
+    for blob in blobs:
+        batch.append(blob)
+        if len(batch) == _BATCH:
+            yield container, batch
+            batch = []
+    if batch:
+        yield container, batch
+
+
+def _forget_drop(system: System, key: DropKey, asked_at: datetime) -> None:
+    """Take away the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
+    stored = system.drops.get(key)
+    if stored is None or (stored.value.opened_at > asked_at):
+        return
+    for generation in system.drops.generations(key):
+        run = _run(system, generation.run)
+        if run is None or run.removed_at is not None:
+            system.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
+    system.drops.forget(stored)
+
+
+def _mark_cleared(system: System, name: str, what: What) -> None:
+    for _ in range(WRITE_ATTEMPTS):
+        stored = system.runs.get(name)
+        try:
+            system.runs.update(stored, cleared=tuple(sorted({*stored.value.cleared, str(what)})))
+        except Changed:
+            continue
+        return
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its {what} were removed.")
+
+
+def _live(system: System) -> Iterator[Run]:
+    """The runs that have not ended."""
+    for state in RunState:
+        if state not in (*FINAL, RunState.BROKEN):
+            for name, _ in system.runs.in_state(state):
+                if run := _run(system, name):
+                    yield run
+
+
+def _run(system: System, name: str) -> Run | None:
+    try:
+        return system.runs.get(name).value
+    except NotFound:
+        return None

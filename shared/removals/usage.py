@@ -1,0 +1,52 @@
+"""What takes the space: the bytes of drops, archives, and what jobs left where they wrote it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shared.drops.model import DropKey
+from shared.jobs.job import OUTPUT_DATASTORE
+from shared.kernel.storage import Place
+from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, System
+
+BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
+
+
+@dataclass
+class Usage:
+    """Bytes by kind, and by what holds them. `complete` is False if there was no time to count all."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    holders: Counter[tuple[str, str]] = field(default_factory=Counter)
+    files: Counter[tuple[str, str]] = field(default_factory=Counter)
+    complete: bool = True
+
+
+def usage(system: System) -> Usage:
+    """Count every blob of ours once."""
+    found, until = Usage(), time.monotonic() + BUDGET_SECONDS
+    for kind, name, size in _sizes(system):
+        found.kinds[kind] += size
+        found.holders[kind, name] += size
+        found.files[kind, name] += 1
+        if time.monotonic() > until:
+            found.complete = False
+            break
+    return found
+
+
+def _sizes(system: System) -> Iterator[tuple[str, str, int]]:
+    for blob in system.blobs.list(Place(DROPS_CONTAINER, "")):
+        yield "drops", str(DropKey.of(blob.name)), blob.size
+    for blob in system.blobs.list(Place(OUTPUT_CONTAINER, "")):
+        yield "archives", blob.name.split("/")[1] if blob.name.count("/") > 1 else blob.name, blob.size
+    jobs = system.jobs.place(f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/")
+    for blob in system.blobs.list(jobs):
+        run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
+        yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size
+    logs = Place(system.jobs.logs("x").container, "ExperimentRun/dcid.")
+    for blob in system.blobs.list(logs):
+        yield "logs", blob.name.removeprefix(logs.prefix).partition("/")[0], blob.size

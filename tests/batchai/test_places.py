@@ -1,0 +1,87 @@
+"""Where the files of a mount are, and what a drop with a Batch AI job becomes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shared.batchai.adopt import Order, adopt
+from shared.drops.model import DropKey, DropState
+from tests.batchai.documents import gloo, practitioner, project
+from tests.world import World, trainers_folder
+
+BESIDE = "azureml://datastores/workspaceblobstore/paths/batchai/scripts/"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def close(world: World) -> None:
+    """The events arrive, and the drops have been quiet for long enough."""
+    world.deliver_all()
+    for _ in range(3):
+        world.clock.advance(4)
+        world.run_until_idle()
+
+
+def place_of(world: World, order: Order) -> tuple[str, bool]:
+    """Where the recipe's scripts are looked for, and whether something is missing there."""
+    adopted = adopt(world.system, order)
+    return adopted.job["inputs"]["scripts"]["path"], bool(adopted.missing)
+
+
+def test_a_mounts_files_are_looked_for_in_order(world: World) -> None:
+    """What is said comes first, then the drop's folder, a datastore of that name, and the workspace's own storage."""
+    drop = DropKey("mnist", "a")
+    assert place_of(world, Order(gloo(), drop=drop)) == (BESIDE, True)
+    world.blobs.put(world.jobs.datastores["workspaceblobstore"], "batchai/scripts/x")
+    assert place_of(world, Order(gloo(), drop=drop)) == (BESIDE, False)
+    world.jobs.datastores["scripts"] = "old-share"
+    world.blobs.put("old-share", "pytorch/mnist_trainer.py")
+    assert place_of(world, Order(gloo(), drop=drop)) == ("azureml://datastores/scripts/paths/", False)
+    world.blobs.put("drops", "mnist/a/scripts/pytorch/mnist_trainer.py")
+    assert place_of(world, Order(gloo(), drop=drop)) == ("azureml://datastores/drops/paths/mnist/a/scripts/", False)
+    told = Order(gloo(), mounts={"scripts": "drops/mnist/b"}, drop=drop)
+    assert place_of(world, told) == ("azureml://datastores/drops/paths/mnist/b/", True)
+
+
+def test_a_place_that_is_none_is_refused(world: World) -> None:
+    """A path of --mount that no datastore's path can be is a fault with its place."""
+    adopted = adopt(world.system, Order(gloo(), mounts={"scripts": "../x"}))
+
+    assert [problem.path for problem in adopted.problems] == ["mounts.scripts"]
+
+
+def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:
+    """The project.json and the script beside the job.json belong to it; the drop says how it was read."""
+    described = project(experimentName="ants", clusterName="cpu-cluster")
+    world.upload("mnist/a/datalake/hymenoptera_data/ant.jpg")
+    world.upload("mnist/a/PyTorchTransferLearning.py", b"print()")
+    world.upload("mnist/a/project.json", json.dumps(described).encode())
+    world.upload("mnist/a/job.json", json.dumps(practitioner()).encode())
+    close(world)
+
+    drop = world.system.drops.get(DropKey("mnist", "a")).value  # type: ignore[union-attr]
+    assert (drop.state, "Read as a Batch AI job" in drop.why) == (DropState.SEALED, True), drop.why
+    job = drop.request
+    assert job["experiment_name"] == "ants"
+    assert job["inputs"]["datalake"]["path"] == "azureml://datastores/drops/paths/mnist/a/datalake/"
+    assert "logs" not in job["inputs"]
+
+
+def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: World) -> None:
+    """The reason names the mount and where its files may be put; an Azure ML job.json goes on working."""
+    world.upload("mnist/a/readme.md")
+    world.upload("mnist/a/job.json", json.dumps(gloo()).encode())
+    world.upload("mnist/b/1.bin")
+    world.upload("mnist/b/job.json", b'{"inputs": {"epochs": 2},\n}')
+    close(world)
+
+    refused = world.system.drops.get(DropKey("mnist", "a")).value  # type: ignore[union-attr]
+    assert (refused.state, "/scripts holds nothing: copy its files to" in refused.why) == (DropState.REJECTED, True)
+    other = world.system.drops.get(DropKey("mnist", "b")).value  # type: ignore[union-attr]
+    assert "Batch AI" not in other.why

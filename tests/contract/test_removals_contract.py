@@ -1,0 +1,37 @@
+"""What shared.removals.ports.Removals promises, of the fake and of Azure Table Storage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.adapters.removal_table import TableRemovals
+from shared.adapters.storage import StorageClients
+from shared.removals.model import Removal, What
+from shared.removals.ports import Removals
+from tests.fakes import FakeRemovals
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+@pytest.fixture(params=["fake", "tables", "own_tables"])
+def removals(request: pytest.FixtureRequest) -> Removals:
+    if request.param == "fake":
+        return FakeRemovals()
+    tables: StorageClients = request.getfixturevalue(request.param)
+    return TableRemovals(tables.table)
+
+
+def test_a_record_is_written_over_and_found(removals: Removals) -> None:
+    """The same thing and time is one record; the newest comes first."""
+    asked = Removal(What.DROP, "mnist/a b", NOW, "ada", "Asked for.")
+    removals.put(asked)
+    done = replace(asked, files=3, bytes=5 * 2**40, done_at=NOW)
+    removals.put(done)
+    removals.put(replace(asked, what=What.RUN, asked_at=NOW + timedelta(seconds=1)))
+    assert removals.get(What.DROP, "mnist/a b", NOW) == done
+    assert removals.get(What.RUN, "mnist/a b", NOW) is None
+    assert [each.what for each in removals.newest()] == [What.RUN, What.DROP]
+    assert len(removals.newest(1)) == 1
