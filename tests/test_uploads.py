@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.api import answers
 from shared.api.requests import RunRequest
 from shared.drops.model import DropKey, DropState
 from shared.drops.seal import route_problems
@@ -121,10 +122,13 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
             ask.create_run(world.system, job(code))
         assert refused.value.code == "upload_incomplete"
     world.blobs.delete("azureml-blobstore", stray)
-    runs = [ask.create_run(world.system, job(path, properties={"azureml.git.commit": "abc"})) for _ in range(2)]
+    git = {"azureml.git.commit": "abc", "azureml.git.dirty": "True", "azureml.git.branch": "trunk"}
+    runs = [ask.create_run(world.system, job(path, properties=git)) for _ in range(2)]
     world.run_until_idle()
     assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
-    assert world.runs.get(runs[0].name).value.code == path[-65:-1]
+    run = world.runs.get(runs[0].name).value
+    assert run.code == path[-65:-1]
+    assert answers.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
 
 
 JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azureml:e:1\n"

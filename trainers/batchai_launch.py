@@ -24,6 +24,7 @@ SPEC = "TRAINYARD_BATCHAI"
 ROOT = ".batchai"  # in the working directory, which is the node's own
 MEETING_SECONDS = 3600.0  # the other nodes may still run their preparation
 POLL_SECONDS = 0.1
+PORT = 6105  # of the first node, where Azure ML names none: the one that it names for PyTorch
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 NO_HOROVOD = """\
 import importlib, os, sys
@@ -77,8 +78,9 @@ class Process:
         self.node, self.local = divmod(self.rank, per_node)
         self.per_node = per_node
         self.nodes = max(1, self.world // per_node)
-        self.master = environ.get("MASTER_ADDR", "127.0.0.1")
-        self.port = int(environ.get("MASTER_PORT") or 0)
+        master = environ.get("AZ_BATCHAI_MPI_MASTER_NODE") or environ.get("AZ_BATCH_MASTER_NODE", "127.0.0.1")
+        self.master = environ.get("MASTER_ADDR") or master.partition(":")[0]
+        self.port = int(environ.get("MASTER_PORT") or PORT)
 
 
 def main(arguments: List[str]) -> int:
@@ -137,17 +139,18 @@ def expanded(text: str, known: Variables) -> str:
 
 
 def host_variables(spec: Dict[str, Any], process: Process, everyone: List[Dict[str, Any]]) -> Variables:
-    """What takes all nodes to know: hosts, and a TensorFlow cluster; and the ranks as MPI's programs ask for them."""
+    """What takes all nodes to know: hosts, and a TensorFlow cluster; and the ranks, as torch and MPI's programs ask."""
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
-    found = {
-        "AZ_BATCH_HOST_LIST": ",".join(hosts),
-        "OMPI_COMM_WORLD_RANK": str(process.rank),
-        "OMPI_COMM_WORLD_SIZE": str(process.world),
-        "OMPI_COMM_WORLD_LOCAL_RANK": str(process.local),
-        "OMPI_COMM_WORLD_LOCAL_SIZE": str(process.per_node),
-        "PMI_RANK": str(process.rank),
-        "PMI_SIZE": str(process.world),
+    ranks = {
+        ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"): process.rank,
+        ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"): process.world,
+        ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"): process.local,
+        ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"): process.per_node,
+        ("MASTER_ADDR",): process.master,
+        ("MASTER_PORT",): process.port,
     }
+    found = {name: str(value) for names, value in ranks.items() for name in names if name not in os.environ}
+    found["AZ_BATCH_HOST_LIST"] = ",".join(hosts)
     if "workers" in spec:
         workers = [everyone[worker_rank(number, process)] for number in range(spec["workers"])]
         servers = [everyone[node * process.per_node] for node in range(spec["servers"])]

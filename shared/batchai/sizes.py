@@ -23,7 +23,6 @@ class Size:
 
 
 TODAY = {
-    "Standard_NC4as_T4_v3": Size(1, 16, 28),
     "Standard_NC8as_T4_v3": Size(1, 16, 56),
     "Standard_NC64as_T4_v3": Size(4, 16, 440),
     "Standard_NC24ads_A100_v4": Size(1, 80, 220),

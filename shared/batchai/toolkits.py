@@ -27,6 +27,7 @@ class Start:
     per_node: int = 1
     index: str = "process"
     only_master: bool = False
+    mpi: bool = False  # whether the processes need MPI between them
     backend: str = ""
     workers: int = 0
     servers: int = 0
@@ -121,12 +122,19 @@ def _tensorflow(block: _Block) -> Start:
     return start
 
 
-def _mpi(block: _Block) -> Start:
-    """Horovod and Chainer: one script in all processes."""
+def _horovod(block: _Block) -> Start:
     start = Start()
     start.lines["all"] = block.python(start)
     block.spread(start)
-    _tell_mpi(block, start)
+    _without_mpi(block, start)
+    return start
+
+
+def _chainer(block: _Block) -> Start:
+    start = Start()
+    start.lines["all"] = block.python(start)
+    block.spread(start)
+    _with_mpi(block, start)
     return start
 
 
@@ -141,7 +149,7 @@ def _cntk(block: _Block) -> Start:
         config = block.text("configFilePath", start, needed=True)
         start.lines["all"] = f"cntk configFile={config} {block.text('commandLineArgs', start)}".strip()
     block.spread(start)
-    _tell_mpi(block, start)
+    _with_mpi(block, start)
     return start
 
 
@@ -156,7 +164,7 @@ def _caffe(block: _Block) -> Start:
         config = block.text("configFilePath", start, needed=True)
         start.lines["all"] = f"caffe train --solver={config} {block.text('commandLineArgs', start)}".strip()
     block.spread(start)
-    _tell_mpi(block, start)
+    _with_mpi(block, start)
     return start
 
 
@@ -174,7 +182,7 @@ def _custom_mpi(block: _Block) -> Start:
         _from_mpirun(block, start, line)
     else:
         block.spread(start)
-        _tell_mpi(block, start)
+        _with_mpi(block, start)
     return start
 
 
@@ -230,12 +238,22 @@ def _from_mpirun(block: _Block, start: Start, line: str) -> None:
         )  # fmt: skip
 
 
-def _tell_mpi(block: _Block, start: Start) -> None:
+def _with_mpi(block: _Block, start: Start) -> None:
+    start.mpi = True
+    if start.processes > 1:
+        block.report.told(
+            block.fields.path, "MPI started the processes.",
+            f"{_started(start)}, by Open MPI's mpirun.",
+            "The environment must have Open MPI; images with Intel's MPI alone have not.",
+        )  # fmt: skip
+
+
+def _without_mpi(block: _Block, start: Start) -> None:
     if start.processes > 1:
         block.report.lost(
-            block.fields.path, "MPI started the processes, and the toolkit spoke through it.",
+            block.fields.path, "MPI started the processes, and Horovod spoke through it.",
             f"{_started(start)}, with the variables of torch.distributed and MPI's ranks, without MPI.",
-            "Move the script to torch.distributed; a script that imports horovod says so itself.",
+            "Move the script to torch.distributed; one that imports horovod says so itself.",
         )  # fmt: skip
 
 
@@ -257,8 +275,8 @@ def _check_world(start: Start, report: Report) -> None:
 _READERS: dict[str, Callable[[_Block], Start]] = {
     "pyTorchSettings": _pytorch,
     "tensorFlowSettings": _tensorflow,
-    "horovodSettings": _mpi,
-    "chainerSettings": _mpi,
+    "horovodSettings": _horovod,
+    "chainerSettings": _chainer,
     "cntkSettings": _cntk,
     "caffeSettings": _caffe,
     "caffe2Settings": _caffe2,

@@ -83,7 +83,10 @@ def translate(
         "outputs": {name: {"type": "uri_folder", "mode": "rw_mount"} for name in declared},
         "environment_variables": {**job.variables, SPEC: spec},
         "resources": _resources(job),
-        "distribution": {"type": "pytorch", "process_count_per_instance": job.start.per_node},
+        "distribution": {
+            "type": "mpi" if job.start.mpi else "pytorch",
+            "process_count_per_instance": job.start.per_node,
+        },
         **_edge(job),
     }
     return Translation({key: value for key, value in found.items() if value != {}}, tuple(missing))

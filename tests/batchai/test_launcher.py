@@ -34,6 +34,7 @@ class Nodes:
     def __init__(self, folder: Path, document: Json, beside: Beside | None = None) -> None:
         self.folder, (self.job, read) = folder, translated(document, beside)
         assert read.report.problems == []
+        self.mpi = self.job["distribution"]["type"] == "mpi"
         self.told = folder / "told"
         self.told.mkdir()
         for kind in ("inputs", "outputs"):
@@ -61,7 +62,8 @@ class Nodes:
         arguments = [
             f"{name}={self.folder / kind / name}" for kind in ("inputs", "outputs") for name in self.job.get(kind, {})
         ]
-        ranks = {"RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        own = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") if self.mpi else ("RANK", "WORLD_SIZE")
+        ranks = {own[0]: rank, own[1]: world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         given = {**self.job["environment_variables"], "TOLD": str(self.told), "PATH": path, **more}
         environment = {**{name: str(value) for name, value in ranks.items()}, **given}
@@ -161,6 +163,16 @@ def test_mpi_ranks_and_directories(tmp_path: Path) -> None:
     ]  # fmt: skip
     hosts = Path(found["variables"]["AZ_BATCHAI_MPI_HOST_FILE"]).read_text()
     assert hosts == "127.0.0.1 slots=4\n127.0.0.1 slots=4\n"
+
+
+def test_under_mpi_torch_finds_its_ranks_too(tmp_path: Path) -> None:
+    """Toolkits that speak through MPI are started by it; a script that moved to torch.distributed works as well."""
+    nodes = Nodes(tmp_path, RECIPES["CNTK-GPU-Python-Distributed"] | {"properties": {**RECIPES["CNTK-GPU-Python-Distributed"]["properties"], "jobPreparation": None}})  # fmt: skip  # noqa: E501
+    nodes.lay("external/cntk_samples/ConvNet_CIFAR10_DataAug_Distributed.py", TELL)
+
+    assert (nodes.mpi, [status for status, _ in nodes.run()]) == (True, [0, 0])
+    found = nodes.tells("1")["variables"]
+    assert (found["RANK"], found["WORLD_SIZE"], found["LOCAL_RANK"]) == ("1", "2", "0")
 
 
 def test_a_script_that_imports_horovod_is_told_what_to_do(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def test_the_total_of_processes_is_spread_over_the_nodes(name: str, nodes: int, 
     job, _ = translated(RECIPES[name])
 
     assert job["resources"]["instance_count"] == nodes
-    assert job["distribution"] == {"type": "pytorch", "process_count_per_instance": per_node}
+    kind = "mpi" if name.startswith(("CNTK", "Caffe-")) else "pytorch"
+    assert job["distribution"] == {"type": kind, "process_count_per_instance": per_node}
     assert spec_of(job)["lines"]["all"].startswith(line)
 
 

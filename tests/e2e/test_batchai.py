@@ -153,7 +153,7 @@ def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
     modern = gloo(containerSettings={"imageSourceRegistry": {"image": "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"}})
     (tmp_path / "job.json").write_text("\ufeff" + json.dumps(modern).replace('"gloo"}', '"gloo",}'))
     (tmp_path / "lossy.json").write_text(json.dumps(gloo(schedulingPriority="high")))
-    before = lab.get("runs")["runs"]
+    before = [run["run"] for run in lab.get("runs")["runs"]]
 
     done = trainyard(lab, tmp_path, "import", "job.json", "--cluster", "cpu-cluster", "--dry-run", "--strict")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -165,7 +165,7 @@ def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
 
     strict = trainyard(lab, tmp_path, "import", "lossy.json", "--cluster", "cpu-cluster", "--strict")
     assert (strict.returncode, "! properties.schedulingPriority" in strict.stderr) == (1, True)
-    assert lab.get("runs")["runs"] == before
+    assert [run["run"] for run in lab.get("runs")["runs"]] == before
 
 
 def test_a_request_that_loses_anything_may_be_refused(lab: Lab) -> None:
