@@ -298,7 +298,7 @@ class Cloud:
         # The storage part keeps its two ports itself.
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         if name == "host":
-            (self.home / HOST_PORT).write_text(str(address["port"]))
+            write_private(self.home / HOST_PORT, str(address["port"]))
         return _Running(part, {**config, **address}, env)
 
     def _port_before(self, name: str) -> dict[str, int]:
