@@ -285,7 +285,7 @@ class Cloud:
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         self._parts[name] = _Running(part, {**config, **address}, env)
         if name == "host":
-            (self.home / HOST_PORT).write_text(str(address["port"]))
+            write_private(self.home / HOST_PORT, str(address["port"]))
 
     def _port_before(self, name: str) -> dict[str, int]:
         """The host's port of the last start, if it is free: addresses that someone kept stay good."""

@@ -72,9 +72,8 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
         return
     if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
         tell_submitted(system, run)
-    if look.state in FINAL:  # before the step, because who repeats this call stops at a run that is over
-        for job in look.to_cancel:
-            system.jobs.cancel(job)
+    for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
+        system.jobs.cancel(job)
     look_at_evictions(system, run, look.state, look.changes)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
     if after.value.state is RunState.RUNNING and run.attempts == 0:
