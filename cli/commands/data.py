@@ -41,6 +41,6 @@ def data_files(session: Session, data: options.DataRef) -> None:
     found: dict[str, Any] = session.api.get("data", "files", of=data)
     rows = page = found["files"]
     while page and len(rows) < found["count"]:
-        page = session.api.get("data", "files", of=data, after=rows[-1]["path"])["files"]
+        page = session.api.get("data", "files", of=data, offset=len(rows))["files"]
         rows = rows + page
     session.tell(found | {"files": rows}, show.data_files(found | {"files": rows}))

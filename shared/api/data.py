@@ -21,7 +21,7 @@ _Ref = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=1100,
+        max_length=340,  # two of them, percent-encoded, fit into the line of a request
         description="<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run.",
     ),
 ]
@@ -37,7 +37,7 @@ class DiffQuery(Struct):
 
 class FilesQuery(Struct):
     of: _Ref
-    after: Annotated[str, Meta(max_length=1100, description="The path of the last file of the page before.")] = ""
+    offset: Annotated[int, Meta(ge=0, le=1 << 30, description="How many files to leave out, in order of path.")] = 0
 
 
 class Files(Struct):
@@ -69,7 +69,7 @@ def generations(system: System, key: DropKey) -> list[Json]:
 def files(system: System, query: FilesQuery) -> Json:
     """A page of the files of a generation, of a drop as it is now, or of a run."""
     found = versions.files(system, query.of)
-    page = [file for file in sorted(found, key=lambda file: file.path) if file.path > query.after][:MOST_NAMED]
+    page = sorted(found, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
     return {"of": query.of, "count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in page]}
 
 

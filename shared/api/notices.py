@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from shared.api.answers import _model, _plain_fields
 from shared.notices import model
 from shared.notices.model import Channel, DeliveryState, Kind
-from shared.notices.subscribe import Wish
+from shared.notices.subscribe import Wish, known
 from shared.notices.tell import Post
 
 Json = dict[str, Any]
@@ -80,7 +80,11 @@ def new(subscription: model.Subscription) -> Json:
 
 
 def deliveries(post: Post, name: str) -> list[Json]:
-    return [_delivery(each) for each in post.notices.newest(name)]
+    """Of a subscription that is or was there. Raises NotFound."""
+    found = post.notices.newest(name)
+    if not found:
+        known(post, name)
+    return [_delivery(each) for each in found]
 
 
 def _shown(subscription: model.Subscription) -> Json:

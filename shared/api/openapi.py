@@ -153,7 +153,11 @@ OPERATIONS = [
         "post", "notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)
     ),
     Operation(
-        "get", "notices/{subscription}/deliveries", "What became of its newest notices", {200: list[notices.Delivery]}
+        "get",
+        "notices/{subscription}/deliveries",
+        "What became of its newest notices",
+        {200: list[notices.Delivery]},
+        problems=(404,),
     ),
     Operation("get", "schedules", "The schedules", {200: list[schedules.Schedule]}),
     Operation(
@@ -163,13 +167,17 @@ OPERATIONS = [
         {200: schedules.Preview, 201: schedules.Schedule},
         schedules.DryRunQuery,
         schedules.ScheduleRequest,
-        problems=(409, 422),
+        problems=(404, 409, 422),
     ),
     Operation("delete", "schedules/{schedule}", "Take a schedule away", {200: schedules.Removed}, problems=(404,)),
     Operation("post", "schedules/{schedule}/pause", "Pause a schedule", {200: schedules.Schedule}, problems=(404,)),
     Operation("post", "schedules/{schedule}/resume", "Go on from now", {200: schedules.Schedule}, problems=(404,)),
     Operation(
-        "get", "schedules/{schedule}/firings", "What became of its newest instants", {200: list[schedules.Firing]}
+        "get",
+        "schedules/{schedule}/firings",
+        "What became of its newest instants",
+        {200: list[schedules.Firing]},
+        problems=(404,),
     ),
     Operation(
         "post", "runs/{run}/remove", "Let all go that the run left", {202: removals.Removal}, problems=(404, 409)
@@ -385,9 +393,9 @@ def _parameters(operation: Operation, components: Json) -> Any:
         yield {"name": name, "in": "path", "required": True, "schema": PATH_PARAMETERS[name]}
     for name, schema in operation.headers.items():
         yield {"name": name, "in": "header", "required": False, "schema": schema}
-    properties = components[operation.query.__name__]["properties"] if operation.query else {}
-    for name, schema in properties.items():
-        yield {"name": name, "in": "query", "required": False, "schema": schema}
+    query = components[operation.query.__name__] if operation.query else {}
+    for name, schema in query.get("properties", {}).items():
+        yield {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
 
 
 def _good(operation: Operation, status: int, known: dict[str, Json]) -> Json:

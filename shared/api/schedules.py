@@ -68,4 +68,8 @@ def schedules(ports: Schedules) -> list[Json]:
 
 
 def firings(ports: Schedules, name: str) -> list[Json]:
-    return [_plain_fields(each, ("schedule", "order")) for each in ports.firings(name)]
+    """Of a schedule that is or was there. Raises NotFound."""
+    found = ports.firings(name)
+    if not found and ports.get(name) is None:
+        raise plan.unknown(name)
+    return [_plain_fields(each, ("schedule", "order")) for each in found]

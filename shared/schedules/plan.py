@@ -57,7 +57,7 @@ def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Sche
     for _ in range(10):
         stored = schedules.get(name)
         if stored is None:
-            raise _unknown(name)
+            raise unknown(name)
         now, before = system.clock(), stored.value
         if before.paused is paused:
             return before
@@ -77,7 +77,7 @@ def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Sche
 def remove(schedules: Schedules, name: str) -> None:
     """Take it away. Runs that it made go on."""
     if not schedules.remove(name):
-        raise _unknown(name)
+        raise unknown(name)
 
 
 def _made(system: System, wish: Wish) -> Schedule:
@@ -114,5 +114,6 @@ def _first(schedule: Schedule, now: datetime) -> datetime | None:
     return next(iter(next_instants(schedule, now, 1)), None)
 
 
-def _unknown(name: str) -> NotFound:
+def unknown(name: str) -> NotFound:
+    """The error for a schedule that is not there."""
     return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows those that there are.")
