@@ -1,7 +1,23 @@
 """One module for each family of commands. Importing this package registers all of them."""
 
 from ..session import app
-from . import admin, batchai, clusters, cost, data, drop, evict, files, logs, notify, runs, schedule, setup, space
+from . import (
+    admin,
+    batchai,
+    clusters,
+    cost,
+    data,
+    drop,
+    evict,
+    files,
+    logs,
+    notify,
+    predict,
+    runs,
+    schedule,
+    setup,
+    space,
+)
 
 __all__ = [
     "GROUPS",
@@ -16,6 +32,7 @@ __all__ = [
     "files",
     "logs",
     "notify",
+    "predict",
     "runs",
     "schedule",
     "setup",
@@ -33,6 +50,7 @@ ORDER = (
         "logs",
         "metrics",
         "fetch",
+        "predict",
         "cancel",
         "retry",
         "continue",

@@ -11,6 +11,7 @@ from typer import Argument, Option
 Run = Annotated[
     str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
 ]
+Files = Annotated[list[str], Argument(metavar="FILE...", help="Images, or texts for bert.")]
 Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")

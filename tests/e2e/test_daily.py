@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
 import subprocess
@@ -10,10 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e.desk import ROOT, Desk
+
+KINDS = ("images-idx3", "labels-idx1")
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +152,20 @@ def test_the_docs_commands_work(first: dict[str, Any], desk: Desk, page: str) ->
         program, *words = shlex.split(line.removeprefix("python3 "))
         assert program == "trainyard.py"
         desk.type(*words)
+
+
+def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
+    """predict fetches the run's model and shows what it makes of an image, with the trainer's own preprocessing."""
+    images, labels = (
+        gzip.decompress((desk.folder / "digits" / f"t10k-{kind}-ubyte.gz").read_bytes()) for kind in KINDS
+    )
+    for number in range(3):
+        pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # behind IDX's header
+        Image.frombytes("L", (28, 28), pixels).save(desk.folder / f"digit-{number}.png")
+    told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)))
+
+    right = [row["guesses"][0]["label"] == str(labels[8 + n]) for n, row in enumerate(told)]
+    assert sum(right) >= 2, told
+    assert (
+        "expected an image" in desk.type("predict", first["run"], "digits/t10k-labels-idx1-ubyte.gz", expect=1).stderr
+    )

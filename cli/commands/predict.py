@@ -1,0 +1,67 @@
+"""predict."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from .. import fetch as fetching
+from ..errors import CliError
+from ..profiles import config_folder
+from ..session import Session, command, user_path
+from ..visible import Text, one_line
+from . import options
+from .bars import bar
+
+PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
+PATIENCE_SECONDS = 600
+
+
+@command
+def predict(session: Session, run: options.Run, files: options.Files) -> None:
+    """Show what a run's model makes of files: images, or texts with [MASK] for bert.
+
+    The model is fetched once, checked against the run's manifest, and kept. It runs here, in a clone of Trainyard, with
+    the preprocessing of its trainer.
+
+    Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg
+    """
+    if not PROGRAM.is_file():
+        raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
+    folder = config_folder(os.environ) / "models" / run
+    found = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    models = fetching.chosen(found, ["models"])
+    if not models:
+        raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
+    with bar(session, "fetching", sum(file.size for file in models)) as progress:
+        fetching.fetch(session.api, run, models, folder, progress)
+    told = _look(folder / "models", [user_path(Path(file)) for file in files])
+    session.tell(told, _table(told))
+
+
+def _look(models: Path, files: list[Path]) -> list[dict[str, Any]]:
+    argv = [sys.executable, str(PROGRAM), str(models), *map(str, files)]
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise CliError(last or "The model could not be run.", "bad_data")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("file", "guess", "sure", "where"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        for number, guess in enumerate(row["guesses"] or [{"label": "nothing", "score": None}]):
+            sure = f"{guess['score']:.1%}" if guess["score"] is not None else ""
+            where = ", ".join(f"{x:g}" for x in guess.get("box", []))
+            name = one_line(row["file"]) if number == 0 else ""
+            table.add_row(Text(name), Text(one_line(guess["label"])), Text(sure), Text(where))
+    return table

@@ -1,0 +1,72 @@
+"""predict.py with models as their trainers leave them. The weights are new: what is proved is the way to a guess."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import predict
+import pytest
+import torch
+from detection import model as detection_model
+from detection import results as detection_results
+from detection.data import Category
+from PIL import Image
+from transfer import backbone
+from transfer import results as transfer_results
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    Image.new("RGB", (90, 70), (200, 30, 30)).save(tmp_path / "bee.png")
+    return tmp_path / "bee.png"
+
+
+def look(models: Path, picture: Path, capsys: Any) -> dict[str, Any]:
+    assert predict.main([str(models), str(picture)]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model of transfer gives each class its share, the likeliest first; the shares make one."""
+    torch.manual_seed(1)
+    view = backbone.view_for("squeezenet1_1", 64)
+    facts = {
+        "backbone": "squeezenet1_1",
+        "classes": ["ant", "bee"],
+        "input": vars(view),
+        "weights": "model.safetensors",
+    }
+    transfer_results.save_weights(backbone.build("squeezenet1_1", 2, 64), tmp_path / "models", facts)
+    guesses = look(tmp_path / "models", picture, capsys)["guesses"]
+    assert {guess["label"] for guess in guesses} == {"ant", "bee"}
+    assert sum(guess["score"] for guess in guesses) == pytest.approx(1)
+    assert guesses[0]["score"] >= guesses[1]["score"]
+
+
+def test_boxes_in_an_image(
+    tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model of detection gives boxes in the image's own pixels, each with its class."""
+    monkeypatch.setattr(predict, "SURE", 0.0)
+    torch.manual_seed(1)
+    plan = detection_model.Plan(backbone="resnet18", classes=1, min_size=64, max_size=96)
+    net = detection_model.build(plan)
+    net.score_thresh = 0.0  # type: ignore[assignment]
+    detection_results.save(net, plan, [Category(1, "bee")], tmp_path / "models")
+    for guess in look(tmp_path / "models", picture, capsys)["guesses"]:
+        left, top, right, bottom = guess["box"]
+        assert guess["label"] == "bee"
+        assert 0 <= left <= right <= 90
+        assert 0 <= top <= bottom <= 70
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without a model, or with one of another program, ends with 2 and says what was expected."""
+    assert predict.main([str(tmp_path), str(picture)]) == 2
+    assert "expected a model with its model.json" in capsys.readouterr().err
+    (tmp_path / "model.json").write_text('{"architecture": "mine"}')
+    assert predict.main([str(tmp_path), str(picture)]) == 2
+    assert "found mine" in capsys.readouterr().err

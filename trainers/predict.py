@@ -1,0 +1,177 @@
+"""What a model makes of files that it has not seen, with the trainer's own preprocessing.
+
+    $ python predict.py MODELS photo.jpg other.png
+    $ python predict.py MODELS sentences.txt
+
+MODELS is the folder that a training left (model.json and what it names), of any of the trainers here. Images for mnist,
+cifar_elastic, transfer and detection; for bert text files whose [MASK] is to be guessed, a sentence on each line. One
+line of JSON for each file, or sentence: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first.
+
+Exit codes: 0 done, 2 a file or the model can't be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+from torchvision.transforms.functional import pil_to_tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import warm_start
+from files import DataError
+
+Guess = dict[str, Any]
+Predict = Callable[
+    [Path], Iterator[tuple[str, list[Guess]]]
+]  # a file to (what was looked at, guesses), several of a text
+
+MOST = 3  # guesses of one picture
+MOST_BOXES = 20
+SURE = 0.3  # boxes with a lower score are left out
+
+
+def predictor(folder: Path) -> Predict:
+    """How the model in this folder looks at a file. Raises DataError for a model of none of the trainers."""
+    facts = warm_start.facts(folder)
+    architecture = str(facts.get("architecture", ""))
+    if "plan" in facts:
+        return _detection(folder)
+    if "backbone" in facts:
+        return _transfer(folder, facts)
+    if architecture == "mnist.train.Net":
+        return _mnist(folder, facts)
+    if architecture.startswith("cifar_elastic"):
+        return _cifar(folder, facts)
+    if "BertForMaskedLM" in architecture:
+        return _bert(folder)
+    raise DataError(f"{folder}: expected the model of one of these trainers, found {architecture or 'none'}")
+
+
+def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
+    from mnist import idx
+    from mnist.train import Net, normalise
+
+    net = Net()
+    net.load_state_dict(warm_start.weights(folder))
+    scale = facts["normalisation"]["mean"], facts["normalisation"]["std"]
+
+    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+        with _image(file) as image:
+            pixels = pil_to_tensor(image.convert("L").resize((idx.SIDE, idx.SIDE)))
+        if pixels[:, [0, -1], :].float().mean() > 127:  # digits are bright on dark; paper is the other way round
+            pixels = 255 - pixels
+        yield str(file), _classes(net.eval()(normalise(pixels[None], *scale)), facts["classes"])
+
+    return look
+
+
+def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
+    program = torch.export.load(str(folder / facts["program"])).module()
+    side = facts["input"]["shape"][-1]
+
+    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+        with _image(file) as image:
+            pixels = pil_to_tensor(image.convert("RGB").resize((side, side)))
+        logits = program(torch.stack([pixels, pixels]))[:1]  # exported for batches of two and more
+        yield str(file), _classes(logits, facts["classes"])
+
+    return look
+
+
+def _transfer(folder: Path, facts: dict[str, Any]) -> Predict:
+    from transfer import backbone
+    from transfer.images import View, decode
+
+    view = View(*(facts["input"][name] for name in ("resize", "size", "mean", "std")))
+    net = backbone.build(facts["backbone"], len(facts["classes"]), view.size)
+    net.load_state_dict(warm_start.weights(folder))
+    net.eval()
+
+    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+        with _image(file):
+            pixels = view.crop(decode(file, view.side))
+        yield str(file), _classes(net(view.normalise(pixels[None])), facts["classes"])
+
+    return look
+
+
+def _detection(folder: Path) -> Predict:
+    from detection import model
+
+    net, facts = model.load(folder)
+    names = {entry["label"]: entry["name"] for entry in facts["classes"]}
+
+    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+        with _image(file) as image:
+            pixels = pil_to_tensor(image.convert("RGB")) / 255
+        found = net([pixels])[0]
+        rows = zip(found["labels"].tolist(), found["scores"].tolist(), found["boxes"].tolist(), strict=True)
+        sure = [{"label": names[a], "score": b, "box": [round(x, 1) for x in c]} for a, b, c in rows if b >= SURE]
+        yield str(file), sorted(sure, key=lambda guess: -float(str(guess["score"])))[:MOST_BOXES]
+
+    return look
+
+
+def _bert(folder: Path) -> Predict:
+    from transformers import BertForMaskedLM, PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(str(folder))
+    net = BertForMaskedLM.from_pretrained(str(folder)).eval()  # type: ignore[no-untyped-call]
+
+    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+        for line in file.read_text("utf-8").splitlines():
+            if not line.strip():
+                continue
+            read = tokenizer(line, return_tensors="pt", truncation=True)["input_ids"]
+            gaps = (read[0] == tokenizer.mask_token_id).nonzero().flatten()
+            if not len(gaps):
+                raise DataError(f"{file}: expected {tokenizer.mask_token} in {line[:60]!r}, found none")
+            shares = net(read).logits[0, gaps[0]].softmax(0)
+            best = shares.topk(MOST)
+            guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]
+
+    return look
+
+
+def _image(file: Path) -> Image.Image:
+    try:
+        return Image.open(file)
+    except (OSError, UnidentifiedImageError) as error:
+        raise DataError(f"{file}: expected an image: {error}") from error
+
+
+def _classes(logits: Tensor, classes: Sequence[str]) -> list[Guess]:
+    best = logits.float().softmax(1)[0].topk(min(MOST, len(classes)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [{"label": str(classes[index]), "score": share} for index, share in pairs]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, help="the folder that a training left")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="images, or texts for bert")
+    args = parser.parse_args(argv)
+    try:
+        look = predictor(args.models)
+        with torch.inference_mode():
+            for file in args.files:
+                for what, guesses in look(file):
+                    print(json.dumps({"file": what, "guesses": guesses}), flush=True)
+    except (DataError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
