@@ -31,7 +31,7 @@ from local import digits
 from local.cloud import Cloud, Options
 from tests.page.lab import BROWSERS, NOW, Lab, a_run
 
-TURNS = 7
+TURNS, BESIDE = 7, 3
 RUNS, POINTS = 10, 10_000  # of each curve that both show
 FOLLOWED = 20.0  # seconds
 LOG_LINES, LIST = 1_000_000, 10_000
@@ -54,6 +54,7 @@ print(" ".join(names))
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="trainyard.py bench page", description=__doc__)
     parser.add_argument("--mlflow", type=Path, help="a Python that has mlflow")
+    parser.add_argument("--beside", action="store_true", help="only what both have; needs --mlflow")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -71,7 +72,8 @@ def main(argv: list[str]) -> int:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         lab = Lab(cloud, browser, digits_of(Path(home)))
         fill(lab)
-        measured = {"bytes of all files, packed": weight(), **ours(lab), **(theirs(lab, mlflow) if mlflow else {})}
+        measured = {} if options.beside else {"bytes of all files, packed": weight(), **ours(lab)}
+        measured |= theirs(lab, mlflow) if mlflow else {}
         browser.close()
     lines = "\n".join(f"{name:70} {value}" for name, value in measured.items())
     print(json.dumps(measured, indent=2) if options.json else lines)
@@ -259,11 +261,11 @@ def peer(python: Path | None, home: Path) -> Iterator[tuple[str, list[str]] | No
         yield None
         return
     store, address = f"sqlite:///{home}/mlflow.db", "http://127.0.0.1:5933"
-    argv = [str(python), "-m", "mlflow", "server", "--backend-store-uri", store, "--port", "5933", "--workers", "2"]
+    argv = [str(python), "-m", "mlflow", "server", "--backend-store-uri", store, "--port", "5933", "--workers", "1"]
     with (home / "mlflow.log").open("w") as log:
         server = subprocess.Popen([*argv, "--default-artifact-root", str(home)], stdout=log, stderr=log)
         try:
-            wait_for(lambda: answers(f"{address}/health"), 120, "MLflow", 0.5)
+            wait_for(lambda: answers(f"{address}/health"), 300, "MLflow", 0.5)
             done = subprocess.run(
                 [str(python), "-c", LOGGER, address, str(RUNS), str(POINTS)], capture_output=True, text=True, check=True
             )
@@ -282,31 +284,40 @@ def answers(address: str) -> bool:
 
 
 def theirs(lab: Lab, mlflow: tuple[str, list[str]]) -> dict[str, Any]:
-    """The same of MLflow's page: its list of runs, its drawing of the same curves, its idling."""
+    """Both pages by turns, in the same minutes: the list of runs, the drawing of the same curves, idling, bytes."""
     address, runs = mlflow
-    listed = [usable(lab, f"{address}/#/experiments/0", "text=curve-0") for _ in range(3)]
+    listing = f"{address}/#/experiments/0/runs"
     names = json.dumps(runs)
     chart = f"{address}/#/metric?runs={names}&metric=%22loss%22&experiments=[%220%22]&plot_metric_keys=[%22loss%22]"
     mine = f"{lab.cloud.api}/page#/compare?runs={','.join(f'curve-{r}' for r in range(RUNS))}"
-    pairs = [
-        (usable(lab, mine, ".chart canvas"), usable(lab, chart, ".js-plotly-plot .lines, canvas")) for _ in range(3)
-    ]
+    lists, curves = [], []
+    for _ in range(BESIDE):
+        lists.append(
+            (usable(lab, f"{lab.cloud.api}/page#/runs", "tr[data-row] a"), usable(lab, listing, "text=curve-0"))
+        )
+        curves.append((usable(lab, mine, ".chart canvas"), usable(lab, chart, ".js-plotly-plot .scatterlayer path")))
+    here, there = idling(lab, f"{lab.cloud.api}/page#/runs", "tr[data-row] a"), idling(lab, listing, "text=curve-0")
+    return {
+        "list usable, ours and MLflow's, median ms": both(lists),
+        f"{RUNS} curves of {POINTS:,} points drawn, ours and MLflow's, median ms": both(curves),
+        "kB fetched for the list, ours and MLflow's": f"{here[0]}, {there[0]}",
+        "CPU with the list open, ours and MLflow's, % of a core": f"{here[1]}, {there[1]}",
+    }
+
+
+def both(pairs: list[tuple[float, float]]) -> str:
+    return ", ".join(str(round(1000 * statistics.median(side))) for side in zip(*pairs, strict=True))
+
+
+def idling(lab: Lab, address: str, sign: str) -> tuple[int, float]:
+    """kB that came until the view rests, and the part of a core that it takes then."""
     with lab.context() as context:
         page, sizes = context.new_page(), list[int]()
-        page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
-        page.goto(f"{address}/#/experiments/0")
-        page.locator("text=curve-0").first.wait_for()
-        page.wait_for_timeout(2000)
-        idle = cpu(FOLLOWED / 2)
-    return {
-        "MLflow: list usable, median ms": round(1000 * statistics.median(listed)),
-        "MLflow: kB fetched for the list": round(sum(sizes) / 1000),
-        "MLflow: CPU on the list, % of a core": round(100 * idle, 2),
-        f"{RUNS} curves of {POINTS:,} points from the address to drawn, ours, median ms": round(
-            1000 * statistics.median(a for a, _ in pairs)
-        ),
-        "MLflow: the same, median ms": round(1000 * statistics.median(b for _, b in pairs)),
-    }
+        page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+        page.goto(address)
+        page.locator(sign).first.wait_for()
+        page.wait_for_timeout(3000)
+        return round(sum(sizes) / 1000), round(100 * cpu(FOLLOWED / 2), 2)
 
 
 if __name__ == "__main__":

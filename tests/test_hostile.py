@@ -18,7 +18,7 @@ from shared.kernel.errors import BadInput, Impossible
 from shared.runs import ask, metrics
 from shared.runs.looks import ARCHIVE_TRIES
 from shared.runs.model import RunState
-from tests.fakes import FakeBlobs, FakeClusters
+from tests.fakes import FakeBlobs
 from tests.world import ROUTE, TEMPLATE, World, trainers_folder
 
 JOB: dict[str, Any] = {"command": "python x.py", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster"}
@@ -82,8 +82,8 @@ def test_a_request_obeys_its_routes_limits(world: World) -> None:
 def test_an_administrator_may_allow_more(world: World) -> None:
     """A route that lists further clusters and parts of a job takes them."""
     wide = replace(ROUTE, clusters=frozenset({"gpu"}), allow=frozenset({"services"}))
-    clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120), Cluster("gpu", 0, 4, 120)])
-    world.system = replace(world.system, limits=wide.limits, clusters=clusters)
+    world.system = replace(world.system, limits=wide.limits)
+    world.clusters.clusters["gpu"] = Cluster("gpu", 0, 4, 120)
     assert post(world, {"job": {**JOB, "compute": "gpu", "services": {"ssh": {"type": "ssh"}}}})
 
 

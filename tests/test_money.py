@@ -15,6 +15,8 @@ from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
+from shared.drops.again import train_again
+from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.keep import keep_books
@@ -23,6 +25,7 @@ from shared.money.prices import RETAIL, Price, Prices
 from shared.runs import ask
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.submit import cancel_run
+from shared.runs.successors import retry_run
 from tests.world import ROUTE, World, trainers_folder
 
 SIZE = "Standard_D2s_v5"
@@ -379,3 +382,21 @@ def test_a_run_that_waited_for_days_is_found(world: World) -> None:
     cost = now(world, run).cost
     assert cost is not None
     assert cost.training == pytest.approx(1.2)
+
+
+def test_every_way_to_a_run_has_a_project(world: World) -> None:
+    """A drop's run made again, and a run tried again, are charged as the first one was, and kept back for."""
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS")
+    world.deliver_all()
+    world.clock.advance(60)
+    world.run_until_idle()
+    first = world.only_run()
+    goes(world, first, "Completed")
+    world.clock.advance(60)
+    again = train_again(world.system, DropKey("mnist", "a"))
+    retried = retry_run(world.system, first.name)
+    stored = world.books.account("vision")
+    assert stored is not None
+    assert {first.name, again.name, retried.name} <= set(stored.value.reserved)
+    assert {now(world, run).project for run in (first, again, retried)} == {"vision"}

@@ -54,8 +54,10 @@ def project_of(system: System, tags: Any, route: str) -> str:
 def priced(system: System, run: Run) -> Run:
     """The run with its price, estimated and greatest cost as far as they are known now; one that has them, as it is.
 
-    Who pays is its own project, else its cluster's. Nothing here keeps a run from starting.
+    Who pays is its own project, else that of its tags or route, else its cluster's.
     """
+    if not run.project:
+        run = replace(run, project=project_of(system, run.request.get("tags"), run.route))
     try:
         cluster, before = clusters(system).get(run.cluster), _seconds_before(system, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that

@@ -34,10 +34,10 @@ def submit_run(system: System, name: str) -> None:
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
         workload(run).cancel(system, run)
         return
-    run = admission.priced(system, run)
     try:
+        run = admission.priced(system, run)
         admission.admit(system, run)
-    except Conflict as exc:
+    except (BadInput, Conflict) as exc:
         give_up(system, run, str(exc))
         return
     try:

@@ -139,6 +139,22 @@ def test_a_page_cannot_call_the_other_ports(cloud: Cloud, headers: dict[str, str
     assert status(cloud, f"{cloud.azureml}/{azurite.ACCOUNT}/drops/x?{signature(cloud._storage.key)}", headers) == 403
 
 
+def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
+    """The page that the app serves may write a blob by a signed address, as its browser is told; none without."""
+    origin = cloud.api.removesuffix("/api")
+    own = {"Origin": origin, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "x-ms-blob-type": "BlockBlob"}
+    url = f"{endpoints(cloud)['BlobEndpoint']}/drops/mnist/own"
+    assert status(cloud, url, own, "PUT", b"own") == 403
+    assert status(cloud, f"{url}?{signature(cloud._storage.key)}", own, "PUT", b"own") == 201
+    asking = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "PUT",
+        "Access-Control-Request-Headers": "x-ms-blob-type",
+    }
+    assert status(cloud, url, asking, "OPTIONS") == 200
+    assert status(cloud, url, {**asking, "Origin": EVIL}, "OPTIONS") == 403
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
 def test_nobody_else_can_read_the_state(cloud: Cloud) -> None:
     """Folders are 0700 and files 0600: configurations hold keys, the access log holds signed addresses."""

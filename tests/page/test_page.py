@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from shared.runs.model import Elastic, Member, RunState, Size
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -54,16 +55,34 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.close()
 
 
-VIEWS = ("runs", "run", "compare", "drops", "drop", "clusters", "money", "health")
+VIEWS = ("runs", "run", "members", "compare", "drops", "drop", "clusters", "money", "health")
+
+
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def elastic() -> Elastic:
+    """Three members, of which one was lost and came back."""
+    at = [NOW + timedelta(seconds=10 + 4 * i) for i in range(5)]
+    members = [Member(i, 2 if i == 1 else 1, RunState.COMPLETED, at[2] if i == 1 else at[0]) for i in range(3)]
+    return Elastic(1, 4, NOW + timedelta(hours=1), tuple(members), (Size(at[0], 3), Size(at[1], 2), Size(at[3], 3)))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, theme: str) -> None:
     """axe finds nothing on any view, in both themes; a picture of each is kept, also as narrow as a phone."""
-    lab.archived(a_run(f"mnist-{theme}", tags={"lr": "0.1"}), {"metrics/metrics.jsonl": b'{"step": 1, "loss": 0.5}\n'})
+    rows = b"".join(b'{"step": %d, "loss": %f}\n' % (i, 1 / (i + 1)) for i in range(30))
+    for i, name in enumerate((f"cifar-{theme}", f"mnist-{theme}")):
+        tried = a_run(
+            name, elastic=elastic() if i == 0 else None, best_metrics={"loss": 0.1 + i, "accuracy": 0.9 - i / 9}
+        )
+        lab.archived(tried, {"metrics/metrics.jsonl": rows, "models/examples.png": PICTURE})
     places = {
         "run": f"run/{trained}",
-        "compare": f"compare?runs={trained},mnist-{theme}",
+        "members": f"run/cifar-{theme}",
+        "compare": f"compare?runs={trained},mnist-{theme},cifar-{theme}",
         "drop": "drops/mnist/from-the-page",
     }
     page = lab.page(color_scheme=theme)
@@ -76,11 +95,16 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, theme: s
             page.set_viewport_size({"width": width, "height": height})
             expect(page.locator("main .notice", has_text="Loading")).to_have_count(0)
             lab.shot(page, f"{view}-{theme}-{width}")
+            if view == "members":
+                expect(page.locator(".timeline .end")).to_have_count(1)
+                expect(page.locator(".pictures img")).to_have_js_property("naturalWidth", 1)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is too wide"
         found += [
             (view, rule["id"], [n["html"][:200] for n in rule["nodes"]][:3])
             for rule in Axe().run(page).response["violations"]
         ]
+        if view == "compare":
+            expect(page.locator(".parallel path")).to_have_count(3)
     assert found == []
     assert lab.faults == []
     page.close()
