@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +24,12 @@ from emulators.private import PRIVATE_UMASK, private_append
 
 PARENT_POLL_SECONDS = 0.5
 IS_WINDOWS = os.name == "nt"
+
+
+def free_port() -> int:
+    """A port that nobody listens at now, for a part whose address others must know before it starts."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 class PartFailed(RuntimeError):

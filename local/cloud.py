@@ -9,6 +9,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient, CorsRule
 from azure.storage.queue import QueueServiceClient
 
-from emulators import process
+from emulators import certs, process
 from emulators.arm.declared import Storage
 from emulators.eventgrid import access
 from emulators.private import write_private
@@ -203,20 +204,25 @@ class Cloud:
 
     def _start_all(self) -> None:
         options, say = self.options, self.options.say
-        say("azurite: blobs")
-        self._azurite = azurite.start(self.home / "azurite", blobs_only=True)
-        say("storage: queues and tables")
-        self._start("storage", self._storage_config(), {})
+        say("storage: blobs by Azurite, queues and tables")
+        certs.ensure(self.home / "certs")  # the parts would each make their own
+        key = azurite.own_key(self.home / "azurite")
+        with ThreadPoolExecutor() as threads:
+            blobs = threads.submit(azurite.start, self.home / "azurite", blobs_only=True)
+            try:
+                self._start_together({"storage": self._storage_config(key)})
+            finally:
+                self._azurite = blobs.result()
         make_storage(self.connection_string, self._declaration.storage)
-        say("eventgrid: events of the storage account and the workspace")
+        say("eventgrid: events of the storage account and the workspace; azureml: the workspace and its cluster")
         key = access.new_key()
         storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
         config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
-        self._start("eventgrid", config, {})
-        say("azureml: the workspace and its cluster")
-        self._start("azureml", self._azureml_config(), {})
+        port = process.free_port()
+        events = f"https://127.0.0.1:{port}"
+        self._start_together({"eventgrid": {**config, "port": port}, "azureml": self._azureml_config(events)})
         say("host: the Functions app")
-        self._start("host", configs.host(options.app), self._app_settings(key))
+        self._parts["host"] = self._started("host", configs.host(options.app), self._app_settings(key))
         self._let_the_page_in()
         self.record.write(self.home)
 
@@ -237,15 +243,15 @@ class Cloud:
             blobs.set_service_properties(cors=rules)
         self._storage.let_in(origin)
 
-    def _storage_config(self) -> dict[str, Any]:
+    def _storage_config(self, key: str) -> dict[str, Any]:
         log = self.options.storage_log
-        return configs.storage(self.home, self._storage.key, self._declaration, self._token_key, log)
+        return configs.storage(self.home, key, self._declaration, self._token_key, log)
 
-    def _azureml_config(self) -> dict[str, Any]:
+    def _azureml_config(self, eventgrid: str) -> dict[str, Any]:
         options = self.options
         seconds = (options.node_start_seconds, options.idle_seconds, options.preemption_grace_seconds)
         topic = self._declaration.workspace_topic
-        events = {"url": f"{self.eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
+        events = {"url": f"{eventgrid}/topics/{topic}/api/events", "ca": str(self.certs)}
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
         nodes = {**self._declaration.nodes, "token_key": self._token_key}
         limits: dict[str, Any] | None = {} if options.arm_limits else None
@@ -274,7 +280,15 @@ class Cloud:
             settings["TRAINYARD_ROUTES"] = str(self.options.routes)
         return {**settings, **self.options.app_env}
 
-    def _start(self, name: str, config: dict[str, Any], settings: dict[str, str]) -> None:
+    def _start_together(self, wanted: Mapping[str, dict[str, Any]]) -> None:
+        """Start parts that need nothing of each other. Those that did start are known, and so stopped, if one fails."""
+        with ThreadPoolExecutor(len(wanted)) as threads:
+            starting = {name: threads.submit(self._started, name, config, {}) for name, config in wanted.items()}
+        self._parts |= {name: future.result() for name, future in starting.items() if not future.exception()}
+        for future in starting.values():
+            future.result()
+
+    def _started(self, name: str, config: dict[str, Any], settings: dict[str, str]) -> _Running:
         # The user's own Azure login must not reach the parts: DefaultAzureCredential would prefer it to ours.
         inherited = {
             key: value for key, value in os.environ.items() if not key.startswith(("AZURE_", "AZUREML_", "AML_"))
@@ -283,9 +297,9 @@ class Cloud:
         part = self._launch(name, {**config, **self._port_before(name)}, env)
         # The storage part keeps its two ports itself.
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
-        self._parts[name] = _Running(part, {**config, **address}, env)
         if name == "host":
             write_private(self.home / HOST_PORT, str(address["port"]))
+        return _Running(part, {**config, **address}, env)
 
     def _port_before(self, name: str) -> dict[str, int]:
         """The host's port of the last start, if it is free: addresses that someone kept stay good."""

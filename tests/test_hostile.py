@@ -12,6 +12,7 @@ import pytest
 
 from shared.api.requests import RunRequest, read_body
 from shared.clusters import sweep
+from shared.clusters.model import Cluster
 from shared.drops.model import DropKey, DropState
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import ask, metrics
@@ -82,6 +83,7 @@ def test_an_administrator_may_allow_more(world: World) -> None:
     """A route that lists further clusters and parts of a job takes them."""
     wide = replace(ROUTE, clusters=frozenset({"gpu"}), allow=frozenset({"services"}))
     world.system = replace(world.system, limits=wide.limits)
+    world.clusters.clusters["gpu"] = Cluster("gpu", 0, 4, 120)
     assert post(world, {"job": {**JOB, "compute": "gpu", "services": {"ssh": {"type": "ssh"}}}})
 
 

@@ -61,8 +61,8 @@ class ScaleCloud(cloud.Cloud):
         with self._all_of_azurite() if self.plan.azurite_queues else contextlib.nullcontext():
             super()._start_all()
 
-    def _azureml_config(self) -> dict[str, Any]:
-        config = super()._azureml_config()
+    def _azureml_config(self, eventgrid: str) -> dict[str, Any]:
+        config = super()._azureml_config(eventgrid)
         limits = {"reads": ARM_READS, "writes": self.plan.writes, "deletes": ARM_READS}
         seed = {"name": CLUSTER, "simulated": self.plan.life}
         return {**config, "clusters": [seed], "arm_limits": limits}

@@ -128,7 +128,7 @@ def _run(number: int, count: int, hours: float) -> Run:
         "display_name": f"noop/d{number}",
         "experiment_name": "noop",
         "command": "python -c pass",
-        "environment": "azureml:AzureML-none:1",
+        "environment": "azureml:AzureML-local:1",
         "compute": f"azureml:{CLUSTER}",
         "resources": {"instance_count": 1},
         "limits": {"timeout": 3600},

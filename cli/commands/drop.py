@@ -165,7 +165,7 @@ def _summary(todo: Plan, delete: bool) -> str:
         gone,
         f"{len(todo.same)} the same",
     ]
-    return f"drops/{todo.drop}: {'; '.join(parts)}."
+    return f"drops/{todo.drop}: {'; '.join(part for part in parts if not part.startswith('0 '))}."
 
 
 def _names(blobs: Any, drop: str) -> str:

@@ -8,6 +8,7 @@ and stays. Nothing here touches the interpreter's own packages, with which this 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -102,7 +103,8 @@ class Environments:
             # All of them, so that what is linked stays only if it goes with the rest.
             wanted = base / "requirements.txt"
             wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
-            self._uv("pip", "install", "--quiet", "--python", str(_python_of(base)), "-r", str(wanted))
+            with contextlib.suppress(*([DataError] if missing == ["pip"] else [])):  # few jobs need pip itself
+                self._uv("pip", "install", "--quiet", "--python", str(_python_of(base)), "-r", str(wanted))
         (base / _COMPLETE).write_text(json.dumps({"notes": notes}))
 
     def _make_empty(self, version: str, base: Path) -> list[str]:

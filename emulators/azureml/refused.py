@@ -10,7 +10,7 @@ NO_NOTEBOOKS = "run Jupyter on this machine; `azure-emulators env` prints what i
 ONLY_CLUSTERS = "only AmlCompute is here, which starts and stops its nodes itself; change its scaleSettings"
 FEATURES = "feature stores are not here; read features as data"
 NO_KEYS = "there are no keys but the storage account's; datastores' listSecrets gives it"
-WRITTEN = "registries are not here; register the asset in the workspace"
+WRITTEN = "register the asset in the workspace, and name it by its version there"
 REFUSED: Mapping[str, tuple[str, str]] = {
     "batchEndpoints": ("Batch endpoints", "submit a command job that reads the data and writes what it predicts"),
     "onlineEndpoints": ("Online endpoints", NO_SERVING),

@@ -80,8 +80,8 @@ class _Pass:
             latest = self.system.sweeps.latest(cluster.name)
             decision = self._done(cluster, self._judged(cluster, latest), latest)
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
-                subject = f"{cluster.name}/{decision.at.isoformat()}"
-                announce(self.system, "ClusterAtZero", subject, {"cluster": cluster.name})
+                at = decision.at.isoformat()
+                announce(self.system, "ClusterAtZero", f"{cluster.name}/{at}", {"cluster": cluster.name})
             look_at_idleness(self.system, cluster, decision.idle_since)
             self.system.sweeps.record(decision)
         except TrainyardError as exc:

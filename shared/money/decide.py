@@ -14,6 +14,7 @@ from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Budget, Quote, Reserved, month_of
 from shared.runs.model import Run
 
+WARNED, REACHED = "BudgetWarned", "BudgetReached"  # events
 ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
 UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
 _DAY = 86_400
@@ -163,10 +164,10 @@ def _judge(
     if marks.warned_at is None and spent >= amount * budget.warn / 100:
         marks = replace(marks, warned_at=now)
         why = f"{about.why}, {budget.warn:g} % of its ${amount:.2f} or more."
-        found.append(Consequence(why, "BudgetWarned", about.subject))
+        found.append(Consequence(why, WARNED, about.subject))
     if marks.reached_at is None and spent >= amount:
         marks = replace(marks, reached_at=now)
-        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", "BudgetReached", about.subject))
+        found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", REACHED, about.subject))
     if marks.reached_at and now - marks.reached_at >= timedelta(seconds=budget.grace_seconds):
         found.append(Consequence(f"{about.why}, all of its ${amount:.2f}.", cancel=about.cancel or ("*",)))
     return marks, found

@@ -13,7 +13,7 @@ from shared.events.announce import announce
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
 from shared.money.books import KEPT, Charged, charged, close_days, of_runs
-from shared.money.decide import Consequence, Spent
+from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.model import Account, Budget, Row, month_of
 from shared.money.prices import RETAIL
 from shared.runs.decide import is_over
@@ -131,7 +131,11 @@ def _hold_to(system: System, project: str, budget: Budget, spent: Spent) -> None
 def _tell_events(system: System, project: str, found: list[Consequence]) -> None:
     for consequence in found:
         if consequence.event:
-            announce(system, consequence.event, consequence.subject, {"project": project, "why": consequence.why})
+            subject = consequence.subject
+            if consequence.event == WARNED:
+                announce(system, "BudgetWarned", subject, {"project": project, "why": consequence.why})
+            else:
+                announce(system, "BudgetReached", subject, {"project": project, "why": consequence.why})
             log.warning("project %s: %s", project, consequence.why)
 
 

@@ -11,11 +11,13 @@ ACCOUNT = declared.ACCOUNT
 
 
 def test_the_cluster_role_is_the_narrow_one() -> None:
-    """The app changes the size of clusters by a role of ours, which lets it make and delete nothing."""
+    """The app changes the size of clusters by a role of ours, which lets it make and delete nothing; it may stop an
+    instance, as Data Scientist."""
     access, who = grants(), principal("id-app-")
     compute = f"{workspace_id()}/computes/cpu-cluster"
-    may = {verb: access.may(who, f"{declared.WORKSPACES}/computes/{verb}", compute) for verb in ("write", "delete")}
-    assert may == {"write": True, "delete": False}
+    verbs = ("write", "stop/action", "delete")
+    may = {verb: access.may(who, f"{declared.WORKSPACES}/computes/{verb}", compute) for verb in verbs}
+    assert may == {"write": True, "stop/action": True, "delete": False}
 
 
 @pytest.mark.parametrize(
