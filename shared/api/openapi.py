@@ -195,7 +195,7 @@ OPERATIONS = [
         _R.CreateQuery,
         _R.RunRequest,
         _KEY,
-        (409, 422),
+        (404, 409, 422),
     ),
     Operation(
         "post",
