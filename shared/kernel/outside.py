@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from shared.kernel.errors import BadInput
+from shared.kernel.errors import BadInput, Impossible
 
 DEEPEST = 30  # levels of mappings and lists; Azure ML's own deepest job has about ten
 LARGEST = 2**63 - 1  # an Int64, the largest whole number that tables and Azure ML's services hold
@@ -58,10 +58,10 @@ def read_yaml(data: bytes, what: str) -> tuple[Any, Lines]:
 
 
 def plain(value: Any, what: str) -> Any:
-    """The value, if all of it is plain. Raises BadInput with the path of what isn't."""
+    """The value, if all of it is plain. Raises Impossible, which is a BadInput, with the path of what isn't."""
     if fault := next(_faults(value, "", 1), None):
         path, why = fault
-        raise BadInput(f"{what}{f': {path[:200]}' if path else ''} {why}")
+        raise Impossible(f"{what}{f': {path[:200]}' if path else ''} {why}", "unfit_value")
     return value
 
 
