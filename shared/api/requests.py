@@ -183,7 +183,7 @@ class RunsQuery(Struct):
     tag: Annotated[str, Meta(pattern="^[^=]+=", max_length=400, description="name=value")] | UnsetType = UNSET
     since: Time | UnsetType = UNSET
     where: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=1000)] | UnsetType,
+        Annotated[str, Meta(min_length=1, max_length=400)] | UnsetType,
         Meta(description="Only runs of which this holds: lr<0.1 and accuracy>0.9"),
     ] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
@@ -212,7 +212,8 @@ class MetricsQuery(Struct):
 
 class LiveQuery(Struct):
     after: Annotated[
-        str, Meta(max_length=20_000, description="`metrics.next` of the last answer: give only what came since.")
+        str,
+        Meta(pattern="^[ -~]{0,6000}$", description="`metrics.next` of the last answer: only what came since."),
     ] = ""
     rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
     offset: (
@@ -222,8 +223,10 @@ class LiveQuery(Struct):
 
 
 class CurvesQuery(Struct):
-    runs: Annotated[str, Meta(min_length=1, max_length=5000, description="Names of runs, separated by commas.")]
-    name: Annotated[str | UnsetType, Meta(description="Only these series, separated by commas.")] = UNSET
+    runs: Annotated[str, Meta(pattern="^[a-z0-9,-]{1,5000}$", description="Names of runs, separated by commas.")]
+    name: Annotated[str, Meta(max_length=500, description="Only these series, separated by commas.")] | UnsetType = (
+        UNSET
+    )
     points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
     records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
 
