@@ -95,7 +95,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "state": _state(told),
         "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
-        "cluster": Text(f"{told['cluster']}, {nodes(told)} nodes"),
+        "cluster": Text(f"{told['cluster']}, {node_words(told)}"),
         "owner": Text(one_line(told.get("owner") or "") or "nobody by name"),
         "parameters": parameters(told),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
@@ -143,6 +143,11 @@ def nodes(told: dict[str, Any]) -> str:
     """How many nodes the run has; of an elastic one, how many at least and at most."""
     elastic = told.get("elastic")
     return f"{elastic['min_nodes']} to {told['nodes']}" if elastic else str(told["nodes"])
+
+
+def node_words(told: dict[str, Any]) -> str:
+    """The same as words: `1 node`, `2 nodes`, `1 to 4 nodes`."""
+    return "1 node" if (count := nodes(told)) == "1" else f"{count} nodes"
 
 
 def members(elastic: dict[str, Any]) -> RenderableType:

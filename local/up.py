@@ -23,27 +23,24 @@ A kill or a power cut loses what was written in the last five seconds, acknowled
   event grid  {eventgrid}
   logs        {home}/logs
 
-Connection string of the storage account:
-{connection_string}
+Drop a folder into it, and stay until the model is there:
 
-Drop a folder into it, with {python}:
+    python3 trainyard.py drop my-folder mnist/my-drop --follow
+
+`mnist` is a route of routes.yaml: it names the trainer and its defaults. Any program can do the same; with {python}:
 
     import json, pathlib
     from azure.storage.blob import ContainerClient
 
     cloud = json.loads(pathlib.Path("{home}/cloud.json").read_text())
     drops = ContainerClient.from_connection_string(cloud["connection_string"], "drops")
-    for file in pathlib.Path("my-folder").iterdir():
-        drops.upload_blob(f"mnist/my-drop/{{file.name}}", file.read_bytes(), overwrite=True)
+    folder = pathlib.Path("my-folder")
+    for file in (path for path in folder.rglob("*") if path.is_file()):
+        drops.upload_blob(f"mnist/my-drop/{{file.relative_to(folder).as_posix()}}", file.read_bytes(), overwrite=True)
     drops.upload_blob("mnist/my-drop/_SUCCESS", b"", overwrite=True)  # says that the drop is complete
 
-`mnist` is a route of routes.yaml: it names the trainer and its defaults. Then watch it with
-
-    python3 trainyard.py status
-
-Or all of it in one command, that stays until the model is there:
-
-    python3 trainyard.py drop my-folder mnist/my-drop --follow
+What is there, and what it waits for, says `python3 trainyard.py status`. Connection string of the storage account:
+{connection_string}
 """
 
 

@@ -24,7 +24,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     console: Console = session.err if session.as_json else session.out
     run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, lambda exc: session.remark(str(exc)))
     screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
-    session.remark(f"{name} on {run['cluster']}, {show.nodes(run)} nodes", "bold")
+    session.remark(f"{name} on {run['cluster']}, {show.node_words(run)}", "bold")
     while True:
         try:
             with screen.shown():

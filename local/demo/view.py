@@ -15,6 +15,7 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from cli.show import node_words
 from cli.visible import Text
 from local.demo.phases import ALLOCATE, ARCHIVE, SEAL, SUBMIT, TRAIN, ZERO, Phase, Seen, phases
 from local.demo.progress import Log
@@ -38,7 +39,7 @@ class Screen:
         told = {
             SEAL: drop.get("why") or "",
             SUBMIT: run.get("run") or "",
-            ALLOCATE: f"{run['nodes']} nodes of {run['cluster']}" if run else "",
+            ALLOCATE: f"{node_words(run)} of {run['cluster']}" if run else "",
             TRAIN: (run.get("reason") or "").partition("\n")[0],
             ARCHIVE: run.get("output") or "" if run.get("archived_at") else "",
             ZERO: f"{cluster['nodes']} of {cluster['max_nodes']} nodes" if cluster else "",

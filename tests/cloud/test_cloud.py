@@ -81,15 +81,16 @@ def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, ca
 
 def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: Path) -> None:
     """The Python lines of up's banner, pasted as they are, upload the files of my-folder and then the marker."""
-    (tmp_path / "my-folder").mkdir()
+    (tmp_path / "my-folder" / "deep").mkdir(parents=True)
     (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
+    (tmp_path / "my-folder" / "deep" / "b.txt").write_bytes(b"b")
     shown = up.banner(running.record, running.home, 1.0)
     lines = [line for line in shown.splitlines() if line.startswith("    ") and "trainyard.py" not in line]
     program = textwrap.dedent("\n".join(lines))
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     with ContainerClient.from_connection_string(running.connection_string, "drops") as drops:
         names = list(drops.list_blob_names(name_starts_with="mnist/my-drop/"))
-    assert names == ["mnist/my-drop/_SUCCESS", "mnist/my-drop/a.txt"]
+    assert names == ["mnist/my-drop/_SUCCESS", "mnist/my-drop/a.txt", "mnist/my-drop/deep/b.txt"]
 
 
 def test_every_queue_and_container_is_there(running: cloud.Cloud) -> None:
