@@ -20,8 +20,8 @@ UNSAFE = re.compile(
 )
 PICTURES, DELETE = 0x2400, "\u2421"
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-# What may be the beginning of a colour, or of a line's end, at the end of a piece.
-UNFINISHED = re.compile(r"(\x1b(\[[0-9;:]{0,32})?|\r)\Z")
+# What may be the beginning of a colour at the end of a piece.
+UNFINISHED = re.compile(r"\x1b(\[[0-9;:]{0,32})?\Z")
 
 
 def visible(given: str) -> str:
@@ -81,5 +81,7 @@ class LogText:
         whole, self._rest = self._rest + piece, ""
         if not final and (unfinished := UNFINISHED.search(whole)):
             whole, self._rest = whole[: unfinished.start()], unfinished[0]
-        plain = COLOUR.sub("", whole).replace("\r\n", "\n").replace("\r", "\n")
-        return visible(plain)
+        plain = COLOUR.sub("", whole)
+        if not final and plain.endswith("\r"):  # a newline may follow, even behind a colour
+            plain, self._rest = plain[:-1], "\r" + self._rest
+        return visible(plain.replace("\r\n", "\n").replace("\r", "\n"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli.visible import UNSAFE, Console, LogText, Text, one_line, visible
@@ -66,6 +66,7 @@ def test_whatever_is_shown_is_harmless(text: str) -> None:
     assert UNSAFE.search(text) or shown == text
 
 
+@example(["\r", "\x1b[0m", "\n"])
 @given(st.lists(st.sampled_from(["a", "\r", "\n", "\x1b", "\x1b[", "[31m", "31", "m", "\x1b[0m", "ü"]), max_size=12))
 def test_a_log_is_the_same_in_whatever_pieces_it_comes(pieces: list[str]) -> None:
     """Colours and line ends that two pieces share are seen as if they had come at once."""
