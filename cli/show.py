@@ -48,7 +48,7 @@ def runs(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 
 def clusters(rows: list[dict[str, Any]]) -> RenderableType:
-    return _table("Clusters", "", rows, _cluster_row, ["cluster", "nodes", "busy", "range", "decision"])
+    return _table("Clusters", "", rows, _cluster_row, ["cluster", "size", "nodes", "busy", "range", "decision"])
 
 
 def lease(told: dict[str, Any], hint: str = "") -> RenderableType:
@@ -421,6 +421,7 @@ def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
     extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
     return [
         Text(cluster["name"]),
+        Text(", ".join(filter(None, (cluster.get("vm_size"), str(cluster.get("tier") or "").replace("_", " "))))),
         Text(str(cluster["nodes"])),
         Text(str(cluster["busy_nodes"])),
         Text(extent),
