@@ -63,7 +63,7 @@ COMMANDS = {
 CLI = (
     "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
     "data", "schedule", "notify", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict",
-    "status", "du", "rm", "doctor", "open", "login", "logout", "compare", "admin",
+    "status", "du", "rm", "doctor", "open", "login", "logout", "compare", "predict", "admin",
 )  # fmt: skip
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"

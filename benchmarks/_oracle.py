@@ -178,7 +178,7 @@ class Oracle:
 
     def _jobs(self) -> list[str]:
         """The names of all jobs that Azure ML was given."""
-        url = f"{self._cloud.azureml}{self._cloud.record.workspace_id}/jobs?listViewType=All"
+        url = f"{self._cloud.azureml}{self._cloud.record.workspace_id}/jobs?api-version=2024-04-01&listViewType=All"
         names: list[str] = []
         while url:
             page = self._json(url, {"Authorization": f"Bearer {token()}"})

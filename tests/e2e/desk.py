@@ -28,7 +28,14 @@ class Desk:
     def env(self) -> dict[str, str]:
         own = {"TRAINYARD_CLOUD": str(self.cloud.home), "TRAINYARD_CONFIG": str(self.folder / "config")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-        return {**kept, **own, "TRAINYARD_CWD": str(self.folder), "NO_PROXY": "127.0.0.1", "PYTHONUTF8": "1"}
+        return {
+            **kept,
+            **own,
+            "TRAINYARD_CWD": str(self.folder),
+            "NO_PROXY": "127.0.0.1",
+            "PYTHONUTF8": "1",
+            "COLUMNS": "200",
+        }
 
     def type(self, *argv: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command; its exit status must be this one."""

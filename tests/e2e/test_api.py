@@ -171,7 +171,7 @@ def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
 
     artifacts = lab.get(f"runs/{run}/artifacts")
     manifest = json.loads(lab.artifact(run, "manifest.json"))
-    assert artifacts == {"complete": True, "files": manifest["files"], "outputs": manifest["outputs"]}
+    assert artifacts == {"complete": True, "files": manifest["files"], "outputs": manifest["outputs"], "pictures": {}}
     assert manifest["run"]["name"] == run
     for file in artifacts["files"]:
         content = lab.artifact(run, file["name"])

@@ -147,12 +147,13 @@ def test_warm_submission_is_one_request(ml: Any, cloud: Cloud, code_id: str) -> 
 
 
 def test_a_job_submitted_twice_runs_once(ml: Any, cloud: Cloud, code_id: str) -> None:
-    """A second PUT of a job that has run answers with that job, and it does not run again."""
+    """A second PUT of a job that has run answers with that job, and it does not run again; another one is refused."""
     wanted = job("once", "python probe.py", code=code_id)
     ml.jobs.create_or_update(wanted)
     cloud.wait("once")
-    again = ml.jobs.create_or_update(job("once", "python probe.py --fail 3", code=code_id))
-    assert again.status == "Completed"
+    assert ml.jobs.create_or_update(job("once", "python probe.py", code=code_id)).status == "Completed"
+    with pytest.raises(HttpResponseError, match="already exists, with another command"):
+        ml.jobs.create_or_update(job("once", "python probe.py --fail 3", code=code_id))
     assert cloud.log("once").count("DONE") == 1
 
 

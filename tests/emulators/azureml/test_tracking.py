@@ -45,7 +45,10 @@ def mlflow(cloud: Cloud, ml: Any) -> Iterator[Any]:
     mlflow.set_tracking_uri(ml.workspaces.get("trainyard").mlflow_tracking_uri)
     mlflow.set_registry_uri(mlflow.get_tracking_uri())
     yield mlflow
+    while mlflow.active_run():
+        mlflow.end_run()
     mlflow.set_tracking_uri("")
+    mlflow.set_registry_uri("")
     os.environ.clear()
     os.environ.update(before)
 
