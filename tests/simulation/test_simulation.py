@@ -17,7 +17,7 @@ from tests.world import trainers_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME = 200
-SEEDS = 1600
+SEEDS = 800
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, A_TIME))
