@@ -53,7 +53,8 @@ def test_another_job_goes_on(world: World) -> None:
     assert (run.state, run.job, run.job_number, run.resubmit) == (RunState.QUEUED, second, 2, False)
     assert "job 2 goes on from its checkpoints" in run.history[-1].why
     first, other = (world.jobs.jobs[job].spec for job in (name, second))
-    assert {**other, "name": name} == first
+    assert {**other, "name": name, "limits": first["limits"]} == first
+    assert first["limits"]["timeout"] - 60 < other["limits"]["timeout"] < first["limits"]["timeout"]
     assert run_of_job(second) == name
     for job in (name, second):
         world.blobs.put("azureml", f"ExperimentRun/dcid.{job}/user_logs/std_log.txt", job.encode())
@@ -74,6 +75,20 @@ def test_the_budget_ends(world: World) -> None:
     assert (run.state, run.job_number) == (RunState.FAILED, 3)
     assert run.reason.startswith("Its nodes were taken, and all 2 resubmissions are used.")
     assert [job for job in world.jobs.jobs if job.startswith(name)] == [name, f"{name}-a2", f"{name}-a3"]
+
+
+def test_all_jobs_share_the_time_limit(world: World) -> None:
+    """What one job has used the next one lacks; when nothing is left, none follows."""
+    name = started(world).name
+    limit = world.jobs.jobs[name].spec["limits"]["timeout"]
+    world.clock.advance(limit - 100)
+    goes(world, name, "Failed", TAKEN)
+    left = world.jobs.jobs[f"{name}-a2"].spec["limits"]["timeout"]
+    assert 60 <= left <= 100
+    goes(world, f"{name}-a2", "Running")
+    world.clock.advance(50)
+    goes(world, f"{name}-a2", "Failed", TAKEN)
+    assert world.only_run().reason.startswith("Its nodes were taken, and its time limit is used up.")
 
 
 def test_a_canceled_run_gets_no_further_job(world: World) -> None:

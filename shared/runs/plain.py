@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.jobs.assets import assets
-from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve
+from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve, timeout
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Impossible
 from shared.runs.decide import first_line, is_over, why_step
@@ -22,6 +22,7 @@ from shared.runs.workload import Look, Seen, Submitted
 from shared.system import System
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
+LEAST_SECONDS = 60  # a job that may run for less is not sent
 MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
 
 
@@ -33,7 +34,10 @@ class Plain:
         return [_job(run)]
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
-        return {**run.request, "name": job, **for_every_job(run, run.request)}
+        request = {**run.request, "name": job, **for_every_job(run, run.request)}
+        if run.job_number > 1 and (left := _seconds_left(run, now)) is not None:
+            request["limits"] = {**mapping(run.request.get("limits")), "timeout": max(LEAST_SECONDS, left)}
+        return request
 
     def fewest_nodes(self, run: Run) -> int:
         return nodes(run.request)
@@ -59,9 +63,9 @@ class Plain:
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
         if status.state is RunState.FAILED:
             if lost_its_nodes(status):
-                return _after_a_loss(run)
+                return _after_a_loss(run, now)
             words = first_line(status.error) or "The job failed."
-            return Look(RunState.FAILED, words, failed_job=run.name, error=status.error)
+            return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
         return Look(status.state, status.error or why_step(run, status, now))
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
@@ -109,16 +113,23 @@ def lost_its_nodes(status: JobStatus) -> bool:
     return bool(PREEMPTED.match(status.error))
 
 
-def _after_a_loss(run: Run) -> Look:
+def _after_a_loss(run: Run, now: datetime) -> Look:
     """A further job, if one may follow."""
     if run.cancel_asked_at is not None:
         return Look(RunState.CANCELED, run.cancel_why or "Canceled as asked.")
-    used = run.job_number - 1
-    if used >= run.resubmissions:
-        why = f"Its nodes were taken, and {_count(used)}"
+    used, left = run.job_number - 1, _seconds_left(run, now)
+    if used >= run.resubmissions or (left is not None and left < LEAST_SECONDS):
+        why = f"Its nodes were taken, and {_count(used) if used >= run.resubmissions else 'its time limit is used up.'}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
     why = f"Azure ML ended the job as its nodes were taken; job {run.job_number + 1} goes on from its checkpoints."
     return Look(RunState.QUEUED, why, {"job_number": run.job_number + 1, "resubmit": True})
+
+
+def _seconds_left(run: Run, now: datetime) -> int | None:
+    """What is left of the run's time limit, which all its jobs share; None without one."""
+    limit = timeout(run.request, otherwise=0)
+    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), now)
+    return limit - int((now - began).total_seconds()) if limit else None
 
 
 def _count(used: int) -> str:
