@@ -32,6 +32,8 @@ def submit_run(system: System, name: str) -> None:
     if run.job:
         return
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
+        if _has_jobs(system, run):
+            tell_submitted(system, run)
         workload(run).cancel(system, run)
         return
     try:
