@@ -147,6 +147,11 @@ def _is_parent(pid: int) -> bool:
     return IS_WINDOWS or os.getppid() == pid
 
 
+def heed_ctrl_c() -> None:
+    """For `preexec_fn`: SIGINT ends the child again, also where this process was started to ignore it (`nohup ... &`)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def wait_for(condition: Any, timeout: float, what: str, every: float = 0.05) -> Any:
     """Poll `condition()` until it returns something true, and return that. Raises TimeoutError naming `what`."""
     deadline = time.monotonic() + timeout

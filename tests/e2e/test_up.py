@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from emulators.process import wait_for
+from emulators.process import heed_ctrl_c, wait_for
 from local import record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Path:
 def up(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A running `up`, past its banner."""
     argv = [sys.executable, "-m", "local.up", "--home", str(home)]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c) as process:
         wait_for(lambda: record.read(home) or process.poll() is not None, 60, "the cloud to be up")
         yield process
         process.kill()

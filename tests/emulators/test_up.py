@@ -16,7 +16,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators.__main__ import cluster, main
-from emulators.process import PartFailed, wait_for
+from emulators.process import PartFailed, heed_ctrl_c, wait_for
 from emulators.up import Options, fetch_azurite, start
 from tests.emulators.azureml.clouds import gone
 
@@ -30,7 +30,7 @@ ARRIVALS: dict[str, Any] = {
 
 def up(home: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "emulators", "up", "--home", str(home), "--json", *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
 
 
 def ready(child: subprocess.Popen[str]) -> dict[str, Any]:
