@@ -101,7 +101,9 @@ def test_the_file_is_made_true_once(office: Office) -> None:
 def test_a_lease_keeps_nodes_and_its_end_takes_them(office: Office) -> None:
     """A leased node comes without a run and stays, with its owner's reason; once the time is over it goes."""
     made = office.ask("lease", "cpu-cluster", "--for", "2m", "--why", "tuning lr")
-    held = office.until(lambda: (c := office.cluster("cpu-cluster"))["nodes"] == 1 and c, "the leased node")
+    held = office.until(
+        lambda: (c := office.cluster("cpu-cluster"))["nodes"] == 1 and c["decision"] and c, "the leased node"
+    )
     assert (held["min_nodes"], held["decision"]["code"]) == (1, "leased")
     assert "(tuning lr)" in office.type("clusters").stdout.replace("\n", " ")
     assert [row["lease"] for row in office.ask("leases")] == [made["lease"]]
