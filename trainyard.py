@@ -6,8 +6,8 @@
     python3 trainyard.py down      stop it from another terminal; --purge also removes its data
     python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
                                    compare, predict, continue, import, run, data, schedule, notify, clusters, cost,
-                                   lease, leases, extend, release, pause, evict, status, du, rm, doctor, open, login, logout,
-                                   admin
+                                   lease, leases, extend, release, pause, evict, status, du, rm, doctor, open, login,
+                                   logout, admin
     python3 trainyard.py package   the files that Azure runs, as a folder and a zip in .trainyard/package
     python3 trainyard.py test      run the tests; further arguments go to pytest
     python3 trainyard.py check     all that CI runs: format, lint, types, tests
