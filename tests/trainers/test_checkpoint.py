@@ -405,7 +405,6 @@ def test_another_number_of_processes_goes_on(
     assert sums[0] == pytest.approx(sums[1], abs=2e-4)
 
 
-@pytest.mark.xfail(strict=False, reason="beside other tests the survivor's last words are missing at times")
 def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed: Path) -> None:
     """A rank killed in an epoch under torchrun: the others fail at once, all start again from the last checkpoint,
     and the rows are those of the undisturbed training, each once."""
@@ -413,10 +412,11 @@ def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed:
     result = run.torchrun(args, 2, COUNTING, ["--max-restarts", "1"])
     assert result.code == 0, result
     assert any(line.startswith("resumed from ") for line in result.out)
-    assert any(line.startswith("rank 0: failed: ") for line in result.err)
     assert seen(tmp_path) == seen(undisturbed)
     rates = [[row["learning_rate"] for row in run.metrics(folder)] for folder in (tmp_path, undisturbed)]
     assert rates[0] == pytest.approx(rates[1])
+    if not any(line.startswith("rank 0: failed: ") for line in result.err):
+        pytest.xfail("nothing is lost, but the survivor's last words are missing: seen beside other tests, not explained")
 
 
 def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
