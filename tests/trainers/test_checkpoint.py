@@ -416,7 +416,7 @@ def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed:
     rates = [[row["learning_rate"] for row in run.metrics(folder)] for folder in (tmp_path, undisturbed)]
     assert rates[0] == pytest.approx(rates[1])
     if not any(line.startswith("rank 0: failed: ") for line in result.err):
-        pytest.xfail("nothing is lost, but the survivor's last words are missing: seen beside other tests, not explained")
+        pytest.xfail("nothing is lost, but the survivor said no last words: seen beside other tests, unexplained")
 
 
 def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
