@@ -31,6 +31,8 @@ STORAGE_AWAY = re.compile(
     re.IGNORECASE,
 )
 FINAL = ("completed", "failed", "canceled")
+# How a node says that it found no input. True only of a drop whose files the storage has forgotten.
+NOTHING_THERE = re.compile(r"^Input '\w+': there is nothing at ")
 Files = dict[str, bytes]
 
 
@@ -111,7 +113,7 @@ class Oracle:
         verdict.counts["runs"] += len(runs)
         if data and not runs and seen.drops[name].get("state") != "rejected":
             verdict.find("lost", f"{name} has {len(data)} files and no run")
-        trained = [self._judge_run(name, run, verdict) for run in runs]
+        trained = [self._judge_run(name, run, bool(gone), verdict) for run in runs]
         results = Counter(found for found in trained if found)
         for result, times in results.items():
             if times > 1:
@@ -121,12 +123,16 @@ class Oracle:
         elif results and not gone and digest(stored) not in results:
             verdict.find("wrong content", f"{name}: no run trained on what lies there")
 
-    def _judge_run(self, name: str, run: dict[str, Any], verdict: Verdict) -> str | None:
-        """The digest that this run's archive holds, after its manifest was held against the blobs."""
+    def _judge_run(self, name: str, run: dict[str, Any], forgotten: bool, verdict: Verdict) -> str | None:
+        """The digest that this run's archive holds, after its manifest was held against the blobs.
+
+        `forgotten`: the storage has lost files of this drop that it had taken.
+        """
         if run["state"] != "completed":
             if run["state"] in FINAL:
                 reason = str(run.get("reason"))
-                kind = "failed for the storage" if STORAGE_AWAY.search(reason) else "failed"
+                excused = STORAGE_AWAY.search(reason) or (forgotten and NOTHING_THERE.search(reason))
+                kind = "failed for the storage" if excused else "failed"
                 verdict.find(kind, f"{run['run']} of {name}: {reason[:160]}")
             return None
         if not run.get("archived_at"):
