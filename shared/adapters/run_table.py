@@ -11,21 +11,25 @@ One partition takes some 2,000 writes a second; a run makes about ten in its lif
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from dataclasses import replace as with_
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters import keys, table
 from shared.adapters.records import Row, column_names, from_row, iso, some_columns, to_row
 from shared.adapters.table import RowMissing, Table
-from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
-from shared.runs.ports import RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -35,7 +39,12 @@ _INDEX_PAGES = 4  # read for one page of a filter; a page may then be short, and
 _KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
 _READERS = 8  # rows of a filter's page read at the same time
 _MILLISECOND = timedelta(milliseconds=1)
+_OVERLAP = timedelta(seconds=1)  # writes of one moment may become visible in another order than that of their times
 _LISTED = column_names(Run, skip=("request",))  # what a list of runs is made of
+_TIME = ["RowKey", "Timestamp"]  # when a row was written last, as the service says, and where it stands
+_SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
+_SHOWN |= {"owner", "tags", "parameters", "best_metrics", "cost", "removed_at"}
+_BRIEF = column_names(Run, skip=tuple(f.name for f in fields(Run) if f.name not in _SHOWN))
 
 
 class TableRuns:
@@ -103,23 +112,36 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
-        limit = min(limit, _PAGE)
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+        limit, columns = min(limit, _PAGE), [*(_BRIEF if brief else _LISTED), *_TIME]
         entry = _best_entry(wanted)
         if entry is None:
             low, high = table.kind("t")
-            rows, token = self._table.page(_ask(low, _since(high, "t!", wanted), _LISTED), limit, token)
-            return RunPage([_run(row) for row in rows], token)
-        runs: list[Run] = []
+            rows, token = self._table.page(_ask(low, _since(high, "t!", wanted), columns), limit, token)
+            return RunPage([_run(row) for row in rows], token, _mark(rows))
+        rows = list[Row]()
         for _ in range(_INDEX_PAGES):
             low, high = self._index_range(*entry)
             found, token = self._table.page(
-                _ask(low, _since(high, low, wanted), ["name", "time_key"]), limit - len(runs), token
+                _ask(low, _since(high, low, wanted), ["name", "time_key"]), limit - len(rows), token
             )
-            runs += [run for run in self._readers.map(self._listed, found) if run and _fits(run, wanted)]
-            if not token or len(runs) >= limit:
+            read = self._readers.map(partial(self._listed, columns=columns), found)
+            rows += [row for row in read if row and _fits(_run(row), wanted)]
+            if not token or len(rows) >= limit:
                 break
-        return RunPage(runs, token)
+        return RunPage([_run(row) for row in rows], token, _mark(rows))
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        oldest, since = _read_mark(mark)
+        ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*_BRIEF, *_TIME], "Timestamp ge @since")
+        ask.parameters["since"] = since - _OVERLAP
+        rows, token = self._table.page(ask, _PAGE, "")
+        if token:
+            return None
+        runs = [_run(row) for row in rows]
+        fit = [run for run in runs if _fits(run, wanted)]
+        gone = [run.name for run in runs if not _fits(run, wanted)]
+        return RunChanges(fit, gone, _mark(rows, (oldest, since)))
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         if not RUN_NAME.match(prefix):
@@ -167,9 +189,8 @@ class TableRuns:
         rows = islice(self._table.all(ask), limit)
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
-    def _listed(self, found: Row) -> Run | None:
-        row = self._table.get(self._PARTITION, f"t!{found['time_key']}", _LISTED)
-        return _run(row) if row else None
+    def _listed(self, found: Row, columns: list[str]) -> Row | None:
+        return self._table.get(self._PARTITION, f"t!{found['time_key']}", columns)
 
     def _key(self, kind: str, rest: str) -> Row:
         return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{rest}"}
@@ -217,6 +238,28 @@ def _since(high: str, head: str, wanted: RunFilter) -> str:
     if wanted.since is None:
         return high
     return f"{head}{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"
+
+
+def _mark(rows: Sequence[Row], before: tuple[str, datetime] | None = None) -> str:
+    """The oldest row's key and the time of the last write, as text; '' for no rows, of which nothing can change."""
+    times = [table.written_at(row) for row in rows]
+    if before is None and not times:
+        return ""
+    oldest = before[0] if before else str(max(row["RowKey"] for row in rows))
+    latest = max([*times, *([before[1]] if before else [])])
+    return base64.urlsafe_b64encode(json.dumps([oldest, latest.isoformat()]).encode()).decode().rstrip("=")
+
+
+def _read_mark(mark: str) -> tuple[str, datetime]:
+    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    try:
+        oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
+        since = datetime.fromisoformat(latest)
+    except (ValueError, TypeError) as exc:
+        raise no_mark from exc
+    if not isinstance(oldest, str) or not oldest.startswith("t!") or since.tzinfo is None:
+        raise no_mark
+    return oldest, since
 
 
 def _ask(low: str, high: str, columns: Iterable[str], also: str = "") -> table.Ask:

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from azure.core import MatchConditions
@@ -26,7 +27,7 @@ class Ask:
     """An OData filter with its @parameters, and the columns wanted."""
 
     query: str
-    parameters: dict[str, str]
+    parameters: dict[str, Any]
     columns: list[str] | None
 
 
@@ -156,6 +157,11 @@ def kind(name: str) -> tuple[str, str]:
 
 def etag(row: TableEntity) -> str:
     return str(row.metadata["etag"])
+
+
+def written_at(row: Row) -> datetime:
+    """When the row was written last, by the service's clock; the row must have been asked for with its Timestamp."""
+    return cast("datetime", cast("TableEntity", row).metadata["timestamp"])
 
 
 def create(row: Row) -> Operation:

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from shared.api import answers
-from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
+from shared.api.requests import DropsQuery, RunsQuery
+from shared.api.rows import run_filter
 from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
@@ -15,7 +16,6 @@ from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
 from shared.runs.compare import compare
 from shared.runs.model import Run
-from shared.runs.ports import RunFilter
 from shared.runs.summary import value_of
 from shared.runs.where import condition
 from shared.system import System
@@ -55,14 +55,7 @@ def told(system: System, run: Run) -> dict[str, Any]:
 
 def runs(system: System, query: RunsQuery) -> dict[str, Any]:
     """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last."""
-    wanted = RunFilter(
-        read_name("experiment", query.experiment) if query.experiment else "",
-        query.state or "",
-        read_name("cluster", query.cluster) if query.cluster else "",
-        query.owner or "",
-        query.tag or "",
-        read_time(query.since) if query.since else None,
-    )
+    wanted = run_filter(query)
     holds = condition(query.where) if query.where else None
     page = system.runs.page(wanted, query.limit, query.token or "")
     now = system.clock()

@@ -189,12 +189,37 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
     assert [r.name for r in first.runs + second.runs] == [f"mnist-{i}" for i in (5, 4, 3, 2, 1, 0)]
 
 
-@pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0"])
+def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New runs and those written again come, older ones than the page's do not, those that fit no longer are gone."""
+    monkeypatch.setattr("shared.adapters.run_table._OVERLAP", timedelta(milliseconds=-1))
+    for i in range(5):
+        runs.insert(run(f"mnist-{i}", i, state=RunState.QUEUED))
+    queued = RunFilter(state="queued")
+    page = runs.page(RunFilter(), 3, brief=True)
+    assert [r.name for r in page.runs] == ["mnist-4", "mnist-3", "mnist-2"]
+    quiet = runs.changed(queued, page.mark)
+    assert quiet is not None
+    assert (quiet.runs, quiet.gone) == ([], [])
+    runs.update(runs.get("mnist-0"), reason="too old to be told")
+    runs.update(runs.get("mnist-3"), state=RunState.RUNNING)
+    runs.update(runs.get("mnist-2"), reason="told")
+    runs.insert(run("mnist-9", 9, state=RunState.QUEUED))
+    news = runs.changed(queued, quiet.mark)
+    assert news is not None
+    assert ([r.name for r in news.runs], news.gone) == (["mnist-9", "mnist-2"], ["mnist-3"])
+    again = runs.changed(queued, news.mark)
+    assert again is not None
+    assert (again.runs, again.gone, again.mark) == ([], [], news.mark)
+
+
+@pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0", "WyJuIWEiLCAiMjAyNi0wMS0wMVQwMDowMDowMCswMDowMCJd"])
 def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
     """A token that came with no page raises Impossible."""
     runs.insert(run())
     with pytest.raises(Impossible, match="token"):
         runs.page(RunFilter(), 3, token)
+    with pytest.raises(Impossible, match="came with a page"):
+        runs.changed(RunFilter(), token)
 
 
 def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
