@@ -151,11 +151,12 @@ class FakeRuns:
                 break
             last = run
             tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
-            if tagged and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+            holds = wanted.holds is None or wanted.holds(run)
+            if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
-        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", mark)
+        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
 
     def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
         try:

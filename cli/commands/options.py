@@ -12,6 +12,9 @@ Run = Annotated[
     str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
 ]
 Files = Annotated[list[str], Argument(metavar="FILE...", help="Images, or texts for bert.")]
+PredictPicture = Annotated[
+    Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
+]
 Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")

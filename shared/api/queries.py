@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from shared.api import answers
-from shared.api.requests import DropsQuery, RunsQuery
-from shared.api.rows import run_filter
+from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
@@ -16,6 +15,7 @@ from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
 from shared.runs.compare import compare
 from shared.runs.model import Run
+from shared.runs.ports import RunFilter
 from shared.runs.summary import value_of
 from shared.runs.where import condition
 from shared.system import System
@@ -54,14 +54,29 @@ def told(system: System, run: Run) -> dict[str, Any]:
 
 
 def runs(system: System, query: RunsQuery) -> dict[str, Any]:
-    """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last."""
-    wanted = run_filter(query)
-    holds = condition(query.where) if query.where else None
-    page = system.runs.page(wanted, query.limit, query.token or "")
+    """A page of runs, newest first, and what to ask for the next one with. A page may be short and not the last.
+
+    With a condition, a page looks at up to 4,000 runs; `looked_at` says at how many it did.
+    """
+    page = system.runs.page(run_filter(system, query), query.limit, query.token or "")
+    runs = [run for run in page.runs if run.removed_at is None]
+    found = {"runs": [told(system, run) for run in runs], "continue": page.token or None}
+    return found | {"looked_at": page.looked_at}
+
+
+def run_filter(system: System, query: RunsQuery) -> RunFilter:
+    """What is asked for. Raises Impossible for a condition that can't be read."""
     now = system.clock()
-    kept = [run for run in page.runs if run.removed_at is None]
-    runs = [run for run in kept if holds is None or holds(partial(value_of, run, now=now))]
-    return {"runs": [told(system, run) for run in runs], "continue": page.token or None}
+    holds = condition(query.where) if query.where else None
+    return RunFilter(
+        read_name("experiment", query.experiment) if query.experiment else "",
+        query.state or "",
+        read_name("cluster", query.cluster) if query.cluster else "",
+        query.owner or "",
+        query.tag or "",
+        read_time(query.since) if query.since else None,
+        None if holds is None else lambda run: run.removed_at is None and holds(partial(value_of, run, now=now)),
+    )
 
 
 def find(system: System, name: str) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from shared.api.requests import RunsQuery, read_name, read_time
+from shared.api.queries import run_filter
+from shared.api.requests import RunsQuery
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import RunFilter
 from shared.system import System
 
 Json = dict[str, Any]
 
 
 class RowsQuery(RunsQuery):
-    """As for the list of runs; `where` does not count here."""
+    """As for the list of runs."""
 
     changes: Annotated[
         Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,400}$")] | UnsetType,
@@ -56,26 +56,14 @@ class Rows(Struct):
 
 def rows(system: System, query: RowsQuery) -> Json:
     """A page of rows, newest first, or what changed since one."""
-    wanted = run_filter(query)
+    wanted = run_filter(system, query)
     if query.changes is UNSET:
-        page = system.runs.page(wanted, query.limit, query.token or "", brief=True)
+        page = system.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
         return _answer(page.runs, [], page.mark, token=page.token)
     found = system.runs.changed(wanted, query.changes)
     if found is None:
         return _answer([], [], query.changes, complete=False)
     return _answer(found.runs, found.gone, found.mark)
-
-
-def run_filter(query: RunsQuery) -> RunFilter:
-    """Which runs a list is of."""
-    return RunFilter(
-        read_name("experiment", query.experiment) if query.experiment else "",
-        query.state or "",
-        read_name("cluster", query.cluster) if query.cluster else "",
-        query.owner or "",
-        query.tag or "",
-        read_time(query.since) if query.since else None,
-    )
 
 
 def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", complete: bool = True) -> Json:

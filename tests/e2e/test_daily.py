@@ -162,10 +162,12 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
     for number in range(3):
         pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # behind IDX's header
         Image.frombytes("L", (28, 28), pixels).save(desk.folder / f"digit-{number}.png")
-    told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)))
+    told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)), "--picture", "seen.png")
 
     right = [row["guesses"][0]["label"] == str(labels[8 + n]) for n, row in enumerate(told)]
     assert sum(right) >= 2, told
+    with Image.open(desk.folder / "seen.png") as picture:
+        assert picture.width > 3 * 200  # three images beside one another
     assert (
         "expected an image" in desk.type("predict", first["run"], "digits/t10k-labels-idx1-ubyte.gz", expect=1).stderr
     )
