@@ -151,10 +151,11 @@ class FakeRuns:
                 break
             last = run
             tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
-            if tagged and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+            holds = wanted.holds is None or wanted.holds(run)
+            if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
         more = bool(ahead) and last is not ahead[-1]
-        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "")
+        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]))
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         return sorted(name for name in self.rows if name.startswith(prefix))[:limit]

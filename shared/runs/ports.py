@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from shared.runs.model import Run, RunState
 class RunFilter:
     """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made.
 
-    `tag` is `name=value` of one of the run's tags.
+    `tag` is `name=value` of one of the run's tags. `holds` says it of a run that has all these.
     """
 
     experiment: str = ""
@@ -24,12 +24,16 @@ class RunFilter:
     owner: str = ""
     tag: str = ""
     since: datetime | None = None
+    holds: Callable[[Run], bool] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunPage:
+    """Some runs, the token of what follows, and among how many runs these were found."""
+
     runs: list[Run]
     token: str
+    looked_at: int = field(default=0, compare=False)
 
 
 class Runs(Protocol):
@@ -56,8 +60,9 @@ class Runs(Protocol):
     def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
         """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
 
-        One request without a filter; with one a constant number, however large the table and however few runs are
-        wanted. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are left out.
+        One request without a filter, and usually with one value. With several, or with `holds`, at most four, which
+        look at 4,000 runs. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are
+        left out. Of a run that was last written by an older version, one request more.
         Raises Impossible for a token that is none.
         """
 
