@@ -10,13 +10,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 from shared.adapters.records import Row
 from shared.adapters.wire import Answer, error
 
-ETAG = "odata.etag"
+ETAG, WRITTEN = "odata.etag", "Timestamp"
 READ = {"Accept": "application/json;odata=minimalmetadata"}
 # JSON holds no line ends, so no body can hold a line like these.
 _BATCH, _CHANGES = "batch_trainyard", "changeset_trainyard"
@@ -49,9 +50,11 @@ def row_path(table: str, partition: str, key: str) -> str:
     return f"/{table}(PartitionKey='{_key(partition)}',RowKey='{_key(key)}')"
 
 
-def quoted(text: str) -> str:
-    """A text in a filter."""
-    doubled = text.replace("'", "''")
+def quoted(value: str | datetime) -> str:
+    """A text or a time in a filter."""
+    if isinstance(value, datetime):
+        return f"datetime'{value.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z'"
+    doubled = value.replace("'", "''")
     return f"'{doubled}'"
 
 

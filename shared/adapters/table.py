@@ -7,6 +7,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace as replace_
+from datetime import datetime
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from azure.core.exceptions import HttpResponseError
@@ -26,7 +29,7 @@ class Ask:
     """An OData filter with its @parameters, and the columns wanted."""
 
     query: str
-    parameters: dict[str, str]
+    parameters: dict[str, Any]
     columns: list[str] | None
 
     def text(self, limit: int | None, token: dict[str, str]) -> str:
@@ -84,9 +87,13 @@ class Table:
     def page(self, ask: Ask, limit: int, token: str) -> tuple[list[Row], str]:
         """Up to `limit` rows in one request, and the service's token of what follows, '' at the end.
 
-        The service gives fewer than `limit`, even none, when it has searched for some seconds.
+        The service gives fewer than `limit`, even none, when it has searched for some seconds. The token may be that
+        of `after_row`, too, for a query of rows from @low on.
         """
-        found, following = self._page(ask, limit, _read_token(token) or {})
+        begin, follow = _read_token(token)
+        if begin:
+            ask = replace_(ask, parameters=ask.parameters | {"low": max(begin, ask.parameters["low"])})
+        found, following = self._page(ask, limit, follow or {})
         return found, _write_token(following)
 
     def _page(self, ask: Ask, limit: int | None, token: dict[str, str]) -> tuple[list[Row], dict[str, str] | None]:
@@ -145,18 +152,25 @@ def _write_token(token: dict[str, str] | None) -> str:
     return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=") if token else ""
 
 
-def _read_token(token: str) -> dict[str, str] | None:
-    """The service's token. Whatever it says, the filter that goes with it is ours: it can't lead out of the query."""
+def after_row(row: Row) -> str:
+    """The token of a page that begins behind this row."""
+    return _write_token({"After": str(row["RowKey"])})
+
+
+def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
+    """The key to begin at, or the service's token. Whatever they say, the query that they go with is ours."""
     if not token:
-        return None
+        return "", None
     no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
     try:
         found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except ValueError as exc:
         raise no_token from exc
+    if isinstance(found, dict) and set(found) == {"After"}:
+        return f"{found['After']}\x20", None  # the next key
     if not isinstance(found, dict) or set(found) != {"PartitionKey", "RowKey"}:
         raise no_token
-    return found
+    return "", found
 
 
 def kind(name: str) -> tuple[str, str]:
@@ -166,6 +180,11 @@ def kind(name: str) -> tuple[str, str]:
 
 def etag(row: Row) -> str:
     return str(row[rows.ETAG])
+
+
+def written_at(row: Row) -> datetime:
+    """When the row was written last, by the service's clock; the row must have been asked for with its Timestamp."""
+    return datetime.fromisoformat(row[rows.WRITTEN])
 
 
 def create(row: Row) -> Operation:
@@ -184,6 +203,11 @@ def replace(row: Row, etag: str) -> Operation:
 def merge(row: Row, etag: str) -> Operation:
     """Write these columns and leave the others."""
     return Operation("PATCH", row, etag)
+
+
+def add(row: Row) -> Operation:
+    """Write these columns and leave the others of the row, which need not be there."""
+    return Operation("PATCH", row)
 
 
 def delete(partition: str, key: str, etag: str | None = None) -> Operation:
