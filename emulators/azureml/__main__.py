@@ -30,6 +30,7 @@ from emulators.azureml.config import Config, parse
 from emulators.azureml.control import ControlRoutes
 from emulators.azureml.environments import Environments
 from emulators.azureml.events import Publisher
+from emulators.azureml.evictions import Evictions
 from emulators.azureml.guard import Guard
 from emulators.azureml.job_routes import JobRoutes
 from emulators.azureml.models import TERMINAL
@@ -105,7 +106,14 @@ async def serve(config: Config) -> None:
         parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies), needs)
         tracking = Tracking(workspace, config.state)
         stack.push_async_callback(tracking.close)
-        routes = [*TrackingRoutes(parts, tracking).table(), *RegistryRoutes(parts, registries).table()]
+        evictions = Evictions(workspace, scheduler)
+        stack.push_async_callback(evictions.stop)
+        routes = [
+            *TrackingRoutes(parts, tracking).table(),
+            *RegistryRoutes(parts, registries).table(),
+            *ControlRoutes(parts, evictions).table(),
+            *evictions.table(),
+        ]
         http = Listener(_application(parts, front, nodes, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)
@@ -178,7 +186,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _application(
-    parts: Parts, front: BlobFront, nodes: identity.NodeTokens, tracking: list[web.RouteDef]
+    parts: Parts, front: BlobFront, nodes: identity.NodeTokens, more: list[web.RouteDef]
 ) -> web.Application:
     created = parts.workspace.created
     routes = [
@@ -188,8 +196,7 @@ def _application(
         *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
-        *tracking,
-        *ControlRoutes(parts).table(),
+        *more,
         *front.table(),
     ]
     return application(parts, routes)

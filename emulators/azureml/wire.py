@@ -11,6 +11,7 @@ from emulators.azureml.spec import JobSpec
 from emulators.tokens import TENANT
 
 TRACKING = "/mlflow/v1.0"
+NODES_PATH = "/nodes"
 CREATED_BY = "trainyard-local"
 SUCCEEDED = {"provisioningState": "Succeeded"}
 
@@ -18,6 +19,11 @@ SUCCEEDED = {"provisioningState": "Succeeded"}
 def tracking_path(workspace_id: str) -> str:
     """Where the workspace's MLflow answers, below the control plane's address."""
     return f"{TRACKING}{workspace_id}"
+
+
+def metadata_address(service_url: str, node: str) -> str:
+    """Where a node asks about itself, in place of http://169.254.169.254: all nodes here have one address."""
+    return f"{service_url}{NODES_PATH}/{node}"
 
 
 def error(code: str, message: str) -> Json:

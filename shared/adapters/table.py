@@ -6,6 +6,8 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace as replace_
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from azure.core import MatchConditions
@@ -26,7 +28,7 @@ class Ask:
     """An OData filter with its @parameters, and the columns wanted."""
 
     query: str
-    parameters: dict[str, str]
+    parameters: dict[str, Any]
     columns: list[str] | None
 
 
@@ -77,14 +79,18 @@ class Table:
     def page(self, ask: Ask, limit: int, token: str) -> tuple[list[Row], str]:
         """Up to `limit` rows in one request, and the service's token of what follows, '' at the end.
 
-        The service gives fewer than `limit`, even none, when it has searched for some seconds.
+        The service gives fewer than `limit`, even none, when it has searched for some seconds. The token may be that
+        of `after_row`, too, for a query of rows from @low on.
         """
+        begin, follow = _read_token(token)
+        if begin:
+            ask = replace_(ask, parameters=ask.parameters | {"low": max(begin, ask.parameters["low"])})
         with translated(f"could not read table {self._name}"):
             try:
                 # The SDK types the token as text; it is a mapping.
                 pages: Any = self._client.query_entities(
                     ask.query, parameters=ask.parameters, select=ask.columns, results_per_page=limit
-                ).by_page(cast("str", _read_token(token)))
+                ).by_page(cast("str", follow))
                 rows: list[Row] = list(next(pages, ()))
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
@@ -135,18 +141,25 @@ def _write_token(token: dict[str, str] | None) -> str:
     return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=") if token else ""
 
 
-def _read_token(token: str) -> dict[str, str] | None:
-    """The service's token. Whatever it says, the filter that goes with it is ours: it can't lead out of the query."""
+def after_row(row: Row) -> str:
+    """The token of a page that begins behind this row."""
+    return _write_token({"After": str(row["RowKey"])})
+
+
+def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
+    """The key to begin at, or the service's token. Whatever they say, the query that they go with is ours."""
     if not token:
-        return None
+        return "", None
     no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
     try:
         found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except ValueError as exc:
         raise no_token from exc
+    if isinstance(found, dict) and set(found) == {"After"}:
+        return f"{found['After']}\x20", None  # the next key
     if not isinstance(found, dict) or set(found) != {"PartitionKey", "RowKey"}:
         raise no_token
-    return found
+    return "", found
 
 
 def kind(name: str) -> tuple[str, str]:
@@ -156,6 +169,11 @@ def kind(name: str) -> tuple[str, str]:
 
 def etag(row: TableEntity) -> str:
     return str(row.metadata["etag"])
+
+
+def written_at(row: Row) -> datetime:
+    """When the row was written last, by the service's clock; the row must have been asked for with its Timestamp."""
+    return cast("datetime", cast("TableEntity", row).metadata["timestamp"])
 
 
 def create(row: Row) -> Operation:
@@ -174,6 +192,11 @@ def replace(row: Row, etag: str) -> Operation:
 def merge(row: Row, etag: str) -> Operation:
     """Write these columns and leave the others."""
     return ("update", row, {"mode": "merge", **_if(etag)})
+
+
+def add(row: Row) -> Operation:
+    """Write these columns and leave the others of the row, which need not be there."""
+    return ("upsert", row, {"mode": "merge"})
 
 
 def delete(partition: str, key: str, etag: str | None = None) -> Operation:

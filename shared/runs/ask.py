@@ -19,7 +19,8 @@ from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.job import cluster, mapping, nodes, resolve, timeout, uses_own_environment
 from shared.jobs.parameters import Parameters, resolved
-from shared.jobs.routes_file import NUMBERS, Route, trainer_names, trainer_template
+from shared.jobs.routes_file import NUMBERS, Route
+from shared.jobs.trainer import trainer_names, trainer_template
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Conflict, Impossible, NotFound, Unavailable
 from shared.kernel.storage import Place

@@ -12,6 +12,7 @@ from azure.data.tables import TableServiceClient, UpdateMode
 
 from emulators.storage.azurite import Azurite
 from shared.adapters import keys
+from shared.adapters import run_index as index
 from shared.adapters.run_table import TableRuns
 from shared.adapters.storage import StorageClients
 from shared.adapters.table import Table
@@ -189,12 +190,37 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
     assert [r.name for r in first.runs + second.runs] == [f"mnist-{i}" for i in (5, 4, 3, 2, 1, 0)]
 
 
-@pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0"])
+def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New runs and those written again come, older ones than the page's do not, those that fit no longer are gone."""
+    monkeypatch.setattr("shared.adapters.run_table._OVERLAP", timedelta(milliseconds=-1))
+    for i in range(5):
+        runs.insert(run(f"mnist-{i}", i, state=RunState.QUEUED))
+    queued = RunFilter(state="queued")
+    page = runs.page(RunFilter(), 3, brief=True)
+    assert [r.name for r in page.runs] == ["mnist-4", "mnist-3", "mnist-2"]
+    quiet = runs.changed(queued, page.mark)
+    assert quiet is not None
+    assert (quiet.runs, quiet.gone) == ([], [])
+    runs.update(runs.get("mnist-0"), reason="too old to be told")
+    runs.update(runs.get("mnist-3"), state=RunState.RUNNING)
+    runs.update(runs.get("mnist-2"), reason="told")
+    runs.insert(run("mnist-9", 9, state=RunState.QUEUED))
+    news = runs.changed(queued, quiet.mark)
+    assert news is not None
+    assert ([r.name for r in news.runs], news.gone) == (["mnist-9", "mnist-2"], ["mnist-3"])
+    again = runs.changed(queued, news.mark)
+    assert again is not None
+    assert (again.runs, again.gone, again.mark) == ([], [], news.mark)
+
+
+@pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0", "WyJuIWEiLCAiMjAyNi0wMS0wMVQwMDowMDowMCswMDowMCJd"])
 def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
     """A token that came with no page raises Impossible."""
     runs.insert(run())
     with pytest.raises(Impossible, match="token"):
         runs.page(RunFilter(), 3, token)
+    with pytest.raises(Impossible, match="came with a page"):
+        runs.changed(RunFilter(), token)
 
 
 def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
@@ -244,6 +270,30 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     assert list(runs.in_state(RunState.SUBMITTED)) == [("mnist-2", "cpu-cluster")]
 
 
+def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:
+    """Whatever is written of a run is shown by every filter, and values that it has no more find it no more."""
+    runs.insert(run("mnist-1", owner="ann", tags={"a": "1"}))
+    stored = runs.update(runs.get("mnist-1"), best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
+    runs.update(stored, tags={"b": "2"}, reason="w" * 3000)
+    for wanted in (RunFilter(), RunFilter(owner="ann"), RunFilter(cluster="gpu-cluster"), RunFilter(tag="b=2")):
+        assert runs.page(wanted, 9).runs == [runs.get("mnist-1").value]
+    assert not runs.page(RunFilter(cluster="cpu-cluster"), 9).runs + runs.page(RunFilter(tag="a=1"), 9).runs
+
+
+def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
+    """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
+    for i in range(30):
+        runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
+    seventh = RunFilter(holds=lambda one: one.best_metrics["accuracy"] * 30 % 7 < 0.5)
+    third = RunFilter(owner="ann", state="received", holds=lambda one: one.created_at.second % 3 == 0)
+    for wanted in (seventh, third):
+        having = [one.name for one in runs.newest() if index.fits(one, wanted)]
+        assert len(having) >= 4
+        found = pages(runs, wanted, 2)
+        assert [one.name for page in found for one in page] == having
+        assert max(map(len, found)) == 2
+
+
 def test_an_empty_table_has_no_runs(runs: Runs) -> None:
     """Before the first insert there is nothing, and no error."""
     assert runs.newest() == []
@@ -291,16 +341,52 @@ def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, table
 
 
 def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
-    """A page is one request; one of a filter is at most four, and one for each run that it reads."""
+    """A page is one request, also of a filter by any field, of several, and of a condition among 4,000 runs."""
     transport = Recording()
     with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs = TableRuns(service)
         for i in range(50):
-            runs.insert(run(f"mnist-{i}", i))
-        for wanted, most in ((RunFilter(), 1), (RunFilter(experiment="none"), 1), (RunFilter(state="received"), 1 + 5)):
+            runs.insert(run(f"mnist-{i}", i, owner="ann", tags={"a": "b"}))
+        filters = [RunFilter(), RunFilter(holds=lambda one: one.name.endswith("0"))]
+        filters += [RunFilter(experiment="digits"), RunFilter(state="received"), RunFilter(cluster="cpu-cluster")]
+        filters += [RunFilter(owner="ann"), RunFilter(tag="a=b"), RunFilter("digits", "received", owner="ann")]
+        for wanted in filters:
             transport.requests.clear()
-            runs.page(wanted, 5)
-            assert len(transport.requests) <= most
+            assert len(runs.page(wanted, 5).runs) == 5
+            assert len(transport.requests) == 1, wanted
+
+
+@pytest.mark.parametrize("age", ["no index", "names alone"])
+def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> None:
+    """A run whose index has no copies, or none at all, is listed as it is, and its next step is written."""
+    runs, rows = TableRuns(tables.table), tables.table.get_table_client("runs")
+    for i in range(7):
+        runs.insert(run(f"mnist-{i}", i, owner="ann"))
+        for row in list(rows.query_entities("RowKey ge 'i!' and RowKey lt 'j'")):
+            if row["name"] == f"mnist-{i}":
+                rows.delete_entity(row)
+                if age == "names alone":
+                    rows.create_entity({k: row[k] for k in ("PartitionKey", "RowKey", "name", "cluster", "time_key")})
+    if age == "names alone":
+        assert [one.name for page in pages(runs, RunFilter(owner="ann"), 2) for one in page] == [
+            f"mnist-{i}" for i in reversed(range(7))
+        ]
+    for i in range(7):
+        runs.update(runs.get(f"mnist-{i}"), state=RunState.RUNNING, attempts=2)
+    for wanted in (RunFilter(owner="ann"), RunFilter(state="running"), RunFilter(owner="ann", state="running")):
+        found = [one for page in pages(runs, wanted, 3) for one in page]
+        assert [(one.name, one.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
+
+
+def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
+    """What a hundred members say does not fit fifteen times into one write; it is found all the same."""
+    runs = TableRuns(tables.table)
+    runs.insert(run(tags={f"t{i}": "x" for i in range(15)}))
+    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
+    stored = runs.update(runs.get("mnist-0"), elastic=Elastic(1, 10, NOW, members))
+    runs.update(stored, reason="at last")
+    [found] = runs.page(RunFilter(tag="t7=x"), 9).runs
+    assert found == runs.get("mnist-0").value
 
 
 def test_a_service_that_gives_up_early_is_asked_again(
