@@ -180,7 +180,7 @@ def test_a_path(seeded: Cloud, path: str, methods: list[str]) -> None:
         if method in served(path):
             asked(seeded, path, method)
         else:
-            sent = {"properties": {}} if method in ("put", "patch", "post") else None
+            sent: Any = {"properties": {}} if method in ("put", "patch", "post") else None
             answer = seeded.call(method.upper(), concrete(seeded, path), sent)
             assert (answer.status_code, answer.json()["error"]["code"]) == (501, "NotSupportedHere"), answer.text
 
