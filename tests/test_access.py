@@ -139,7 +139,7 @@ def test_code_comes_by_no_other_way(monkeypatch: pytest.MonkeyPatch, world: Worl
         route = {"route": "mnist", "name": "a"}
         request = func.HttpRequest("POST", "/api", headers=who, params={}, route_params=route, body=body)
         answered: func.HttpResponse = asyncio.run(ENDPOINTS["POST", "drops/{route}/{name}/uploads"].call(request))
-        return answered.status_code
+        return int(answered.status_code)
 
     assert [upload(name, contributor) for name in ("1.bin", "job.yaml", "job.json", "data/job.yaml")] == [
         200, 403, 403, 200,
