@@ -83,17 +83,18 @@ def main(argv: list[str]) -> int:
     if argv[0] not in (*COMMANDS, *CLI):
         say(f"There is no command {argv[0]!r}. Choose from: {', '.join((*COMMANDS, *CLI))}.")
         return 2
-    requirements, target = COMMANDS.get(argv[0], (TALK, ["-m", "cli", argv[0]]))
+    alone = USE if argv[0] == "predict" else TALK  # predict runs a trainer's model here
+    requirements, target = COMMANDS.get(argv[0], (alone, ["-m", "cli", argv[0]]))
     try:
-        path = install(requirements)
+        path = install(requirements, cloud=argv[0] in COMMANDS)
     except InstallFailed as exc:
         say(f"\ntrainyard: {exc}")
         return 1
     return hand_over([str(PYTHON), *target, *argv[1:]], path)
 
 
-def install(requirements: tuple[str, ...]) -> str:
-    """Install what these requirement files need, unless it is there; with the trainers also Azurite.
+def install(requirements: tuple[str, ...], cloud: bool) -> str:
+    """Install what these requirement files need, unless it is there; for a cloud with trainers also Azurite.
 
     Returns the PATH to run with.
     """
@@ -105,7 +106,7 @@ def install(requirements: tuple[str, ...]) -> str:
         step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
     stamp = "-".join(name.replace("/", "-").removesuffix(".txt") for name in requirements)
     once(VENV / f"{stamp}.stamp", requirements, partial(install_packages, requirements))
-    if TRAINERS not in requirements:
+    if not cloud or TRAINERS not in requirements:
         return os.environ.get("PATH", "")
     mend(requirements)
     npm, path = node_tools()

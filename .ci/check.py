@@ -20,8 +20,10 @@ sys.path.insert(0, str(ROOT))
 from tests.emulators.host import python313  # noqa: E402  # found by the line above
 
 OK = "ok"
-# Files in their order: by default those with few tests, which are the long ones, would come last.
-TWO_AT_A_TIME = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+# One more at a time than there are cores, since many tests wait for a timer or a retry; not above 5, for their memory.
+# Files stay whole, because the tests of one share a cloud, and in their order: by default those with few tests, which
+# are the long ones, would come last.
+AT_A_TIME = ["-n", str(min(os.cpu_count() or 1, 4) + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
 STEPS = {
     "format": ["ruff", "format", "--check", "."],
     "lint": ["ruff", "check", "."],
@@ -99,7 +101,7 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
     if options.quick:
         argv += [f"--ignore-glob={pattern}" for pattern in SLOW]
     if not options.coverage:
-        return [*argv, *TWO_AT_A_TIME]
+        return [*argv, *AT_A_TIME]
     # One at a time: on a busy machine a worker may be ended before it has written down what it reached.
     return ["coverage", "run", "-m", *argv]
 

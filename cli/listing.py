@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from .client import Api
@@ -9,24 +10,38 @@ from .errors import CliError
 
 STATES = ("received", "submitted", "queued", "running", "completed", "failed", "canceled")
 PAGE = 1000
-SCANNED = 5000  # runs that are looked at for another order
+SCANNED = 5000  # runs that are put into another order
+LOOKED_AT = 100_000  # runs among which those are sought for which a condition holds, the newest ones
 HELD_OUT = ("", "test_", "val_", "validation_", "train_")
 FIELDS = {"duration": "duration_seconds", "began": "created_at", "run": "run", "state": "state", "nodes": "nodes"}
 
 Run = dict[str, Any]
 
 
-def found(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> tuple[list[Run], bool]:
-    """Up to `limit` runs, and whether there may be more. With `everything`, as many as are looked at for an order."""
+@dataclass
+class Found:
+    """Some runs, whether there may be more, and among how many of the newest they were found."""
+
+    runs: list[Run]
+    more: bool
+    looked_at: int
+
+    @property
+    def gave_up(self) -> bool:
+        return self.more and self.looked_at >= LOOKED_AT
+
+
+def found(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> Found:
+    """Up to `limit` runs. With `everything`, as many as are looked at for an order."""
     runs: list[Run] = []
     token: str | None = ""
-    most = SCANNED if everything else limit
-    while token is not None and len(runs) < most:
-        size = PAGE if query.get("where") else min(most - len(runs), PAGE)
-        answer = api.get("runs", **query, limit=size, **{"continue": token})
+    looked_at, most = 0, SCANNED if everything else limit
+    while token is not None and len(runs) < most and looked_at < LOOKED_AT:
+        answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), **{"continue": token})
         runs += answer["runs"]
+        looked_at += answer.get("looked_at") or PAGE  # an older deployment does not say
         token = answer.get("continue")
-    return runs[:most], token is not None or len(runs) > most
+    return Found(runs[:most], token is not None or len(runs) > most, looked_at)
 
 
 def ordered(runs: list[Run], by: str) -> list[Run]:

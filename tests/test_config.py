@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.arm import endpoints
-from shared.jobs import routes_file
+from shared.jobs import routes_file, trainer
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -76,7 +76,7 @@ def test_a_route_has_defaults(tmp_path: Path) -> None:
     route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
 
     assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
-    assert route.template == {"command": "python train.py"}
+    assert route.template["command"] == "python train.py"
 
 
 def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
@@ -120,6 +120,74 @@ def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> 
     """The error names file, route, key and choices."""
     with pytest.raises(BadSetting, match=why):
         load(tmp_path, text)
+
+
+FOLDER = """
+description: A line
+inputs:
+  epochs: {type: integer, default: 100, min: 1, description: passes over the points}
+  start_at: {type: number, default: 0.5}
+"""
+
+
+def own_trainer(
+    tmp_path: Path, job: str, requirements: str = "torch>=2.6\n# numbers\nnumpy  # of any version\n"
+) -> Path:
+    trainers = tmp_path / "trainers"
+    (trainers / "line").mkdir(parents=True)
+    (trainers / "environment.yaml").write_text("{name: x, image: the-image, conda_file: conda.yaml}")
+    for name, text in (("job.yaml", job), ("train.py", ""), ("requirements.txt", requirements)):
+        (trainers / "line" / name).write_text(text)
+    return trainers
+
+
+def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
+    """A folder with parameters, script and requirements has a route, a command, an environment and typed parameters."""
+    trainers = own_trainer(tmp_path, FOLDER)
+    text = "{limits: {cluster: c, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: c, max_nodes: 2}}}"
+    route = load(tmp_path, text)["line"]
+    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "c", 1, 3, "line")
+    assert route.template["command"] == (
+        "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
+        "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
+    )
+    assert route.template["inputs"] == {"data": {"type": "uri_folder"}, "epochs": 100, "start_at": 0.5}
+    assert route.parameters["epochs"] == {
+        "type": "integer", "default": 100, "minimum": 1, "description": "passes over the points",
+    }  # fmt: skip
+    environment = route.template["environment"]
+    assert environment["image"] == "the-image"
+    assert environment["conda_file"]["dependencies"][-1] == {"pip": ["torch>=2.6", "numpy"]}
+    assert trainer.trainer_template(trainers, "line")[0] == route.template
+
+
+def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
+    """The file's own routes come first, a trainer that one of them names has no other, and no cluster is no route."""
+    own_trainer(tmp_path, FOLDER)
+    routes = load(tmp_path, "{limits: {cluster: c}, routes: {line: {trainer: mnist, cluster: c}}}")
+    assert {name: route.trainer for name, route in routes.items()} == {"line": "mnist"}
+    (tmp_path / "routes.yaml").write_text("{limits: {cluster: c}, routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["mnist", "x"]
+    (tmp_path / "routes.yaml").write_text("{routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("job", "requirements", "why"),
+    [
+        ("inputs: {lr: {type: number}}", "", "line/job.yaml: inputs.lr has no default"),
+        ("inputs: {lr: {type: number, default: fast}}", "", "the default of lr is 'fast'; use a number"),
+        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords out of default"),
+        ("compute: azureml:other", "", "compute is 'other'; the routes file allows c"),
+        ("experiment_name: a b", "", "experiment_name is 'a b'"),
+        ("description: x", "-r ../requirements.txt", "names a file, .* list the packages themselves"),
+    ],
+)
+def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str, why: str) -> None:
+    """The error names the trainer's file, what is wrong in it, and what would do."""
+    own_trainer(tmp_path, job, requirements)
+    with pytest.raises(BadSetting, match=why):
+        load(tmp_path, "{limits: {cluster: c}, routes: {m: {trainer: mnist, cluster: c}}}")
 
 
 def test_the_shipped_routes_load() -> None:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from shared.api import catalogue
 from shared.api.requests import RouteCheck
 from shared.jobs.parameters import converted, describe, fault_of, parameters
-from shared.jobs.routes_file import trainer_names, trainer_template
+from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import BadSetting, Impossible, NotFound
 from shared.kernel.settings import ROOT
 from shared.runs import ask

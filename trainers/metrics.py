@@ -227,7 +227,8 @@ class MLflow:
         try:
             mlflow = importlib.import_module("mlflow")
         except ImportError:
-            _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there")
+            if not self._given:  # Azure ML sets the address for every job; its user asked for nothing
+                _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there")
             return
         try:
             mlflow.start_run()

@@ -2,10 +2,12 @@
 
     $ python predict.py MODELS photo.jpg other.png
     $ python predict.py MODELS sentences.txt
+    $ python predict.py MODELS --picture out.png *.jpg
 
 MODELS is the folder that a training left (model.json and what it names), of any of the trainers here. Images for mnist,
 cifar_elastic, transfer and detection; for bert text files whose [MASK] is to be guessed, a sentence on each line. One
-line of JSON for each file, or sentence: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first.
+line of JSON for each file, or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first.
+--picture draws the images too, with their class or their boxes.
 
 Exit codes: 0 done, 2 a file or the model can't be used.
 """
@@ -21,11 +23,12 @@ from typing import Any
 
 import torch
 from PIL import Image, UnidentifiedImageError
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.transforms.functional import pil_to_tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import predict_picture
 import warm_start
 from files import DataError
 
@@ -34,6 +37,7 @@ Predict = Callable[
     [Path], Iterator[tuple[str, list[Guess]]]
 ]  # a file to (what was looked at, guesses), several of a text
 
+TRAINERS = ("mnist", "cifar_elastic", "transfer", "detection", "bert")
 MOST = 3  # guesses of one picture
 MOST_BOXES = 20
 SURE = 0.3  # boxes with a lower score are left out
@@ -51,9 +55,14 @@ def predictor(folder: Path) -> Predict:
         return _mnist(folder, facts)
     if architecture.startswith("cifar_elastic"):
         return _cifar(folder, facts)
-    if "BertForMaskedLM" in architecture:
+    if _of_text(facts):
         return _bert(folder)
-    raise DataError(f"{folder}: expected the model of one of these trainers, found {architecture or 'none'}")
+    found = architecture or "none"
+    raise DataError(f"{folder}: expected a model of {', '.join(TRAINERS)}, found {found}; use its own code for it")
+
+
+def _of_text(facts: dict[str, Any]) -> bool:
+    return "BertForMaskedLM" in str(facts.get("architecture", ""))
 
 
 def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
@@ -75,14 +84,20 @@ def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
 
 
 def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
-    program = torch.export.load(str(folder / facts["program"])).module()
+    from cifar_elastic.resnet import ResNet18
+    from cifar_elastic.train import Normalised
+
+    # Not the exported program: whoever wrote that decides what loading it runs here.
+    normalised = Normalised(torch.zeros(3), torch.ones(3))
+    net = nn.Sequential(normalised, ResNet18(len(facts["classes"]), facts["training"]["width"]))
+    net.load_state_dict(warm_start.weights(folder))
+    net.eval()
     side = facts["input"]["shape"][-1]
 
     def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("RGB").resize((side, side)))
-        logits = program(torch.stack([pixels, pixels]))[:1]  # exported for batches of two and more
-        yield str(file), _classes(logits, facts["classes"])
+        yield str(file), _classes(net(pixels[None]), facts["classes"])
 
     return look
 
@@ -115,8 +130,15 @@ def _detection(folder: Path) -> Predict:
             pixels = pil_to_tensor(image.convert("RGB")) / 255
         found = net([pixels])[0]
         rows = zip(found["labels"].tolist(), found["scores"].tolist(), found["boxes"].tolist(), strict=True)
-        sure = [{"label": names[a], "score": b, "box": [round(x, 1) for x in c]} for a, b, c in rows if b >= SURE]
-        yield str(file), sorted(sure, key=lambda guess: -float(str(guess["score"])))[:MOST_BOXES]
+        things = [(names[label], score, box) for label, score, box in rows if score >= SURE and label in names]
+        things.sort(key=lambda thing: -thing[1])  # label 0, the background, has no name
+        yield (
+            str(file),
+            [
+                {"label": name, "score": score, "box": [round(edge, 1) for edge in box]}
+                for name, score, box in things[:MOST_BOXES]
+            ],
+        )
 
     return look
 
@@ -128,26 +150,42 @@ def _bert(folder: Path) -> Predict:
     net = BertForMaskedLM.from_pretrained(str(folder)).eval()  # type: ignore[no-untyped-call]
 
     def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
-        for line in file.read_text("utf-8").splitlines():
+        for line in _text(file).splitlines():
             if not line.strip():
                 continue
             read = tokenizer(line, return_tensors="pt", truncation=True)["input_ids"]
             gaps = (read[0] == tokenizer.mask_token_id).nonzero().flatten()
             if not len(gaps):
-                raise DataError(f"{file}: expected {tokenizer.mask_token} in {line[:60]!r}, found none")
-            shares = net(read).logits[0, gaps[0]].softmax(0)
-            best = shares.topk(MOST)
-            guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-            yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]
+                most = tokenizer.model_max_length
+                raise DataError(
+                    f"{file}: expected {tokenizer.mask_token} in the first {most} tokens of {line[:60]!r}, found none"
+                )
+            for shares in net(read).logits[0, gaps].softmax(1):  # a row for each [MASK] of the line
+                best = shares.topk(MOST)
+                guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+                yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]
 
     return look
 
 
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: expected a text in UTF-8, as this model completes sentences") from error
+
+
 def _image(file: Path) -> Image.Image:
     try:
-        return Image.open(file)
-    except (OSError, UnidentifiedImageError) as error:
+        image = Image.open(file)
+        image.load()
+    except UnidentifiedImageError as error:
+        raise DataError(f"{file}: expected an image") from error
+    except FileNotFoundError as error:
+        raise DataError(f"{file}: there is no such file") from error
+    except (OSError, Image.DecompressionBombError) as error:
         raise DataError(f"{file}: expected an image: {error}") from error
+    return image
 
 
 def _classes(logits: Tensor, classes: Sequence[str]) -> list[Guess]:
@@ -160,17 +198,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, help="the folder that a training left")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="images, or texts for bert")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the images with what was found")
     args = parser.parse_args(argv)
     try:
-        look = predictor(args.models)
-        with torch.inference_mode():
-            for file in args.files:
-                for what, guesses in look(file):
-                    print(json.dumps({"file": what, "guesses": guesses}), flush=True)
+        run(args.models, args.files, args.picture)
     except (DataError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
+    """Print a line for each file, or [MASK], and draw the images if a picture is wanted."""
+    if picture:
+        predict_picture.check(picture)
+    look = predictor(models)
+    if picture and _of_text(warm_start.facts(models)):
+        raise DataError(f"{picture}: this model completes sentences, of which there is no picture")
+    rows: list[predict_picture.Row] = []
+    with torch.inference_mode():
+        for file in files:
+            for what, guesses in look(file):
+                rows.append((what, guesses))
+                print(json.dumps({"file": what, "guesses": guesses}), flush=True)
+    if picture:
+        predict_picture.draw(rows, picture)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Learner:
             began = line["time"]
             with file.open("a") as out:
                 out.write(json.dumps({**line, "process": os.getpid()}) + "\n")
-            if checkpoints.due(at.step):
+            if checkpoints.due(at.step, stop):
                 checkpoints.save(state, vars(at))
                 began = time.time()
 

@@ -12,6 +12,9 @@ Run = Annotated[
     str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
 ]
 Files = Annotated[list[str], Argument(metavar="FILE...", help="Images, or texts for bert.")]
+PredictPicture = Annotated[
+    Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
+]
 Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
@@ -94,6 +97,10 @@ Resubmissions = Annotated[
 ]
 Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
 Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
+Notice = Annotated[str, Option(metavar="TIME", help="Local cloud: announce it so long before, as Azure does: 30s.")]
+Fails = Annotated[
+    bool, Option("--fails", help="Local cloud: the job fails as preempted instead of going back to the queue.")
+]
 Trace = Annotated[
     str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
 ]

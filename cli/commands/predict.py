@@ -24,13 +24,13 @@ PATIENCE_SECONDS = 600
 
 
 @command
-def predict(session: Session, run: options.Run, files: options.Files) -> None:
+def predict(session: Session, run: options.Run, files: options.Files, picture: options.PredictPicture = None) -> None:
     """Show what a run's model makes of files: images, or texts with [MASK] for bert.
 
     The model is fetched once, checked against the run's manifest, and kept. It runs here, in a clone of Trainyard, with
-    the preprocessing of its trainer.
+    the preprocessing of its trainer. --picture draws the images with their class, or with boxes around what was found.
 
-    Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg
+    Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
     """
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
@@ -41,13 +41,19 @@ def predict(session: Session, run: options.Run, files: options.Files) -> None:
         raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
-    told = _look(folder / "models", [user_path(Path(file)) for file in files])
+    drawing = ["--picture", str(user_path(picture))] if picture else []
+    told = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
     session.tell(told, _table(told))
+    if picture:
+        session.remark(f"The picture is {one_line(str(picture))}.")
 
 
-def _look(models: Path, files: list[Path]) -> list[dict[str, Any]]:
-    argv = [sys.executable, str(PROGRAM), str(models), *map(str, files)]
-    done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
+def _look(arguments: list[str]) -> list[dict[str, Any]]:
+    argv = [sys.executable, str(PROGRAM), *arguments]
+    try:
+        done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
+    except subprocess.TimeoutExpired as exc:
+        raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
     if done.returncode:
         last = done.stderr.strip().rpartition("\n")[2]
         raise CliError(last or "The model could not be run.", "bad_data")

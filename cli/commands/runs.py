@@ -122,11 +122,16 @@ def runs(
     began = moment(since) if since else ""
     owner = listing.own_name(session.api) if mine else owner
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
-    found, more = listing.found(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    found = listing.found(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    shown, more = found.runs, found.more
     if sort:
-        found, more = listing.ordered(found, sort)[:limit], len(found) > limit
+        shown, more = listing.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
-    session.tell(found, show.runs(found, f"{order}, {len(found)} shown; --limit for more" if more else ""))
+    session.tell(shown, show.runs(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
+    if found.gave_up:
+        session.remark(
+            f"These are of the newest {found.looked_at:,} runs; --experiment, --owner or --since find older."
+        )
 
 
 @command

@@ -4,13 +4,16 @@
     t!<inverted milliseconds>-<name>           the run; the newest has the first key
     n!<name>                                   where the run's row is, for ever
     h!<hour>                                   an hour in which runs were made that may not be settled
-    i!<field>!<value>!<time key as above>      the run's name and cluster, by experiment, state, cluster, owner and tag
+    i!<field>!<value>!<time key as above>      a copy of it for lists, by experiment, state, cluster, owner and each tag
 
-One partition takes some 2,000 writes a second; a run makes about ten in its life.
+One partition takes some 2,000 row writes a second. A run is written about ten times in its life, each time with its
+four copies or more: some thirty runs a second.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,28 +23,30 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters import keys, table
-from shared.adapters.records import Row, column_names, from_row, iso, some_columns, to_row
-from shared.adapters.table import RowMissing, Table
-from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.adapters import run_index as index
+from shared.adapters.records import Row, from_row, iso, some_columns, to_row
+from shared.adapters.table import RowMissing, Table, after_row
+from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
-from shared.runs.ports import RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:
-    from azure.data.tables import TableServiceClient
+    from shared.adapters.wire import Wire
 
 _PAGE = 1000  # the most rows that the service gives in one answer
-_INDEX_PAGES = 4  # read for one page of a filter; a page may then be short, and has a token
+_REQUESTS = 4  # for one page of a filter; a page may then be short, and has a token
 _KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
 _READERS = 8  # rows of a filter's page read at the same time
 _MILLISECOND = timedelta(milliseconds=1)
-_LISTED = column_names(Run, skip=("request",))  # what a list of runs is made of
+_OVERLAP = timedelta(seconds=1)  # writes of one moment may become visible in another order than that of their times
+_TIME = "Timestamp"  # of a row's last write; the service's own column
 
 
 class TableRuns:
-    _PARTITION = "run"
+    _PARTITION = index.PARTITION
 
-    def __init__(self, service: TableServiceClient) -> None:
+    def __init__(self, service: Wire) -> None:
         self._table = Table(service, "runs")
         self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
         self._time_keys: dict[str, str] = {}
@@ -51,11 +56,10 @@ class TableRuns:
     def insert(self, run: Run) -> bool:
         time_key = keys.newest_first(run.created_at, run.name)
         hour = table.put(self._key("h", hour_of(run.created_at)) | {"looked_at": ""})
-        index = [table.put(self._index_row(entry, run)) for entry in _entries(run)]
         name = self._key("n", run.name) | {"time_key": time_key}
         row = self._key("t", time_key) | to_row(run)
         try:
-            self._table.write(table.create(name), table.create(row), hour, *index)
+            self._table.write(table.create(name), table.create(row), hour, *index.made(run))
         except Changed:
             return False
         return True
@@ -85,16 +89,14 @@ class TableRuns:
         before, after = run.value, with_(run.value, **changes)
         key = self._key("t", keys.newest_first(before.created_at, before.name))
         merge = table.merge(key | some_columns(Run, changes), run.etag)
-        if after.state is before.state:
-            return Stored(after, self._table.write(merge)[0])
-        put = table.put(self._index_row(("state", after.state), after))
-        old = table.delete(self._PARTITION, self._index_key("state", before.state, before))
+        operations = index.changed(before, after, changes)
         try:
-            return Stored(after, self._table.write(merge, put, old)[0])
+            return Stored(after, self._table.write(merge, *operations)[0])
         except RowMissing as exc:
             if exc.index == 0:
                 raise
-            return Stored(after, self._table.write(merge, put)[0])  # a row from before there was an index
+            gone = len(index.gone(before, after))  # a row from before there was an index
+            return Stored(after, self._table.write(merge, *operations[: len(operations) - gone])[0])
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         low, high = table.kind("t")
@@ -103,23 +105,51 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         limit = min(limit, _PAGE)
-        entry = _best_entry(wanted)
-        if entry is None:
-            low, high = table.kind("t")
-            rows, token = self._table.page(_ask(low, _since(high, "t!", wanted), _LISTED), limit, token)
-            return RunPage([_run(row) for row in rows], token)
-        runs: list[Run] = []
-        for _ in range(_INDEX_PAGES):
-            low, high = self._index_range(*entry)
-            found, token = self._table.page(
-                _ask(low, _since(high, low, wanted), ["name", "time_key"]), limit - len(runs), token
-            )
-            runs += [run for run in self._readers.map(self._listed, found) if run and _fits(run, wanted)]
-            if not token or len(runs) >= limit:
+        entry, enough = index.best_entry(wanted), index.is_enough(wanted)
+        low, high = index.key_range(*entry) if entry else table.kind("t")
+        columns = [*(index.BRIEF if brief else index.LISTED), _TIME, *(index.COLUMNS if entry else [])]
+        ask = _ask(low, _since(high, low, wanted), columns)
+        page, times = RunPage([], token), list[datetime]()
+        for _ in range(1 if enough and not entry else _REQUESTS):
+            size = limit - len(page.runs) if enough else _PAGE
+            rows, page.token = self._table.page(ask, size, page.token)
+            times += map(table.written_at, rows)
+            if self._take(rows, wanted, limit, page) or not page.token:
                 break
-        return RunPage(runs, token)
+        if page.runs:
+            oldest = page.runs[-1]
+            page.mark = _mark(f"t!{keys.newest_first(oldest.created_at, oldest.name)}", times)
+        return page
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        oldest, since = _read_mark(mark)
+        columns = index.LISTED if wanted.holds else index.BRIEF
+        ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
+        ask.parameters["since"] = since - _OVERLAP
+        rows, token = self._table.page(ask, _PAGE, "")
+        if token:
+            return None
+        runs = [_run(row) for row in rows]
+        fit = [run for run in runs if index.fits(run, wanted)]
+        gone = [run.name for run in runs if not index.fits(run, wanted)]
+        return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
+
+    def _take(self, rows: list[Row], wanted: RunFilter, limit: int, page: RunPage) -> bool:
+        """Add to the page what is wanted of the rows, and say whether it ends there: it is full, or costs too much."""
+        asked = 0  # rows of runs without a copy
+        for start in range(0, len(rows), limit):
+            some = rows[start : start + limit]
+            asked += (without := sum(not _has_copy(row) for row in some))
+            for row, run in zip(some, (self._readers.map if without else map)(self._listed, some), strict=True):
+                page.looked_at += 1
+                if run and index.fits(run, wanted):
+                    page.runs.append(run)
+                if len(page.runs) == limit or (asked >= limit and row is some[-1]):
+                    page.token = page.token if row is rows[-1] else after_row(row)
+                    return True
+        return False
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         if not RUN_NAME.match(prefix):
@@ -128,7 +158,7 @@ class TableRuns:
         return [str(row["RowKey"]).removeprefix("n!") for row in islice(rows, limit)]
 
     def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
-        low, high = self._index_range("state", state)
+        low, high = index.key_range("state", state)
         for row in self._table.query(self._PARTITION, low, high, columns=["name", "cluster"]):
             yield str(row["name"]), str(row["cluster"])
 
@@ -163,53 +193,19 @@ class TableRuns:
         high = f"t!{keys.newest_first(start)}~"  # ~ is beyond every name
         if before is not None:
             low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"
-        ask = _ask(low, high, _LISTED, "archived_at eq ''")
+        ask = _ask(low, high, index.LISTED, "archived_at eq ''")
         rows = islice(self._table.all(ask), limit)
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
     def _listed(self, found: Row) -> Run | None:
-        row = self._table.get(self._PARTITION, f"t!{found['time_key']}", _LISTED)
+        """The run of a row; None for one that is gone."""
+        if _has_copy(found):
+            return _run(found)
+        row = self._table.get(self._PARTITION, f"t!{found['time_key']}", index.LISTED)
         return _run(row) if row else None
 
     def _key(self, kind: str, rest: str) -> Row:
         return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{rest}"}
-
-    def _index_row(self, entry: tuple[str, str], run: Run) -> Row:
-        time_key = keys.newest_first(run.created_at, run.name)
-        key = {"PartitionKey": self._PARTITION, "RowKey": self._index_key(*entry, run)}
-        return key | {"name": run.name, "cluster": run.cluster, "time_key": time_key}
-
-    def _index_key(self, field: str, value: str, run: Run) -> str:
-        return f"i!{field}!{keys.token(value)}!{keys.newest_first(run.created_at, run.name)}"
-
-    def _index_range(self, field: str, value: str) -> tuple[str, str]:
-        head = f"i!{field}!{keys.token(value)}"
-        return f"{head}!", f'{head}"'
-
-
-def _entries(run: Run) -> Iterator[tuple[str, str]]:
-    """The fields and values by which a run is found."""
-    yield from (("state", run.state), ("experiment", run.experiment), ("cluster", run.cluster))
-    if run.owner:
-        yield "owner", run.owner
-    for name, value in run.tags.items():
-        yield "tag", f"{name}={value}"
-
-
-def _best_entry(wanted: RunFilter) -> tuple[str, str] | None:
-    """The index to read: the one that usually has the fewest runs."""
-    unfinished = wanted.state in ("received", "submitted", "queued", "running")
-    order = ("tag", "owner", "experiment", "cluster", "state")
-    for field in ("state", *order) if unfinished else order:
-        if value := getattr(wanted, field):
-            return field, value
-    return None
-
-
-def _fits(run: Run, wanted: RunFilter) -> bool:
-    pairs = ((getattr(run, field), getattr(wanted, field)) for field in ("experiment", "state", "cluster", "owner"))
-    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.tags.items())
-    return tagged and all(want in ("", has) for has, want in pairs)
 
 
 def _since(high: str, head: str, wanted: RunFilter) -> str:
@@ -219,10 +215,32 @@ def _since(high: str, head: str, wanted: RunFilter) -> str:
     return f"{head}{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"
 
 
+def _mark(oldest: str, times: Iterable[datetime]) -> str:
+    """A run's key and the time of the last write, as text."""
+    return base64.urlsafe_b64encode(json.dumps([oldest, max(times).isoformat()]).encode()).decode().rstrip("=")
+
+
+def _read_mark(mark: str) -> tuple[str, datetime]:
+    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    try:
+        oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
+        since = datetime.fromisoformat(latest)
+    except (ValueError, TypeError) as exc:
+        raise no_mark from exc
+    if not isinstance(oldest, str) or not oldest.startswith("t!") or since.tzinfo is None:
+        raise no_mark
+    return oldest, since
+
+
 def _ask(low: str, high: str, columns: Iterable[str], also: str = "") -> table.Ask:
     query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
     parameters = {"partition": TableRuns._PARTITION, "low": low, "high": high}
     return table.Ask(f"{query} and {also}" if also else query, parameters, [*columns])
+
+
+def _has_copy(row: Row) -> bool:
+    """Whether the row has what lists show: a run's own row, or one of the index with a copy."""
+    return bool(row.get("whole")) or not row.get("time_key")
 
 
 def _run(row: Row) -> Run:
@@ -230,7 +248,7 @@ def _run(row: Row) -> Run:
     try:
         return from_row(Run, {**row, "request": "{}"})
     except BadInput as exc:
-        at, _, name = str(row.get("RowKey", "")).removeprefix("t!").partition("-")
+        at, _, name = str(row.get("RowKey", "")).rpartition("!")[2].partition("-")
         created = keys.time_of(at)
         return Run(
             name=name or str(row.get("name", "")),

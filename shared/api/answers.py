@@ -285,6 +285,7 @@ class RunPage(Struct):
     token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
         msgspec.field(name="continue")
     )
+    looked_at: Annotated[int, Meta(ge=0, description="Among how many runs these were found; with a filter or `where`.")]
 
 
 class Series(Struct):

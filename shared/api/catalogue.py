@@ -9,7 +9,8 @@ from shared.drops.model import DropKey
 from shared.drops.seal import route_problems
 from shared.jobs.job import is_elastic
 from shared.jobs.parameters import Parameters, Schema
-from shared.jobs.routes_file import Route, trainer_names, trainer_template
+from shared.jobs.routes_file import Route
+from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.system import System

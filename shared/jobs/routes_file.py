@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shared.jobs.build import Values
 from shared.jobs.job import LAUNCHER, is_elastic, timeout
+from shared.jobs.job import cluster as cluster_of
+from shared.jobs.job import nodes as nodes_of
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
-from shared.jobs.parameters import Parameters, parameters
-from shared.kernel.errors import BadInput, BadSetting
+from shared.jobs.parameters import Parameters
+from shared.jobs.trainer import read_job, trainer_names, trainer_template, yaml_object
+from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
-from shared.kernel.outside import plain
 from shared.kernel.suggest import did_you_mean
 from shared.removals.model import RETENTION_KEYS, Retention
 
@@ -121,7 +120,7 @@ class RoutesFile:
 
 def load(file: Path, trainers: Path) -> RoutesFile:
     """Read the routes file and the templates it names. Raises BadSetting naming file, route, key and choices."""
-    document = _yaml_object(file)
+    document = yaml_object(file)
     entries = document.get("routes")
     if not isinstance(entries, dict) or not entries or not set(document) <= {"routes", "limits"}:
         raise BadSetting(
@@ -129,7 +128,45 @@ def load(file: Path, trainers: Path) -> RoutesFile:
             f"found {_list(map(str, document))}."
         )
     routes = {str(name): _route(str(name), entry, file, trainers) for name, entry in entries.items()}
-    return RoutesFile(routes, _limits(document.get("limits") or {}, routes, f"{file}: limits"))
+    limits = _limits(document.get("limits") or {}, routes, f"{file}: limits")
+    return RoutesFile({**_own_routes(routes, limits, trainers), **routes}, limits)
+
+
+def _own_routes(routes: Routes, limits: Limits, trainers: Path) -> dict[str, Route]:
+    """A route for each trainer that the file doesn't name, under the trainer's name and within the file's limits."""
+    named = {*routes, *(route.trainer for route in routes.values())}
+    own = (_own_route(name, limits, trainers) for name in trainer_names(trainers) if name not in named)
+    return {route.name: route for route in own if route.cluster}
+
+
+def _own_route(name: str, limits: Limits, trainers: Path) -> Route:
+    template, described = trainer_template(trainers, name)
+    nodes = min(nodes_of(template), limits.max_nodes)
+    where = f"{trainers / name}: job.yaml"
+    cluster, experiment = cluster_of(template) or limits.cluster, str(template.get("experiment_name") or name)
+    if limits.clusters is not None and cluster and cluster not in limits.clusters:
+        raise BadSetting(f"{where}: compute is {cluster!r}; the routes file allows {_list(limits.clusters)}.")
+    if not NAME.fullmatch(experiment):
+        raise BadSetting(f"{where}: experiment_name is {experiment!r}; use letters, digits, dashes and underscores.")
+    return Route(
+        name=name,
+        template=template,
+        parameters=described,
+        template_timeout=bool(timeout(template, otherwise=0)),
+        trainer=name,
+        cluster=cluster,
+        nodes=nodes,
+        min_nodes=1 if is_elastic(template) else 0,
+        max_nodes=limits.max_nodes,
+        max_processes=limits.max_processes,
+        clusters=limits.clusters or frozenset(),
+        experiment=experiment,
+        timeout_seconds=limits.timeout_seconds,
+        quiet_seconds=NUMBERS["quiet_seconds"][0],
+        settle_seconds=NUMBERS["settle_seconds"][0],
+        max_wait_seconds=NUMBERS["max_wait_seconds"][0],
+        job_file=JobFileRule(),
+    )
 
 
 def _limits(section: Any, routes: Routes, where: str) -> Limits:
@@ -251,37 +288,12 @@ def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> 
         raise BadSetting(f"{where} must name one of trainer and template.")
     if "template" in entry:
         job = file.parent / str(entry["template"])
-        return _described(job, job.with_suffix(".parameters.json"))
+        return read_job(job, job.with_suffix(".parameters.json"))
     choices = trainer_names(trainers)
     if entry["trainer"] not in choices:
         near = did_you_mean(str(entry["trainer"]), choices)
         raise BadSetting(f"{where} names trainer {entry['trainer']!r}; there are {_list(choices)}.{near}")
     return trainer_template(trainers, entry["trainer"])
-
-
-def trainer_names(trainers: Path) -> list[str]:
-    """The folders of trainers/ that hold a job.yaml."""
-    return sorted(p.parent.name for p in trainers.glob("*/job.yaml"))
-
-
-def trainer_template(trainers: Path, name: str) -> tuple[dict[str, Any], Parameters]:
-    """The job.yaml of one of `trainer_names`, and its parameters, as parameters.json beside it describes them."""
-    return _described(trainers / name / "job.yaml", trainers / name / "parameters.json")
-
-
-def _described(job_file: Path, schema_file: Path) -> tuple[dict[str, Any], Parameters]:
-    job = _yaml_object(job_file)
-    return job, parameters(job, _json_object(schema_file) if schema_file.is_file() else None, str(schema_file))
-
-
-def _json_object(file: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
-        raise BadSetting(f"{file} can't be read as JSON: {exc}") from exc
-    if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold an object, it holds a {type(document).__name__}.")
-    return document
 
 
 def _job_file_rule(value: Any, where: str) -> JobFileRule:
@@ -296,22 +308,6 @@ def _number(value: Any, key: str, low: float, high: float, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise BadSetting(f"{where}: {key} is {value!r}; it must be a number from {low:g} to {high:g}.")
     return value
-
-
-def _yaml_object(file: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
-    except yaml.YAMLError as exc:
-        raise BadSetting(f"{file} is no YAML: {exc}") from exc
-    if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
-    try:
-        plain(document, str(file))
-    except BadInput as exc:
-        raise BadSetting(str(exc)) from exc
-    return document
 
 
 def _list(names: Any) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from shared.runs.model import Run, RunState
 class RunFilter:
     """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made.
 
-    `tag` is `name=value` of one of the run's tags.
+    `tag` is `name=value` of one of the run's tags. `holds` says it of a run that has all these.
     """
 
     experiment: str = ""
@@ -24,12 +24,29 @@ class RunFilter:
     owner: str = ""
     tag: str = ""
     since: datetime | None = None
+    holds: Callable[[Run], bool] | None = None
+
+
+@dataclass
+class RunPage:
+    """Some runs, the token of what follows, and among how many runs these were found.
+
+    `mark` is what `changed` goes on from: how far back the page reaches, and what had been written last.
+    """
+
+    runs: list[Run]
+    token: str
+    looked_at: int = field(default=0, compare=False)
+    mark: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
-class RunPage:
+class RunChanges:
+    """Runs that are wanted, the names of those that are no longer, and the mark to go on from."""
+
     runs: list[Run]
-    token: str
+    gone: list[str]
+    mark: str
 
 
 class Runs(Protocol):
@@ -53,12 +70,20 @@ class Runs(Protocol):
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
 
-        One request without a filter; with one a constant number, however large the table and however few runs are
-        wanted. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are left out.
-        Raises Impossible for a token that is none.
+        One request without a filter, and usually with one value. With several, or with `holds`, at most four, which
+        look at 4,000 runs. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are
+        left out. Of a run that was last written by an older version, one request more.
+        Raises Impossible for a token that is none. `brief` leaves out what a row of a table does not show.
+        """
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        """What was made or written since a page or a look before, from that page's oldest run on; in one request.
+
+        A run may come again that has not changed since. None where that are too many: read the page anew. Raises
+        Impossible for a mark that is none.
         """
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:

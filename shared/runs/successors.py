@@ -18,7 +18,7 @@ from shared.jobs.parameters import (
     resolved,
     unknown_names,
 )
-from shared.jobs.routes_file import trainer_names, trainer_template
+from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.money import admission
 from shared.runs.ask import content_of, record

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -142,18 +140,6 @@ def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words
     assert desk.runs() == before
 
 
-@pytest.mark.parametrize("page", ["your-data.md", "compare.md"])
-def test_the_docs_commands_work(first: dict[str, Any], desk: Desk, page: str) -> None:
-    """Every command of these pages does what the page says, typed as it stands there, one after the other."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
-    assert lines
-    for line in lines:
-        program, *words = shlex.split(line.removeprefix("python3 "))
-        assert program == "trainyard.py"
-        desk.type(*words)
-
-
 def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
     """predict fetches the run's model and shows what it makes of an image, with the trainer's own preprocessing."""
     images, labels = (
@@ -162,10 +148,12 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
     for number in range(3):
         pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # behind IDX's header
         Image.frombytes("L", (28, 28), pixels).save(desk.folder / f"digit-{number}.png")
-    told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)))
+    told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)), "--picture", "seen.png")
 
     right = [row["guesses"][0]["label"] == str(labels[8 + n]) for n, row in enumerate(told)]
     assert sum(right) >= 2, told
+    with Image.open(desk.folder / "seen.png") as picture:
+        assert picture.width > 3 * 200  # three images beside one another
     assert (
         "expected an image" in desk.type("predict", first["run"], "digits/t10k-labels-idx1-ubyte.gz", expect=1).stderr
     )

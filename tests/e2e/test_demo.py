@@ -42,13 +42,13 @@ def test_the_digits_become_a_model(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not MNIST.is_dir(), reason="needs ../shared/data/mnist, which is no part of this repository")
 @pytest.mark.timeout(600)
-def test_mnist_in_two_epochs(tmp_path: Path) -> None:
-    """MNIST's own files, two epochs by a job.yaml in the drop: at least 98.5 % of the test images are right."""
-    done = demo(tmp_path, "--data", str(MNIST), "--epochs", "2", "--json")
+def test_mnist_in_one_epoch(tmp_path: Path) -> None:
+    """MNIST's own files, one epoch by a job.yaml in the drop: at least 97.5 % of the test images are right."""
+    done = demo(tmp_path, "--data", str(MNIST), "--epochs", "1", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["test_accuracy"] >= 0.985
-    assert "epoch 2/2" in done.stdout
-    assert "epoch 3" not in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1])["test_accuracy"] >= 0.975
+    assert "epoch 1/1" in done.stdout
+    assert "epoch 2" not in done.stdout
 
 
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.e2e.desk import Desk
 MONEY = """
 region: eastus
 prices:
-- {vm_size: Standard_D2s_v5, tier: low_priority, dollars: 360}  # 0.10 a second
+- {vm_size: Standard_D2s_v5, tier: low_priority, dollars: 720}  # 0.20 a second
 budgets:
   small: {month: 50}
   steady: {month: 10000, run: 3, grace_seconds: 0}
@@ -30,7 +30,7 @@ PATIENCE = 150.0
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("desk")
     (folder / "money.yaml").write_text(MONEY)
-    options = Options(node_start_seconds=12, app_env={"TRAINYARD_MONEY": str(folder / "money.yaml")})
+    options = Options(node_start_seconds=6, app_env={"TRAINYARD_MONEY": str(folder / "money.yaml")})
     with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
 
@@ -54,17 +54,17 @@ def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
     """Before anything starts, a dry run tells the greatest cost in words and as JSON, and whose budget it is."""
     job = desk.job("talk.json", TALK)
     told = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run")
-    assert "cost of project small: at most $186.00" in told.stderr
-    assert "not now: The run may cost $186.00. Project small has $50.00 left of its $50.00" in told.stderr
+    assert "cost of project small: at most $372.00" in told.stderr
+    assert "not now: The run may cost $372.00. Project small has $50.00 left of its $50.00" in told.stderr
     plan = desk.ask("submit", "--job", job, "--timeout", "1m", "--dry-run")
-    assert plan["cost"]["greatest"] == pytest.approx((60 + 1800) * 0.1)
+    assert plan["cost"]["greatest"] == pytest.approx((60 + 1800) * 0.2)
 
 
 def test_a_budget_refuses(desk: Desk) -> None:
     """A run whose greatest cost is not left is refused with the reason, one of an unknown project with the choices."""
     job = desk.job("talk.json", TALK)
     refused = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", expect=1)
-    assert "409: The run may cost $186.00. Project small has $50.00 left" in refused.stderr
+    assert "409: The run may cost $372.00. Project small has $50.00 left" in refused.stderr
     assert (
         "no project 'smal'. Did you mean 'small'?"
         in desk.type("submit", "--job", job, "--project", "smal", expect=1).stderr
@@ -74,7 +74,7 @@ def test_a_budget_refuses(desk: Desk) -> None:
 def test_a_budget_cancels(ended: dict[str, Any]) -> None:
     """A run that costs what one of its project may is canceled, and says so."""
     assert "all of its $3.00" in ended["reason"]
-    assert ended["greatest_cost"] == pytest.approx((600 + 1800) * 0.1)
+    assert ended["greatest_cost"] == pytest.approx((600 + 1800) * 0.2)
 
 
 def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
 def test_the_report(desk: Desk, ended: dict[str, Any]) -> None:
     """`cost` adds up by whatever it is asked, draws, writes CSV, and shows the budgets and what stands costing."""
     totals = [desk.ask("cost", "--by", by)["total"]["spent"] for by in ("run", "cluster", "project", "owner")]
-    assert max(totals) - min(totals) < 0.2  # a sweep may come in between
+    assert max(totals) - min(totals) < 0.4  # a sweep may come in between
     told = desk.type("cost", "--png", "days.png").stdout
     assert "Budget of small: $0.00 of $50.00 this month." in told
     assert "registry: $" in told

@@ -28,18 +28,17 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The app's part of a clone, after the steps that write files: the script, the job file, the route."""
+    """The app's part of a clone, with the folder that the page makes: script, job file, requirements. Nothing else."""
     folder = tmp_path_factory.mktemp("clone")
     for name in DEPLOYED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, folder / name)
-    for where, content in [*blocks("python"), *blocks("yaml")]:
+    for where, content in [*blocks("python"), *blocks("yaml"), *blocks("text")]:
         file = folder / where
         file.parent.mkdir(exist_ok=True)
-        before = file.read_text("utf-8") if file.exists() else ""
-        file.write_text(before + content, "utf-8")
+        file.write_text(content, "utf-8")
     return folder
 
 
@@ -61,9 +60,11 @@ def follow(step: tuple[str, str], clone: Path, **env: str) -> str:
     return done.stdout
 
 
-def test_it_takes_fewer_than_seven_steps() -> None:
-    """The page has numbered steps, fewer than seven."""
-    assert re.findall(r"^## (\d)\. ", PAGE, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+def test_it_takes_one_folder() -> None:
+    """The page has three steps, and every file that it writes lies in one folder."""
+    assert re.findall(r"^## (\d)\. ", PAGE, re.MULTILINE) == ["1", "2", "3"]
+    files = [where for language in ("python", "yaml", "text") for where, _ in blocks(language)]
+    assert {Path(where).parent.as_posix() for where in files} == {"trainers/line"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
@@ -75,8 +76,11 @@ def test_the_page_leads_to_an_archived_model(clone: Path, lab: Lab) -> None:
     assert printed.count("done: loss") == 3  # one process, then two
     assert (clone / "trainers" / "model" / "model.pt").exists()
 
-    follow(dropping, clone, TRAINYARD_CLOUD=str(lab.cloud.home), TRAINYARD_CWD=str(clone / "trainers"))
+    said = follow(dropping, clone, TRAINYARD_CLOUD=str(lab.cloud.home), TRAINYARD_CWD=str(clone / "trainers"))
+    assert "passes over the points; integer from 1" in said
 
     run = lab.archived("line/first")
     assert (run["state"], run["nodes"], run["metrics"]["last"]["train_loss"] < 0.1) == ("completed", 2, True)
+    assert run["parameters"] == {"epochs": 50, "lr": 0.1}
+    assert run["environment"].endswith("with a conda file"), "its own requirements, not the environment of all trainers"
     assert {"models/model.pt", "metrics/metrics.jsonl", "manifest.json"} <= lab.output(run).keys()

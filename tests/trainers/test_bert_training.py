@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import pydoc_data.topics
 import shutil
@@ -11,6 +12,7 @@ import socket
 from pathlib import Path
 
 import numpy as np
+import predict
 import pytest
 import torch
 from bert import model, order, pythondocs, text, train
@@ -189,6 +191,21 @@ def test_transformers_reads_the_model(one: Path) -> None:
     assert (encoded.input_ids == tokenizer.mask_token_id).sum() == 1
     with torch.no_grad():
         assert net(**encoded).logits.shape == (*encoded.input_ids.shape, len(tokenizer))
+
+
+def test_predict_fills_each_gap(alone: None, one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """predict.py has guesses for each [MASK] of each line, and says which line has none; a picture is refused."""
+    sentences = tmp_path / "sentences.txt"
+    sentences.write_text("The [MASK] statement is [MASK]\n\nAn [MASK] is\n", "utf-8")
+    assert predict.main([str(one / "model"), str(sentences)]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["file"][:3] for row in told] == ["The", "The", "An "]
+    assert all(len(row["guesses"]) == 3 and row["guesses"][0]["score"] > 0 for row in told)
+    assert predict.main([str(one / "model"), str(sentences), f"--picture={tmp_path / 'seen.png'}"]) == 2
+    assert "of which there is no picture" in capsys.readouterr().err
+    sentences.write_text("No gap\n", "utf-8")
+    assert predict.main([str(one / "model"), str(sentences)]) == 2
+    assert "expected [MASK] in the first 32 tokens of 'No gap'" in capsys.readouterr().err
 
 
 def test_the_loss_is_that_of_transformers(one: Path) -> None:

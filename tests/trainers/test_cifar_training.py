@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import checkpoint
+import predict
 import pytest
 import torch
 import yaml
 from cifar_elastic import batches, train
 from cifar_elastic.resnet import ResNet18
 from torch import nn
+from torchvision.transforms.functional import to_pil_image
 
 from emulators.process import wait_for
 from tests.trainers import launch as run
@@ -125,6 +127,23 @@ def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
     assert facts["test_accuracy"] == pytest.approx(one.values("test_accuracy")[-1])
     assert facts["classes"] == classes
     assert sorted(path.name for path in folder.iterdir()) == ["model.json", "model.pt", "model.pt2"]
+
+
+def test_predict_shows_what_was_tested(
+    alone: None, data: Path, one: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """predict.py finds the classes of test images as the training did, from pictures in files, and draws them."""
+    _, test_set, classes = batches.read(data)
+    images = [tmp_path / f"{number}.png" for number in range(5)]
+    for pixels, image in zip(test_set.pixels, images, strict=False):
+        to_pil_image(pixels).save(image)
+    picture = tmp_path / "seen.png"
+    models = one.folder.parent / "models"
+    assert predict.main([str(models), *map(str, images), "--picture", str(picture)]) == 0
+    told = [json.loads(line)["guesses"][0]["label"] for line in capsys.readouterr().out.splitlines()]
+    true = [classes[label] for label in test_set.labels[:5].tolist()]
+    assert sum(a == b for a, b in zip(told, true, strict=True)) >= 4
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def here(*args: object) -> int:

@@ -151,17 +151,20 @@ def test_the_local_cloud_goes_without_mlflow(tmp_path: Path, capsys: pytest.Capt
     assert "MLflow" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["by hand", "by Azure ML"])
 def test_without_mlflow_a_line_says_so(
-    tracking: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tracking: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: bool
 ) -> None:
-    """Where mlflow is not installed, one line says that metrics do not go there, and all else works."""
+    """Where mlflow is not installed, all else works, and one line says that metrics do not go there, unless it was
+    Azure ML that set the address, as it does for every job."""
     monkeypatch.setitem(sys.modules, "mlflow", None)
+    if given:
+        monkeypatch.setenv("MLFLOW_RUN_ID", "run")
     with Metrics(tracking / "rows", 0) as rows:
         rows.write(10, 1, train_loss=0.5)
         rows.write(20, 1, train_loss=0.5)
-    assert capsys.readouterr().out == (
-        "MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there\n"
-    )
+    line = "MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there\n"
+    assert capsys.readouterr().out == ("" if given else line)
     assert steps(tracking / "rows") == [10, 20]
 
 

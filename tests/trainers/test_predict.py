@@ -9,10 +9,13 @@ from typing import Any
 import predict
 import pytest
 import torch
+from cifar_elastic.resnet import ResNet18
+from cifar_elastic.train import Normalised
 from detection import model as detection_model
 from detection import results as detection_results
 from detection.data import Category
 from PIL import Image
+from torch import nn
 from transfer import backbone
 from transfer import results as transfer_results
 
@@ -23,8 +26,8 @@ def picture(tmp_path: Path) -> Path:
     return tmp_path / "bee.png"
 
 
-def look(models: Path, picture: Path, capsys: Any) -> dict[str, Any]:
-    assert predict.main([str(models), str(picture)]) == 0
+def look(models: Path, picture: Path, capsys: Any, *options: str) -> dict[str, Any]:
+    assert predict.main([str(models), str(picture), *options]) == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     return told
 
@@ -46,21 +49,53 @@ def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.Captu
     assert guesses[0]["score"] >= guesses[1]["score"]
 
 
-def test_boxes_in_an_image(
-    tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model of detection gives boxes in the image's own pixels, each with its class."""
-    monkeypatch.setattr(predict, "SURE", 0.0)
+def test_boxes_in_an_image(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model of detection gives boxes in the image's own pixels, each with its class, and draws them."""
     torch.manual_seed(1)
     plan = detection_model.Plan(backbone="resnet18", classes=1, min_size=64, max_size=96)
     net = detection_model.build(plan)
-    net.score_thresh = 0.0  # type: ignore[assignment]
+    for name, bias in net.named_parameters():
+        if name.endswith("cls_logits.bias"):
+            nn.init.constant_(bias, 1.0)  # else an untrained model is sure of nothing; now of the background, too
     detection_results.save(net, plan, [Category(1, "bee")], tmp_path / "models")
-    for guess in look(tmp_path / "models", picture, capsys)["guesses"]:
+    drawn = tmp_path / "seen.png"
+    found = look(tmp_path / "models", picture, capsys, f"--picture={drawn}")["guesses"]
+    assert found
+    for guess in found:
         left, top, right, bottom = guess["box"]
         assert guess["label"] == "bee"
         assert 0 <= left <= right <= 90
         assert 0 <= top <= bottom <= 70
+    with Image.open(drawn) as image:
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20) or ()}
+    assert {(200, 30, 30), (214, 39, 40)} <= colours  # the image's own, and the box's (matplotlib's tab:red)
+
+
+def test_a_picture_that_can_not_be_is_refused(
+    tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A picture needs the name of a .png in a folder that exists; that is said before the model is loaded."""
+    for wrong, why in (("seen.pdf", "is written as .png"), ("nowhere/seen.png", "there is no folder")):
+        assert predict.main([str(tmp_path), str(picture), f"--picture={tmp_path / wrong}"]) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_a_model_is_never_a_program(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a model of cifar_elastic the weights alone are read; what else it names, here or elsewhere, is not loaded."""
+    net = nn.Sequential(Normalised(torch.zeros(3), torch.ones(3)), ResNet18(2, width=8))
+    torch.save(net.state_dict(), tmp_path / "model.pt")
+    facts = {
+        "architecture": "cifar_elastic: as it says",
+        "weights": "../elsewhere/model.pt",
+        "program": str(tmp_path / "hostile.pt2"),
+        "classes": ["ant", "bee"],
+        "input": {"shape": ["N", 3, 32, 32]},
+        "training": {"width": 8},
+    }
+    (tmp_path / "model.json").write_text(json.dumps(facts))
+    (tmp_path / "hostile.pt2").write_text("no program")
+    guesses = look(tmp_path, picture, capsys)["guesses"]
+    assert {guess["label"] for guess in guesses} == {"ant", "bee"}
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,4 +104,4 @@ def test_what_is_no_model_is_refused(tmp_path: Path, picture: Path, capsys: pyte
     assert "expected a model with its model.json" in capsys.readouterr().err
     (tmp_path / "model.json").write_text('{"architecture": "mine"}')
     assert predict.main([str(tmp_path), str(picture)]) == 2
-    assert "found mine" in capsys.readouterr().err
+    assert "a model of mnist, cifar_elastic, transfer, detection, bert, found mine" in capsys.readouterr().err

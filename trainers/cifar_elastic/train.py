@@ -245,7 +245,7 @@ def train_epoch(t: Training, images: Images) -> None:
         t.schedule.step()
         t.at.step += 1
         t.at.samples += batch.whole
-        if t.checkpoints.due(t.at.step) and number < t.epoch_steps:  # after the last step comes the test first
+        if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
             t.save()
 
 

@@ -1,0 +1,153 @@
+"""A trainer: one folder under trainers/, with its script, its job.yaml and, if it likes, its own requirements.
+
+job.yaml is an Azure ML command job, from which much may be left out: what is missing is filled in here, so that the
+shortest job.yaml has the parameters alone. A parameter is written as in Azure ML's components, with type, range and
+help (`epochs: {type: integer, default: 10, min: 1}`), or as its default, with parameters.json beside it for the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shared.jobs.job import TRAINERS_ENVIRONMENT, Job, mapping
+from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
+from shared.kernel.errors import BadInput, BadSetting
+from shared.kernel.names import NAME
+from shared.kernel.outside import plain
+
+JOB_FILE = "job.yaml"
+SCRIPT = "train.py"
+PYTHON = "python>=3.11,<3.14"  # for which the packages of trainings have wheels; one machine's own will do
+_FILES = (
+    "-r",
+    "-c",
+    "-e",
+    "--requirement",
+    "--constraint",
+    "--editable",
+    ".",
+    "/",
+)  # how a line that names a file begins
+_BOUNDS = {"min": "minimum", "max": "maximum"}  # of components, and of JSON Schema
+_FOLDER = {"type": "uri_folder", "mode": "rw_mount"}
+
+
+def trainer_names(trainers: Path) -> list[str]:
+    """The folders of trainers/ that hold a job.yaml. Raises BadSetting for one that can't be a route's name."""
+    names = sorted(p.parent.name for p in trainers.glob(f"*/{JOB_FILE}") if not p.parent.name.startswith((".", "__")))
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise BadSetting(f"{trainers / name}: name a trainer's folder with letters, digits, dashes, underscores.")
+    return names
+
+
+def trainer_template(trainers: Path, name: str) -> tuple[Job, Parameters]:
+    """The whole job of one of `trainer_names`, and its parameters. Raises BadSetting with file, key and choices."""
+    folder = trainers / name
+    job, described = read_job(folder / JOB_FILE, folder / "parameters.json")
+    if "command" not in job:
+        if not (folder / SCRIPT).is_file():
+            raise BadSetting(f"{folder / JOB_FILE} has no command, and there is no {SCRIPT} beside it to be started.")
+        job = _by_convention(job, name)
+    return {"code": "..", "environment": _environment(trainers, folder), **job}, described
+
+
+def read_job(job_file: Path, schema_file: Path) -> tuple[Job, Parameters]:
+    """A template with plain literal inputs, and its parameters as the template and the schema file describe them."""
+    job, typed = _plain_inputs(yaml_object(job_file), job_file)
+    document = _json_object(schema_file) if schema_file.is_file() else {}
+    properties = {**typed, **mapping(document.get("properties"))}
+    where = schema_file if set(properties) != set(typed) else job_file
+    return job, parameters(job, {"properties": properties}, str(where))
+
+
+def _plain_inputs(job: Job, file: Path) -> tuple[Job, dict[str, Schema]]:
+    """The job with each typed parameter as its default, and the types."""
+    typed = {
+        name: _schema(f"{file}: inputs.{name}", value)
+        for name, value in mapping(job.get("inputs")).items()
+        if isinstance(value, dict) and value.get("type") in TYPES
+    }
+    if not typed:
+        return job, {}
+    defaults = {name: schema["default"] for name, schema in typed.items()}
+    return {**job, "inputs": {**mapping(job.get("inputs")), **defaults}}, typed
+
+
+def _schema(where: str, told: Mapping[str, Any]) -> Schema:
+    if "default" not in told:
+        raise BadSetting(f"{where} has no default; a drop that says nothing of it needs one.")
+    return {"description": "", **{_BOUNDS.get(key, key): value for key, value in told.items()}}
+
+
+def _by_convention(job: Job, name: str) -> Job:
+    """The job that starts the folder's train.py with a flag for the data, each parameter and each output."""
+    inputs = {"data": {"type": "uri_folder"}, **mapping(job.get("inputs"))}
+    outputs = {**dict.fromkeys(("models", "metrics"), _FOLDER), **mapping(job.get("outputs"))}
+    flags = [f"--{_flag(each)} ${{{{inputs.{each}}}}}" for each in inputs]
+    flags += [f"--{_folder_flag(each)}-dir ${{{{outputs.{each}}}}}" for each in outputs]
+    return {
+        "distribution": {"type": "pytorch", "process_count_per_instance": 1},
+        **job,
+        "command": f"python {name}/{SCRIPT} {' '.join(flags)}",
+        "inputs": inputs,
+        "outputs": outputs,
+    }
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _folder_flag(name: str) -> str:
+    """models is --model-dir, as in the trainers that are there, metrics --metrics-dir."""
+    return _flag(name if name == "metrics" else name.removesuffix("s"))
+
+
+def _environment(trainers: Path, folder: Path) -> Any:
+    """Made from the folder's own requirements if it has any, on the image of all trainers; else theirs."""
+    file = folder / "requirements.txt"
+    if not file.is_file():
+        return TRAINERS_ENVIRONMENT
+    lines = [line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines()]
+    packages = [line for line in lines if line and not line.startswith("#")]
+    for line in packages:
+        if line.startswith(_FILES):
+            raise BadSetting(
+                f"{file}: {line!r} names a file, which the nodes don't have; list the packages themselves."
+            )
+    dependencies: list[Any] = [PYTHON, "pip", *([{"pip": packages}] if packages else [])]
+    image = yaml_object(trainers / "environment.yaml").get("image")
+    return {"image": image, "conda_file": {"channels": ["conda-forge"], "dependencies": dependencies}}
+
+
+def yaml_object(file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises BadSetting."""
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
+    except yaml.YAMLError as exc:
+        raise BadSetting(f"{file} is no YAML: {exc}") from exc
+    if not isinstance(document, dict):
+        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+    try:
+        plain(document, str(file))
+    except BadInput as exc:
+        raise BadSetting(str(exc)) from exc
+    return document
+
+
+def _json_object(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise BadSetting(f"{file} can't be read as JSON: {exc}") from exc
+    if not isinstance(document, dict):
+        raise BadSetting(f"{file} must hold an object, it holds a {type(document).__name__}.")
+    return document
