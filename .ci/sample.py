@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-BLOCK = re.compile(r"(?<=```\n)Trainyard: drops/.*?(?=```)", re.DOTALL)
+BLOCK = re.compile(r"(?<=```text\n)Trainyard: drops/.*?(?=```)", re.DOTALL)
 LOG = "  | "
 KEPT = re.compile(r"processes \d|epoch (1|(\d+))/(?(2)\2|\d+) test|rank 0: done")  # first, last and in between nothing
 MASKS = (

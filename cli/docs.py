@@ -60,7 +60,7 @@ def _section(name: str, command: Any) -> str:
     arguments = " ".join(_metavar(p) for p in command.params if p.param_type_name == "argument")
     usage = f"python3 trainyard.py {name} [OPTIONS] {arguments}".rstrip()
     own = _table("argument or option", "", _options(command, [p.name for p in command.params if p.name not in COMMON]))
-    parts = [f"## {name}", words.strip(), f"```\n{usage}\n```", f"Example: `{example.strip()}`", own]
+    parts = [f"## {name}", words.strip(), f"```text\n{usage}\n```", f"Example: `{example.strip()}`", own]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

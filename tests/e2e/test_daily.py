@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -148,18 +146,6 @@ def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words
     assert said.returncode in (1, 2, 3)
     assert why in " ".join(said.stderr.replace("│", " ").split())
     assert desk.runs() == before
-
-
-@pytest.mark.parametrize("page", ["your-data.md", "compare.md"])
-def test_the_docs_commands_work(first: dict[str, Any], desk: Desk, page: str) -> None:
-    """Every command of these pages does what the page says, typed as it stands there, one after the other."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
-    assert lines
-    for line in lines:
-        program, *words = shlex.split(line.removeprefix("python3 "))
-        assert program == "trainyard.py"
-        desk.type(*words)
 
 
 def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
