@@ -10,6 +10,7 @@ import typer
 
 from .. import fetch as fetching
 from ..errors import CliError
+from ..results import Fetched
 from ..session import Session, command, user_path
 from . import options
 from .bars import bar
@@ -42,7 +43,7 @@ def fetch(
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     size = sum(file.size for file in files)
-    told = {
+    told: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
         "files": [file.name for file in files],
