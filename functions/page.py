@@ -1,5 +1,6 @@
-"""The web page: its files, as they lie in page/, who looks at it, and where it uploads to. The files hold no data, so
-anyone may read them; what they ask the API for needs a key or a role like every other request.
+"""The web page: its files of page/, who looks at it, and where it uploads to. The files hold no data, so anyone may
+read them; what they ask the API for needs a key or a role like every other request. Modules and style sheets come
+joined, so that a browser asks five times in all.
 
 The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
 good: loading the page again costs one request that is answered with 304.
@@ -11,13 +12,14 @@ import gzip
 import hashlib
 import os
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled, handled_for_anyone
+from functions.modules import joined
 from shared.api.requests import UploadRequest, read_body
 from shared.bootstrap import system as the_system
 from shared.drops import uploads
@@ -29,6 +31,8 @@ blueprint = func.Blueprint()
 
 FOLDER = ROOT / "page"
 INDEX = "index.html"
+MODULES, BEGIN = "page.js", "app.js"  # all modules in one, and the one that begins
+SHEETS = {"page.css": ("vendor/uplot.css", "style.css")}
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -71,7 +75,10 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
+    request = read_body(req.get_body(), UploadRequest)
+    if uploads.may_become_code(the_system(), key, request):
+        access.admit_code(req)
+    return answer(uploads.upload_addresses(the_system(), key, request))
 
 
 @cache
@@ -89,14 +96,21 @@ def _version() -> str:
 
 @cache
 def _file(name: str) -> tuple[bytes, str, str]:
-    """Bytes, type and tag. Addresses inside index.html carry the version; so do those that modules lead to."""
-    path = _files().get(name)
-    if path is None:
+    """Bytes, type and tag. Addresses inside index.html carry the version."""
+    body = _body(name)
+    return body, KINDS[PurePosixPath(name).suffix], f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+
+
+def _body(name: str) -> bytes:
+    if name == MODULES:
+        modules = {file: path.read_text("utf-8") for file, path in _files().items() if path.suffix == ".js"}
+        return joined(modules, BEGIN).encode()
+    if name in SHEETS:
+        return b"\n".join(_files()[part].read_bytes() for part in SHEETS[name])
+    if name not in _files():
         raise NotFound("The page has no such file. It begins at /api/page.")
-    body = path.read_bytes()
-    if name == INDEX:
-        body = body.replace(b"@/", _version().encode() + b"@/")
-    return body, KINDS[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    body = _files()[name].read_bytes()
+    return body.replace(b"@/", _version().encode() + b"@/") if name == INDEX else body
 
 
 @cache

@@ -5,7 +5,7 @@ import azure.functions as func
 from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
-from shared.api import queries, requests
+from shared.api import queries, requests, rows
 from shared.api.requests import (
     ArtifactQuery,
     ArtifactsQuery,
@@ -51,6 +51,13 @@ def import_document(req: func.HttpRequest) -> func.HttpResponse:
 def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of runs, newest first."""
     return answer(queries.runs(the_system(), read_query(req.params, RunsQuery)))
+
+
+@blueprint.route("rows", methods=["GET"])
+@handled
+def list_rows(req: func.HttpRequest) -> func.HttpResponse:
+    """The runs as rows of a table, and what changed of them."""
+    return answer(rows.rows(the_system(), read_query(req.params, rows.RowsQuery)))
 
 
 @blueprint.route("runs/{run}", methods=["GET"])

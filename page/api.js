@@ -16,7 +16,10 @@ export class ApiError extends Error {
 
 export const key = {
   get: () => sessionStorage.getItem(KEY) || "",
-  set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
+  set: (value) => {
+    globalThis.early?.clear(); // those answers are to somebody else
+    if (value) sessionStorage.setItem(KEY, value); else sessionStorage.removeItem(KEY);
+  },
 };
 
 export function address(parts, query = {}) {
@@ -25,13 +28,13 @@ export function address(parts, query = {}) {
   return url;
 }
 
-export async function get(parts, query = {}, { signal } = {}) {
+export async function get(parts, query = {}, { signal, keep = true } = {}) {
   const url = address(parts, query), known = kept.get(url.href);
   const answer = await send(url, { signal, headers: known ? { "If-None-Match": known.tag } : {} });
   if (answer.status === 304 && known) return known.value;
   const value = await answer.json(), tag = answer.headers.get("etag");
   kept.delete(url.href);
-  if (tag) kept.set(url.href, { tag, value });
+  if (tag && keep) kept.set(url.href, { tag, value });
   if (kept.size > KEPT) kept.delete(kept.keys().next().value);
   return value;
 }
@@ -60,11 +63,18 @@ export async function logRange(run, rank, first, last) {
 const ranksOf = (answer) => (answer.headers.get("x-ranks") || "").split(",").filter(Boolean).map(Number);
 const asJson = (body) => (body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
+/** The answer that early.js asked for, once. */
+function taken(method, address) {
+  const answer = method === "GET" ? globalThis.early?.get(address) : undefined;
+  globalThis.early?.delete(address);
+  return answer;
+}
+
 async function send(url, { method = "GET", headers = {}, body, signal, accept = [] }) {
   const own = key.get() ? { "x-functions-key": key.get() } : {};
   let answer;
   try {
-    answer = await fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" });
+    answer = await (taken(method, url.href) ?? fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", W.trouble.unreachable);

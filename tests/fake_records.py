@@ -16,7 +16,7 @@ from shared.drops.model import Drop, DropKey, DropState, Generation, generation_
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import Run, RunState, hour_of
-from shared.runs.ports import RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 
 class Etags:
@@ -137,7 +137,7 @@ class FakeRuns:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
         return [run for run in runs if before is None or _age(run) > _age(before)][:limit]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         """Looks at SEEN runs a page, so that a page may be empty and yet have a token, as the service's may."""
         after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
         if token and after is None:
@@ -155,7 +155,25 @@ class FakeRuns:
             if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
         more = bool(ahead) and last is not ahead[-1]
-        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]))
+        mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
+        return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        try:
+            since, age, name = mark.split("_", 2)
+            oldest, seen = (int(age), name), int(since)
+        except ValueError as exc:
+            raise Impossible(f"{mark!r} is nothing that came with a page", "bad_token") from exc
+        near = [r for r in self.newest(len(self.rows)) if _age(r) <= oldest and int(self.rows[r.name].etag, 16) > seen]
+        fit = [r for r in near if all(want in ("", getattr(r, field)) for field, want in _equalities(wanted))]
+        return RunChanges(
+            [replace(r, request={}) for r in fit],
+            [r.name for r in near if r not in fit],
+            f"{self._written()}_{age}_{name}",
+        )
+
+    def _written(self) -> int:
+        return max((int(row.etag, 16) for row in self.rows.values()), default=0)
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         return sorted(name for name in self.rows if name.startswith(prefix))[:limit]

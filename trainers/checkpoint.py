@@ -168,9 +168,13 @@ class Checkpoints:
             self._group = place.new_group()
             self._thread = ThreadPoolExecutor(1, "checkpoint")
 
-    def due(self, step: int) -> bool:
-        """Whether a checkpoint is to be made when `step` steps are done. After each epoch one is made anyway."""
-        return bool(self.folder and self._every and step % self._every == 0)
+    def due(self, step: int, stop: dist.StopRequest) -> bool:
+        """Whether a checkpoint is to be made when `step` steps are done: that often, and when a node is to go.
+
+        After each epoch one is made anyway.
+        """
+        leaves = stop.saves_now()
+        return self.folder is not None and (leaves or (self._every > 0 and step % self._every == 0))
 
     def restore(self, state: Mapping[str, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
         """Bring `state` as far as the run is. Returns that point's facts and `world_size`, or None at the start.

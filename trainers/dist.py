@@ -30,6 +30,7 @@ import torch.distributed as dist
 from files import DataError
 
 if TYPE_CHECKING:
+    from elastic.eviction import Watch
     from elastic.worker import Team
 
 # Exit codes. 143 is what a shell reports for a process ended by SIGTERM (128 + 15); 75 is EX_TEMPFAIL of sysexits.h.
@@ -210,15 +211,36 @@ class StopRequest:
     Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
     left at once would leave the others waiting in an exchange that never ends. With a `team` those that got none go on
     in its next round.
+
+    Azure may also announce that it takes a node, and then kill without a SIGTERM. So all save when one node is
+    announced, and go on: a job that ended by itself then would count as failed, not as one that lost its node.
     """
 
     def __init__(self, team: Team | None = None) -> None:
         self.received = False
+        self._save_soon = False  # in all processes alike: a node is to go
         self._team = team
+        self._announced = False
+        self._watch: Watch | None = None
 
     def listen(self) -> None:
         """From now on SIGTERM only sets `received`."""
         signal.signal(signal.SIGTERM, self._note)
+
+    def watch(self, environ: Mapping[str, str]) -> None:
+        """From now on this node's end is known when Azure announces it. One process of a node asks."""
+        if environ.get("LOCAL_RANK", "0") == "0":
+            from elastic import eviction
+
+            self._watch = eviction.watch(environ, self._hear)
+
+    def end(self) -> None:
+        """Ask no more whether this node is to go."""
+        if self._watch:
+            self._watch.stop()
+
+    def _hear(self) -> None:
+        self._announced = True
 
     def _note(self, _signum: int, _frame: FrameType | None) -> None:
         self.received = True
@@ -230,12 +252,26 @@ class StopRequest:
         """
         if self._team:
             return self._check_team(self._team, step)
-        # One number per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
-        flag = torch.tensor(dist.get_rank() + 1 if self.received else 0)
-        dist.all_reduce(flag, op=dist.ReduceOp.MAX)
-        if by := int(flag):
+        # Two numbers per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
+        me, announced = dist.get_rank() + 1, self._announced
+        flags = torch.tensor([me if self.received else 0, me if announced else 0])
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        by, going = flags.tolist()
+        if by:
             raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done")
+        if announced:
+            self._announced = False  # all know it now
+        if going == me:
+            write_line(
+                f"rank {me - 1}: Azure takes this node away soon; a checkpoint is due at step {step}", sys.stdout
+            )
+        self._save_soon = self._save_soon or bool(going)
         return None
+
+    def saves_now(self) -> bool:
+        """Whether a node is to go and nothing was saved since that was known; asking takes it for saved."""
+        soon, self._save_soon = self._save_soon, False
+        return soon
 
     def _check_team(self, team: Team, step: int) -> None:
         from elastic.worker import RoundEnded
@@ -358,11 +394,13 @@ def _together(train: Train, place: Place, stop: StopRequest) -> str:
     try:
         device = _join(place)
         stop.listen()
+        stop.watch(os.environ)
         return train(device, stop)
     except BaseException as error:
         traceback.clear_frames(error.__traceback__)  # an error keeps the locals of `train`, and with them the model
         raise
     finally:
+        stop.end()
         if dist.is_initialized():
             dist.destroy_process_group()
 

@@ -31,29 +31,46 @@ def evict(
     every: options.Every = "",
     trace: options.Trace = "",
     speed: options.Speed = 1.0,
+    notice: options.Notice = "",
+    fails: options.Fails = False,
 ) -> None:
     """Take a node away from a running run, as a preemption does.
 
-    On the local cloud its processes get SIGTERM and then SIGKILL, and Azure ML puts the job back into the queue. In a
-    deployment the job of an elastic run's member is canceled, and the run submits another.
+    On the local cloud its processes get SIGTERM and then SIGKILL, and Azure ML puts the job back into the queue. There
+    the node can be announced to go, which it learns as in Azure (Scheduled Events), and the job can be let fail as
+    Azure ML lets it now and then. In a deployment the job of an elastic run's member is canceled, and the run submits
+    another.
 
     With a trace, nodes are taken away whenever it has fewer than the run; more come as the cluster has them.
 
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """
+    way = Way(seconds(notice) if notice else 0.0, fails)
+    if way != Way() and not session.profile.azureml:
+        raise CliError(
+            "Only the local cloud announces an eviction (--notice) or lets the job fail (--fails).", "not_local"
+        )
     if trace:
-        _replay(session, run, read_trace(Path(trace)), speed)
+        _replay(session, run, (read_trace(Path(trace)), speed), way)
         return
     pause = seconds(every) if every else 0.0
     while True:
         told = session.api.get("runs", run)
         if told["state"] in FINAL:
             break
-        _tell(session, told, node, patient=bool(pause))
+        _tell(session, told, node, way, patient=bool(pause))
         if not pause or not _still_runs(session, run, pause):
             return
     if not pause:
         raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a node of the local cloud goes: so many seconds after a notice, and whether its job fails."""
+
+    notice: float = 0.0
+    fails: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,9 +94,9 @@ def read_trace(path: Path) -> list[Moment]:
     return sorted((Moment(float(e["time"]), int(e["nodes"])) for e in entries), key=lambda moment: moment.time)
 
 
-def _replay(session: Session, run: str, moments: list[Moment], speed: float) -> None:
-    """Take away what the run has too many of, at each moment of the trace."""
-    began = time.monotonic()
+def _replay(session: Session, run: str, trace: tuple[list[Moment], float], way: Way) -> None:
+    """Take away what the run has too many of, at each moment of a trace that goes so many times faster."""
+    (moments, speed), began = trace, time.monotonic()
     for moment in moments:
         if not _still_runs(session, run, max(0.0, moment.time / speed - (time.monotonic() - began))):
             return
@@ -88,12 +105,12 @@ def _replay(session: Session, run: str, moments: list[Moment], speed: float) -> 
         running = [member["member"] for member in members if member["state"] == "running"]
         session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
         for chosen in running[moment.nodes :]:
-            _tell(session, told, chosen, patient=True)
+            _tell(session, told, chosen, way, patient=True)
 
 
-def _tell(session: Session, run: dict[str, Any], node: int | None, patient: bool) -> None:
+def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, patient: bool) -> None:
     try:
-        evicted = _evict(session, run, node)
+        evicted = _evict(session, run, node, way)
     except CliError as exc:
         if not patient:
             raise
@@ -102,7 +119,8 @@ def _tell(session: Session, run: dict[str, Any], node: int | None, patient: bool
     if session.as_json:
         session.tell_line(evicted)
     else:
-        session.out.print(f"{evicted['job']}: node {evicted['node']} is taken away.", soft_wrap=True)
+        when = f"is announced to go in {way.notice:g} s" if way.notice else "is taken away"
+        session.out.print(f"{evicted['job']}: node {evicted['node']} {when}.", soft_wrap=True)
 
 
 def _still_runs(session: Session, run: str, pause: float) -> bool:
@@ -115,27 +133,34 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None) -> EvictedNode:
+def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
         raise CliError(f"No member of run {run['run']} is running.", "not_running")
     chosen = random.choice(running) if elastic and node is None else node or 0  # noqa: S311  # no secret
     if session.profile.azureml:
-        return _preempt(session.profile, run, chosen)
+        return _preempt(session.profile, run, chosen, way)
     answer = session.api.post("runs", run["run"], "members", str(chosen), "evict")
     return {"run": run["run"], "job": answer["job"], "node": chosen}
 
 
-def _preempt(profile: Profile, run: dict[str, Any], node: int) -> EvictedNode:
+def _preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> EvictedNode:
     """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
     members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
     job = members.get(node, run["run"])
     with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
         cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
-        nodes = [found["index"] for found in cluster["nodes"] if found["job"] == job]
+        at_work = [found for found in cluster["nodes"] if _runs(found["job"], job, plain=not members)]
+        nodes, job = [found["index"] for found in at_work], at_work[0]["job"] if at_work else job
         place = 0 if members else node
         if (members and node not in members) or place >= len(nodes):
             raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
-        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json={"node": nodes[place]}).raise_for_status()
+        how = {"node": nodes[place], "job": "failed" if way.fails else "queued", "notice": way.notice}
+        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=how).raise_for_status()
     return {"run": run["run"], "job": job, "node": node}
+
+
+def _runs(found: str | None, job: str, plain: bool) -> bool:
+    """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
+    return found == job or (plain and bool(found) and str(found).rpartition("-a")[0] == job)

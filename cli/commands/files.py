@@ -9,7 +9,9 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
+from ..client import patiently
 from ..errors import CliError
+from ..follow import PATIENCE_SECONDS
 from ..results import Fetched
 from ..session import Session, command, user_path
 from . import options
@@ -59,7 +61,8 @@ def fetch(
 
 def _artifacts(session: Session, run: str, wait: bool) -> dict[str, Any]:
     while True:
-        found: dict[str, Any] = session.api.get("runs", run, "artifacts")
+        patience = PATIENCE_SECONDS if wait else 0.0
+        found: dict[str, Any] = patiently(lambda: session.api.get("runs", run, "artifacts"), patience, session.away)
         if found["complete"]:
             return found
         if not wait:

@@ -48,7 +48,7 @@ def logs(
         )
         raise typer.Exit(INTERRUPTED) from None
     if following:
-        end_with(session.api.get("runs", run))
+        end_with(patiently(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.away))
     elif not reader.complete:
         session.remark("The log may go on; -f stays with it.", "dim")
 
@@ -60,7 +60,7 @@ def _print_all(session: Session, reader: LogReader, following: bool, shown: LogT
         text = patiently(
             lambda: reader.read(WAIT_SECONDS if following else 0.0),
             patience,
-            lambda exc: session.remark(f"{exc} Trying again.", "yellow"),
+            session.away,
         )
         with uninterrupted():
             if session.as_json and (text or reader.complete):

@@ -97,6 +97,10 @@ Resubmissions = Annotated[
 ]
 Node = Annotated[int | None, Option(min=0, metavar="N", help="Which node, from 0. Default: one that runs, by chance.")]
 Every = Annotated[str, Option(metavar="TIME", help="Again and again, with this pause, until the run is over: 60s, 5m.")]
+Notice = Annotated[str, Option(metavar="TIME", help="Local cloud: announce it so long before, as Azure does: 30s.")]
+Fails = Annotated[
+    bool, Option("--fails", help="Local cloud: the job fails as preempted instead of going back to the queue.")
+]
 Trace = Annotated[
     str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
 ]

@@ -6,13 +6,14 @@ from __future__ import annotations
 from aiohttp import web
 
 from emulators.azureml.errors import BadRequest
+from emulators.azureml.evictions import LONGEST_NOTICE_SECONDS, Evictions
 from emulators.azureml.models import TERMINAL, Json, Node, Status
 from emulators.azureml.server import Parts, body
 
 
 class ControlRoutes:
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, evictions: Evictions) -> None:
+        self._parts, self._evictions = parts, evictions
 
     def table(self) -> list[web.RouteDef]:
         return [
@@ -39,15 +40,21 @@ class ControlRoutes:
         return web.json_response(answer)
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Body `{"node": INDEX or ID, "job": "queued" (default) or "failed"}`: what becomes of its job. Answers at
-        once; the job is back in the queue, or has failed as preempted, when its processes are gone."""
+        """Body `{"node": INDEX or ID, "job": "queued" (default) or "failed", "notice": SECONDS}`: what becomes of its
+        job, and how long before the node is told (0: not at all). Answers at once; the job is back in the queue, or has
+        failed as preempted, when its processes are gone."""
         asked = await body(request)
         which, job = asked.get("node"), asked.get("job", "queued")
         if job not in ("queued", "failed"):
             raise BadRequest(f"'job' is {job!r}; choose queued or failed.")
         if not isinstance(which, int | str):
             raise BadRequest(f"'node' is {which!r}; give the node's index in the list of nodes, or its id.")
-        return web.json_response(self._parts.scheduler.preempt(request.match_info["name"], which, job == "failed"))
+        notice = asked.get("notice", 0)
+        if isinstance(notice, bool) or not isinstance(notice, int | float) or not 0 <= notice <= LONGEST_NOTICE_SECONDS:
+            raise BadRequest(f"'notice' is {notice!r}; give seconds, at most {LONGEST_NOTICE_SECONDS:.0f}.")
+        return web.json_response(
+            self._evictions.evict(request.match_info["name"], which, job == "failed", float(notice))
+        )
 
     async def end_job(self, request: web.Request) -> web.Response:
         """Body `{"status": "Completed" or "Failed"}`: ends a job of a simulated cluster now."""

@@ -11,7 +11,7 @@ from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.identity import token
 from emulators.azureml.models import Job
 from emulators.azureml.spec import JobSpec
-from emulators.azureml.wire import tracking_path
+from emulators.azureml.wire import metadata_address, tracking_path
 
 # What a program needs of the machine. The rest stays out: the control plane's own settings are no business of a job.
 SYSTEM = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
@@ -102,6 +102,7 @@ def _cluster(spec: JobSpec, gang: Gang, node: int, rank: int) -> dict[str, str]:
         "AZ_BATCHAI_TASK_INDEX": str(node),
         "AZ_BATCHAI_JOB_MASTER_NODE_IP": "127.0.0.1",
         "AZ_BATCH_NODE_ID": gang.node_ids[node],
+        "NODE_METADATA_ENDPOINT": metadata_address(gang.service_url, gang.node_ids[node]),
         "AZ_BATCH_MASTER_NODE": f"127.0.0.1:{gang.ports[0]}",
         "AZ_BATCH_HOST_LIST": ",".join(["127.0.0.1"] * spec.nodes),
         "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if node == 0 else "false",

@@ -87,8 +87,7 @@ class Scheduler:
         """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
         grace period and SIGKILL, and its job goes back to the queue, or fails, as now and then in Azure. Returns the
         node and its job."""
-        cluster = self._workspace.cluster(cluster_name)
-        node = _find(cluster.nodes, which)
+        node = self.find(cluster_name, which)
         job, now = node.job, time.monotonic()
         node.enter(NodeState.PREEMPTED, now, job)
         if job in self._attempts:
@@ -96,6 +95,10 @@ class Scheduler:
             self._failing |= {job} if fails else set()
         self._wake.set()
         return {"node": node.id, "job": job}
+
+    def find(self, cluster: str, which: int | str) -> Node:
+        """A node, given by its index in the cluster's list or by its id. Raises NotFound."""
+        return _find(self._workspace.cluster(cluster).nodes, which)
 
     async def delete_cluster(self, name: str) -> None:
         """Cancel the cluster's jobs, wait until they have ended, and forget it."""

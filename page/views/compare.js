@@ -7,10 +7,10 @@ import { html, useMemo } from "../html.js";
 import { useLive } from "../live.js";
 import { State, Trouble } from "../parts.js";
 import { primary } from "../metric.js";
+import { ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
 import { Axis, placing } from "./run.js";
-import { ended, took } from "./runs.js";
 
 const PLAIN = ["state", "experiment", "route", "drop", "generation", "fingerprint", "cluster", "nodes", "owner", "code", "environment", "retry_of"];
 

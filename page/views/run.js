@@ -8,9 +8,9 @@ import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
 import { primary } from "../metric.js";
 import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
+import { cost, ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
-import { cost, ended, took } from "./runs.js";
 
 const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at

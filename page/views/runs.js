@@ -6,72 +6,58 @@ import { useLive } from "../live.js";
 import { primary } from "../metric.js";
 import { announce, Command, State, Trouble, When } from "../parts.js";
 import { go, refine, to } from "../route.js";
+import { Rows } from "../rows.js";
 import { Spark } from "../spark.js";
 import { useRows } from "../virtual.js";
 import { W } from "../words.js";
 
-const PAGE = 200, OLDER = 1000, ROW = 44, CURVES = 25, CURVE_POINTS = 40;
+const ROW = 44, CURVES = 25, CURVE_POINTS = 40, NEAR = 50; // pixels; runs and points of one request; rows before the end of the list
 const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
 const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
 const shapes = new Map(); // run -> series, of this session
-const VALUES = { run: (r) => r.run, state: (r) => STATES.indexOf(r.state), made: (r) => r.created_at, took: took, best: (r) => best(r)?.[1], nodes: (r) => r.nodes, cost: (r) => cost(r) };
+const VALUES = { run: (r) => r.run, state: (r) => STATES.indexOf(r.state), made: (r) => r.created_at, took, best: (r) => best(r)?.[1], nodes: (r) => r.nodes, cost: (r) => r.cost };
 
-export const ended = (run) => ["completed", "failed", "canceled"].includes(run.state);
-
-/** Dollars of the run's nodes so far: training, starting and idling after it; null where nothing is known. */
-export const cost = (run) => (run.cost ? run.cost.training + run.cost.allocation + run.cost.idle : null);
-
-export function took(run) {
-  const started = run.history.find((moment) => moment.state === "running");
-  if (!started) return null;
-  return between(started.at, ended(run) ? run.history.at(-1).at : undefined);
+function took(row) {
+  return row.started_at ? between(row.started_at, row.ended_at ?? undefined) : null;
 }
 
-function best(run) {
-  const name = primary(Object.keys(run.metrics.best));
-  return name ? [name, run.metrics.best[name]] : null;
+function best(row) {
+  const name = primary(Object.keys(row.best));
+  return name ? [name, row.best[name]] : null;
 }
 
-export function Runs({ route, me }) {
-  const { query } = route, asked = Object.fromEntries(ASKED.map((name) => [name, query[name]]));
-  const filter = JSON.stringify(asked), [older, setOlder] = useState({ runs: [], token: undefined }), ticks = useRef(0), [, drawn] = useState(0), visibleRuns = useRef([]);
-  useEffect(() => setOlder({ runs: [], token: undefined }), [filter]);
+export function Runs({ route }) {
+  const { query } = route, asked = Object.fromEntries(ASKED.map((name) => [name, query[name]])), filter = JSON.stringify(asked);
+  const [, drawn] = useState(0), ticks = useRef(0), seenRuns = useRef([]), redraw = () => drawn((n) => n + 1);
+  const rows = useMemo(() => new Rows(asked, redraw), [filter]);
+  useEffect(() => () => rows.stop(), [rows]);
   const { value, error } = useLive(async (signal) => {
     // A refresh is one request: now and then the curves of what trains take the turn of the list.
-    if (ticks.current++ % 4 === 3 && await sketch(visibleRuns.current.filter((run) => run.state === "running"), true)) drawn((n) => n + 1);
-    return get(["runs"], { ...asked, limit: PAGE }, { signal });
+    if (rows.mark && ticks.current++ % 4 === 3 && await sketch(seenRuns.current.filter((run) => run.state === "running"), true)) { redraw(); return rows.list; }
+    return rows.look(signal);
   }, [filter]);
-  const runs = useMemo(() => merged(value?.runs || [], older.runs), [value, older]);
-  const shown = useMemo(() => sorted(runs.filter(matching(query)), query.sort), [runs, query.q, query.parameter, query.sort]);
-  const token = older.token === undefined ? value?.continue : older.token;
-  useChanges(runs);
-  const more = async () => {
-    const page = await get(["runs"], { ...asked, limit: OLDER, continue: token });
-    setOlder((before) => ({ runs: [...before.runs, ...page.runs], token: page.continue }));
-  };
+  const { list } = rows, all = Boolean(query.q || query.parameter || (query.sort && query.sort !== "-made"));
+  useEffect(() => { if (all && value) rows.want(); }, [all, rows, Boolean(value)]);
+  const shown = useMemo(() => sorted(list.filter(matching(query)), query.sort), [list, query.q, query.parameter, query.sort]);
+  useChanges(list);
   return html`<section class="runs">
     <h1 tabindex="-1">${W.runs.title}</h1>
-    <${Filters} query=${query} runs=${runs} />
+    <${Filters} query=${query} runs=${list} />
     ${error && value && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
     <${Trouble} error=${error} value=${value} />
-    ${value && runs.length === 0 && html`<${Empty} filtered=${Object.values(query).some(Boolean)} />`}
-    ${runs.length > 0 && html`<${Table} runs=${shown} query=${query} token=${token} more=${more} me=${me} seen=${async (now) => { visibleRuns.current = now; if (await sketch(now)) drawn((n) => n + 1); }} />`}
+    ${value && list.length === 0 && html`<${Empty} filtered=${Object.values(query).some(Boolean)} />`}
+    ${list.length > 0 && html`<${Table} runs=${shown} query=${query} rows=${rows} seen=${async (now) => { seenRuns.current = now; if (await sketch(now)) redraw(); }} />`}
   </section>`;
 }
 
 const Empty = ({ filtered }) => html`<div class="notice">${filtered ? W.runs.emptyFilter : html`<p>${W.runs.empty}</p><${Command} text=${W.runs.emptyCommand} />`}</div>`;
-
-function merged(newest, older) {
-  const names = new Set(newest.map((run) => run.run));
-  return [...newest, ...older.filter((run) => !names.has(run.run))];
-}
 
 function matching({ q = "", parameter = "" }) {
   const [, name, operator, wanted] = parameter.match(/^\s*([^=<>]+?)\s*([=<>])\s*(.*?)\s*$/) || [];
   return (run) => {
     if (q && ![run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(q.toLowerCase()))) return false;
     if (!name) return true;
-    const value = { ...run.tags, ...run.metrics.best, ...(run.parameters || {}) }[name];
+    const value = { ...run.tags, ...run.best, ...run.parameters }[name];
     if (value === undefined) return false;
     return operator === "=" ? String(value) === wanted : operator === "<" ? Number(value) < Number(wanted) : Number(value) > Number(wanted);
   };
@@ -113,29 +99,26 @@ function useChanges(runs) {
 }
 
 function Filters({ query, runs }) {
-  const known = (of) => [...new Set(runs.map(of).filter(Boolean))].sort();
+  const known = (of) => [...new Set(runs.map(of).filter(Boolean))].sort(), [experiments, owners] = useMemo(() => [known((run) => run.experiment), known((run) => run.owner)], [runs]);
   const field = (name, label, hint, list) => html`<label>${label}<input type=${name === "q" ? "search" : "text"} value=${query[name] || ""} placeholder=${hint || ""} list=${list && `known-${name}`} onChange=${(e) => refine({ [name]: e.target.value })} onInput=${name === "q" ? (e) => refine({ q: e.target.value }) : undefined} />
     ${list && html`<datalist id=${`known-${name}`}>${list.map((value) => html`<option key=${value} value=${value} />`)}</datalist>`}</label>`;
   return html`<form class="filters" role="search" onSubmit=${(e) => e.preventDefault()}>
     ${field("q", W.runs.filter)}
     <label>${W.runs.state}<select value=${query.state || ""} onChange=${(e) => refine({ state: e.target.value })}><option value="">${W.all}</option>${STATES.map((state) => html`<option key=${state} value=${state}>${W.states[state]}</option>`)}</select></label>
-    ${field("experiment", W.runs.experiment, "", known((run) => run.experiment))}
-    ${field("owner", W.runs.owner, "", known((run) => run.owner))}
+    ${field("experiment", W.runs.experiment, "", experiments)}
+    ${field("owner", W.runs.owner, "", owners)}
     ${field("tag", W.runs.tag, W.runs.tagHint)}
     ${field("parameter", W.runs.parameter, W.runs.parameterHint)}
   </form>`;
 }
 
-function Table({ runs, query, token, more, seen }) {
-  const { box, from, to: until, above, below } = useRows(runs.length, ROW), loading = useRef(false);
-  const chosen = new Set((query.chosen || "").split(",").filter(Boolean)), priced = runs.some((run) => run.cost);
+function Table({ runs, query, rows, seen }) {
+  const { box, from, to: until, above, below } = useRows(runs.length, ROW);
+  const chosen = new Set((query.chosen || "").split(",").filter(Boolean)), priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]);
   const slice = runs.slice(from, until), names = slice.map((run) => run.run).join();
   useEffect(() => { const timer = setTimeout(() => seen(slice), 150); return () => clearTimeout(timer); }, [names]);
-  useEffect(() => {
-    if (!token || until < runs.length - 20 || loading.current || !runs.length) return;
-    loading.current = true;
-    more().finally(() => { loading.current = false; });
-  }, [until, token, runs.length]);
+  useEffect(() => { if (from > 0) rows.want({ further: until > runs.length - NEAR }); }, [from > 0, until > runs.length - NEAR, rows]);
+  useEffect(() => { if (box.current) box.current.scrollTop = 0; }, [query.sort, query.q, query.parameter]);
   const choose = (name) => {
     if (!chosen.delete(name)) chosen.add(name);
     refine({ chosen: [...chosen].join(",") });
@@ -147,7 +130,7 @@ function Table({ runs, query, token, more, seen }) {
     addEventListener("key-c", compare);
     return () => { removeEventListener("key-x", pick); removeEventListener("key-c", compare); };
   }, [query.chosen]);
-  return html`<div class="bar"><span class="dim" role="status">${W.runs.shown(count(runs.length), Boolean(token))}</span>
+  return html`<div class="bar"><span class="dim" role="status">${W.runs.shown(count(runs.length), Boolean(rows.token))}</span>
       ${chosen.size > 0 && html`<a class="button primary" href=${to("compare", [], { runs: [...chosen].join(",") })}>${W.runs.compare(chosen.size)}</a><button type="button" class="quiet" onClick=${() => refine({ chosen: "" })}>${W.runs.clear}</button>`}</div>
     <div class="scroll tall" ref=${box} tabindex="0" role="region" aria-label=${W.runs.title}>
       <table class="list" aria-rowcount=${runs.length + 1}>
@@ -184,7 +167,7 @@ function Row({ run, at, chosen, choose, priced }) {
     <td class="number">${found ? html`${number(found[1])}<small>${visible(found[0])}</small>` : W.nothing}</td>
     <td class="wide"><${Spark} name=${metric} points=${series[metric]} /></td>
     <td class="wide">${visible(run.experiment)}</td><td class="wide number">${run.nodes}</td>
-    ${priced && html`<td class="wide number">${money(cost(run))}</td>`}
+    ${priced && html`<td class="wide number">${money(run.cost)}</td>`}
     <td class="wide number">${seconds === null ? W.nothing : duration(seconds)}</td><td class="number"><${When} at=${run.created_at} /></td>
   </tr>`;
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -70,6 +71,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return _KNOWN_HINTS[kind]
 
 
+@cache
 def _is_scalar(hint: Any) -> bool:
     kinds = [kind for kind in (get_args(hint) if isinstance(hint, UnionType) else (hint,)) if kind is not NoneType]
     return all(isinstance(kind, type) and issubclass(kind, str | int | float | datetime) for kind in kinds)

@@ -13,13 +13,17 @@ from typing import Any
 
 from shared.adapters import keys, table
 from shared.adapters.records import Row, column_names, some_columns
-from shared.adapters.table import Operation
+from shared.adapters.rows import Operation
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 
 PARTITION = "run"
 LISTED = ["RowKey", *column_names(Run, skip=("request",))]  # what a list of runs is made of
-COLUMNS = [*LISTED, "time_key", "whole"]
+COLUMNS = ["time_key", "whole"]  # of the index alone
+
+_SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
+_SHOWN |= {"owner", "tags", "parameters", "best_metrics", "cost", "removed_at"}
+BRIEF = ["RowKey", *column_names(Run, skip=tuple(f.name for f in fields(Run) if f.name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB
 

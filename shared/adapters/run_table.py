@@ -12,6 +12,8 @@ four copies or more: some thirty runs a second.
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,25 +26,27 @@ from shared.adapters import keys, table
 from shared.adapters import run_index as index
 from shared.adapters.records import Row, from_row, iso, some_columns, to_row
 from shared.adapters.table import RowMissing, Table, after_row
-from shared.kernel.errors import BadInput, Changed, NotFound
+from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
-from shared.runs.ports import RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:
-    from azure.data.tables import TableServiceClient
+    from shared.adapters.wire import Wire
 
 _PAGE = 1000  # the most rows that the service gives in one answer
 _REQUESTS = 4  # for one page of a filter; a page may then be short, and has a token
 _KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
 _READERS = 8  # rows of a filter's page read at the same time
 _MILLISECOND = timedelta(milliseconds=1)
+_OVERLAP = timedelta(seconds=1)  # writes of one moment may become visible in another order than that of their times
+_TIME = "Timestamp"  # of a row's last write; the service's own column
 
 
 class TableRuns:
     _PARTITION = index.PARTITION
 
-    def __init__(self, service: TableServiceClient) -> None:
+    def __init__(self, service: Wire) -> None:
         self._table = Table(service, "runs")
         self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
         self._time_keys: dict[str, str] = {}
@@ -101,18 +105,36 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         limit = min(limit, _PAGE)
         entry, enough = index.best_entry(wanted), index.is_enough(wanted)
         low, high = index.key_range(*entry) if entry else table.kind("t")
-        ask = _ask(low, _since(high, low, wanted), index.COLUMNS if entry else index.LISTED)
-        page = RunPage([], token)
+        columns = [*(index.BRIEF if brief else index.LISTED), _TIME, *(index.COLUMNS if entry else [])]
+        ask = _ask(low, _since(high, low, wanted), columns)
+        page, times = RunPage([], token), list[datetime]()
         for _ in range(1 if enough and not entry else _REQUESTS):
             size = limit - len(page.runs) if enough else _PAGE
             rows, page.token = self._table.page(ask, size, page.token)
+            times += map(table.written_at, rows)
             if self._take(rows, wanted, limit, page) or not page.token:
                 break
+        if page.runs:
+            oldest = page.runs[-1]
+            page.mark = _mark(f"t!{keys.newest_first(oldest.created_at, oldest.name)}", times)
         return page
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        oldest, since = _read_mark(mark)
+        columns = index.LISTED if wanted.holds else index.BRIEF
+        ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
+        ask.parameters["since"] = since - _OVERLAP
+        rows, token = self._table.page(ask, _PAGE, "")
+        if token:
+            return None
+        runs = [_run(row) for row in rows]
+        fit = [run for run in runs if index.fits(run, wanted)]
+        gone = [run.name for run in runs if not index.fits(run, wanted)]
+        return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
 
     def _take(self, rows: list[Row], wanted: RunFilter, limit: int, page: RunPage) -> bool:
         """Add to the page what is wanted of the rows, and say whether it ends there: it is full, or costs too much."""
@@ -191,6 +213,23 @@ def _since(high: str, head: str, wanted: RunFilter) -> str:
     if wanted.since is None:
         return high
     return f"{head}{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"
+
+
+def _mark(oldest: str, times: Iterable[datetime]) -> str:
+    """A run's key and the time of the last write, as text."""
+    return base64.urlsafe_b64encode(json.dumps([oldest, max(times).isoformat()]).encode()).decode().rstrip("=")
+
+
+def _read_mark(mark: str) -> tuple[str, datetime]:
+    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    try:
+        oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
+        since = datetime.fromisoformat(latest)
+    except (ValueError, TypeError) as exc:
+        raise no_mark from exc
+    if not isinstance(oldest, str) or not oldest.startswith("t!") or since.tzinfo is None:
+        raise no_mark
+    return oldest, since
 
 
 def _ask(low: str, high: str, columns: Iterable[str], also: str = "") -> table.Ask:

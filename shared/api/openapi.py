@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shared.api import answers, data, nodes, notices, removals, requests, schedules
+from shared.api import answers, data, nodes, notices, removals, requests, rows, schedules
 from shared.clusters.leases import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
@@ -203,6 +203,14 @@ OPERATIONS = [
         "What a Batch AI document becomes; makes nothing",
         {200: _A.Imported},
         body=_R.ImportRequest,
+        problems=(422,),
+    ),
+    Operation(
+        "get",
+        "rows",
+        "The runs as rows of a table, and what changed",
+        {200: rows.Rows},
+        rows.RowsQuery,
         problems=(422,),
     ),
     Operation("get", "runs/{run}", "One run with its history", {200: _A.Run}, problems=(404,)),

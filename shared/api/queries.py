@@ -58,13 +58,13 @@ def runs(system: System, query: RunsQuery) -> dict[str, Any]:
 
     With a condition, a page looks at up to 4,000 runs; `looked_at` says at how many it did.
     """
-    page = system.runs.page(_filter(system, query), query.limit, query.token or "")
+    page = system.runs.page(run_filter(system, query), query.limit, query.token or "")
     runs = [run for run in page.runs if run.removed_at is None]
     found = {"runs": [told(system, run) for run in runs], "continue": page.token or None}
     return found | {"looked_at": page.looked_at}
 
 
-def _filter(system: System, query: RunsQuery) -> RunFilter:
+def run_filter(system: System, query: RunsQuery) -> RunFilter:
     """What is asked for. Raises Impossible for a condition that can't be read."""
     now = system.clock()
     holds = condition(query.where) if query.where else None

@@ -29,11 +29,24 @@ class RunFilter:
 
 @dataclass
 class RunPage:
-    """Some runs, the token of what follows, and among how many runs these were found."""
+    """Some runs, the token of what follows, and among how many runs these were found.
+
+    `mark` is what `changed` goes on from: how far back the page reaches, and what had been written last.
+    """
 
     runs: list[Run]
     token: str
     looked_at: int = field(default=0, compare=False)
+    mark: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class RunChanges:
+    """Runs that are wanted, the names of those that are no longer, and the mark to go on from."""
+
+    runs: list[Run]
+    gone: list[str]
+    mark: str
 
 
 class Runs(Protocol):
@@ -57,13 +70,20 @@ class Runs(Protocol):
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
 
-    def page(self, wanted: RunFilter, limit: int, token: str = "") -> RunPage:
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
         """Up to `limit` runs that are wanted, newest first, and the token of the next page, '' after the last one.
 
         One request without a filter, and usually with one value. With several, or with `holds`, at most four, which
         look at 4,000 runs. So a page may have fewer than `limit` runs, even none, and yet a token. Runs' requests are
         left out. Of a run that was last written by an older version, one request more.
-        Raises Impossible for a token that is none.
+        Raises Impossible for a token that is none. `brief` leaves out what a row of a table does not show.
+        """
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        """What was made or written since a page or a look before, from that page's oldest run on; in one request.
+
+        A run may come again that has not changed since. None where that are too many: read the page anew. Raises
+        Impossible for a mark that is none.
         """
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:

@@ -107,3 +107,10 @@ def test_the_logs_of_all_jobs_are_read_as_one(server: Any) -> None:
     assert (reader.read(), reader.complete) == ("m0-1 | one\n", False)
     assert (reader.read(), reader.complete) == ("m0-1 | two\nm1-2 | end\n", True)
     assert reader.offset == 11
+
+
+def test_only_the_local_cloud_announces(server: Any, run: Run, capsys: Capture) -> None:
+    """A deployment's nodes are Azure's own: what only the stand-in can do is refused, and nothing is evicted."""
+    assert run("evict", "r", "--notice", "30s", "--url", server.url) == 1
+    assert "Only the local cloud announces an eviction" in capsys.readouterr().err
+    assert not [path for path, *_ in server.asked if path.endswith("/evict")]

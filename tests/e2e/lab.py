@@ -63,10 +63,10 @@ class Lab:
         with ContainerClient.from_connection_string(self.cloud.connection_string, container) as output:
             return {b.name.removeprefix(f"{prefix}/"): b.size for b in output.list_blobs(f"{prefix}/")}
 
-    def control(self, url: str, body: dict[str, Any] | None = None) -> Any:
+    def control(self, url: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """Ask a part of the cloud, or tell it something."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         context = ssl.create_default_context(cafile=str(self.cloud.certs))
         with urllib.request.urlopen(request, timeout=30, context=context) as response:
             return json.loads(response.read() or b"null")

@@ -16,8 +16,9 @@ import pytest
 
 from emulators.process import wait_for
 from emulators.storage import azurite
+from tests import metadata_service
 from tests.elastic import hosts
-from tests.elastic.agents import ROOT, Agent, Run
+from tests.elastic.agents import DEADLINE_SECONDS, ROOT, Agent, Run
 from tests.trainers import cifar
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
@@ -76,15 +77,26 @@ def test_the_first_and_the_last_are_killed(account: azurite.Azurite, tmp_path: P
 
 
 def test_one_that_is_told_leaves_before_it_dies(account: azurite.Azurite, tmp_path: Path) -> None:
-    """SIGTERM to the first of two: it ends with 143 after a step that both made, and the other goes on."""
-    with InPlace(tmp_path, account.table_url, "told", "1:2") as run:
+    """SIGTERM to the first of three, and Azure's notice to another: each leaves after a step that all made, the rest go
+    on; the first ends with 143 at once, the other only when its node is taken, since Azure ML starts such a job again.
+    """
+    with metadata_service.running() as service, InPlace(tmp_path, account.table_url, "told", "1:3") as run:
         run.start(2)
-        before = run.wait_for_steps(2, steps=5)
-        leaver = run.first()
+        announced = run.start(1, NODE_METADATA_ENDPOINT=service.url)[0]
+        before = run.wait_for_steps(3, steps=5)
+        leaver = next(agent for agent in run.alive() if agent is not announced)
         leaver.process.terminate()
-        run.wait_for_steps(1, after=len(before), steps=3)
+        before = run.wait_for_steps(2, after=len(before), steps=3)
         assert leaver.end() == 143
         assert leaver.last_line() == "member: stopped by SIGTERM; the others go on without this member"
+        service.announce(metadata_service.NAME)
+        run.wait_for_steps(1, after=len(before), steps=3)
+        words = "member: left the others; waiting for the node to be taken"
+        wait_for(lambda: announced.last_line() == words, DEADLINE_SECONDS, "the member to have left")
+        assert announced.process.poll() is None
+        announced.process.terminate()
+        assert announced.end() == 143
+        assert announced.last_line().endswith("; the node was announced to go")
         assert run.finish() == [0]
         steps = [line["step"] for line in run.progress()]
         assert steps == list(range(1, len(steps) + 1))

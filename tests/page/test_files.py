@@ -13,6 +13,7 @@ import azure.functions as func
 import pytest
 
 from functions import http, page
+from functions.modules import joined
 from local import vendor
 from tests.test_access import ENDPOINTS
 
@@ -51,10 +52,10 @@ def test_the_page_runs_nothing_but_its_own_files() -> None:
 def test_files_stay_in_the_browser_and_the_entrance_does_not() -> None:
     """A file under the present version is kept for good, index.html is asked for anew, and is 304 if it is the same."""
     index = get()
-    version = re.search(r"/api/page/(\w+)@/app\.js", index.get_body().decode())
+    version = re.search(r"/api/page/(\w+)@/page\.js", index.get_body().decode())
     assert version
-    assert "immutable" in get(f"{version[1]}@/app.js").headers["Cache-Control"]
-    assert get("old@/app.js").headers["Cache-Control"] == index.headers["Cache-Control"] == "no-cache"
+    assert "immutable" in get(f"{version[1]}@/page.js").headers["Cache-Control"]
+    assert get("old@/page.js").headers["Cache-Control"] == index.headers["Cache-Control"] == "no-cache"
     assert get(if_none_match=index.headers["ETag"]).status_code == 304
 
 
@@ -68,21 +69,54 @@ def test_nothing_else_is_served(path: str) -> None:
 
 def test_all_files_together_stay_light() -> None:
     """Everything that a browser may ever load weighs at most 100 kB as it travels."""
-    bodies = {name: get(name, accept_encoding="gzip").get_body() for name in page._files() if not name.endswith(".txt")}
+    index = get().get_body().decode()
+    names = ["", *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)]
+    assert set(names) == {"", "early.js", "page.css", "page.js", "icon.svg"}
+    bodies = {name: get(name, accept_encoding="gzip").get_body() for name in names}
     assert {name for name, body in bodies.items() if gzip.decompress(body) != get(name).get_body()} == set()
     assert sum(map(len, bodies.values())) < MOST
 
 
-def test_every_import_leads_to_a_file() -> None:
-    """Modules import by relative paths what is there; each is fetched ahead or with a view."""
-    broken = []
-    for name in page._files():
-        if name.endswith(".js"):
-            text = (page.FOLDER / name).read_text("utf-8")
-            for target in re.findall(r"""(?:from\s*|import\()["']([^"', ]+)["']""", text):
-                if not (page.FOLDER / Path(name).parent / target).resolve().is_file():
-                    broken.append((name, target))
-    assert broken == []
+def test_all_modules_travel_as_one() -> None:
+    """The joined module has every module once, each after those that it imports, and asks for no further file."""
+    text = get("page.js").get_body().decode()
+    order = re.findall(r'^modules\["([^"]+)"\] = ', text, re.MULTILINE)
+    assert sorted(order) == sorted(name for name in page._files() if name.endswith(".js") and name != "early.js")
+    for name in order:
+        imported = re.findall(
+            r"""(?m)^(?:import|export)\b[^"';]*["'](\./|\.\./)([^"']+)["']""", (page.FOLDER / name).read_text()
+        )
+        for up, path in imported:
+            wanted = (page.FOLDER / name).parent.joinpath(up, path).resolve().relative_to(page.FOLDER).as_posix()
+            assert order.index(wanted) < order.index(name)
+    assert not re.search(r"(?m)^(?:import|export)\b|\bimport\(", text)
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [('import * as x from "./b.js";', "import"), ("export let x = 1;", "export"), ("import(name);", "import")],
+)
+def test_a_module_that_cannot_be_joined_is_refused(source: str, wrong: str) -> None:
+    """What the joiner does not know is an error that names the module and the place, and never half a page."""
+    with pytest.raises(ValueError, match=rf"a\.js has '{wrong}"):
+        joined({"a.js": source, "b.js": ""}, "a.js")
+
+
+def test_names_pass_through_the_joined_module() -> None:
+    """Names and defaults, renamed and passed on, are the same values as between modules of their own."""
+    sources = {
+        "a.js": 'import d, { x } from "./b.js";',
+        "main.js": 'import d from "./lib/d.js";\nimport { x as y } from "./b.js";\nexport { x } from "./b.js";',
+        "b.js": "export const x = 1;\nexport async function f() {}\n",
+        "lib/d.js": "var t=2;export default t;",
+    }
+    text = joined(sources, "main.js")
+    assert 'const { default: d } = modules["lib/d.js"];' in text
+    assert 'const { x: y } = modules["b.js"];' in text
+    assert 'return { x: modules["b.js"].x };' in text
+    assert "return { x, f };" in text
+    assert "const itsDefault = t;" in text
+    assert "a.js" not in text  # nothing leads there
 
 
 def test_the_libraries_are_those_of_the_lock(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -152,6 +152,24 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
     page.close()
 
 
+def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
+    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new."""
+    page, later = lab.page("runs"), list[str]()
+    expect(page.get_by_role("link", name=trained)).to_be_visible()
+    page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
+    with page.expect_response(lambda response: "rows?changes" in response.url and response.status == 304):
+        pass
+    new = f"new-{len(later)}"
+    with page.expect_response(lambda response: "rows?changes" in response.url and response.status == 200) as news:
+        lab.system.runs.insert(a_run(new, created_at=datetime.now(UTC)))
+    told = [row["run"] for row in news.value.json()["rows"]]
+    assert told[0] == new
+    assert len(told) <= 3  # the books may have written a cost
+    expect(page.locator("tr[data-row]").first).to_contain_text(new)
+    assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
+    page.close()
+
+
 def test_two_tabs_agree(lab: Lab, trained: str) -> None:
     """What one tab does the other shows by itself; a run that was ended can be tried again."""
     body = {"trainer": "mnist", "data": "drops/mnist/from-the-page", "parameters": {"epochs": 500}}
@@ -235,8 +253,7 @@ def test_a_key_is_asked_for_and_stands_in_no_address(lab: Lab) -> None:
 
 
 CHART = """async ([runs, points, outlier]) => {
-    const base = [...document.scripts].map((one) => one.src).find((src) => src.endsWith("/app.js")).slice(0, -6);
-    const [{ Chart }, { html, render }] = await Promise.all([import(base + "chart.js"), import(base + "html.js")]);
+    const { Chart } = await import("/api/page/chart.js"), { html, render } = await import("/api/page/html.js");
     const series = Array.from({ length: runs }, (_, r) => {
         const x = Float64Array.from({ length: points }, (_, i) => i), y = x.map((i) => Math.sin(i / 1000 + r) + r / 50);
         if (r === 3) y[0] = 100; // so that the scale is the same with the outlier and without
@@ -294,18 +311,34 @@ def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
 
 
 def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
-    """Older runs come as one scrolls to them, few rows are in the page at a time, and a filter asks the API."""
-    for i in range(230):
+    """Older runs come by themselves once one scrolls, few rows are in the page at a time, and a filter asks the API."""
+    for i in range(130):
         lab.system.runs.insert(a_run(f"old-{i:03}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)))
     page = lab.page("runs?experiment=many")
-    expect(page.locator("table")).to_have_attribute("aria-rowcount", "201")
-    for _ in range(4):
-        page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-        page.wait_for_timeout(100)
-    expect(page.locator("table")).to_have_attribute("aria-rowcount", "231")
+    expect(page.locator("table")).to_have_attribute("aria-rowcount", "101")
+    page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = 3000; }")
+    expect(page.locator("table")).to_have_attribute("aria-rowcount", "131")
     page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-    expect(page.get_by_role("link", name="old-229")).to_be_visible()
+    expect(page.get_by_role("link", name="old-129")).to_be_visible()
     assert page.locator("tr[data-row]").count() < 60
+    page.get_by_role("button", name="Made").click()
+    expect(page.locator("tr[data-row]").first).to_contain_text("old-129")
+    page.close()
+
+
+def test_a_view_asks_for_little(lab: Lab, trained: str) -> None:
+    """Besides the one that asks who one is, a view begins with at most three requests, none of them twice."""
+    page, urls = lab.page("health"), list[str]()
+    page.on("request", lambda request: urls.append(request.url.partition("/api/")[2]))
+    for view in ("runs", f"run/{trained}", f"compare?runs={trained}", "drops", "clusters", "money", "health"):
+        page.goto("about:blank")
+        urls.clear()
+        page.goto(f"{lab.cloud.api}/page#/{view}", wait_until="networkidle")
+        expect(page.locator("main h1")).to_be_visible()
+        expect(page.locator("main .notice", has_text="Loading")).to_have_count(0)
+        first = [url for url in urls if url and url != "me" and not url.startswith("page")]
+        assert 1 <= len(set(first)) <= 3, (view, first)
+        assert len(first) <= len(set(first)) + 1, (view, first)  # one may be the next look at the same
     page.close()
 
 

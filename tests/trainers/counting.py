@@ -54,7 +54,7 @@ def train(args: argparse.Namespace, place: dist.Place, stop: dist.StopRequest) -
                     metrics.write(at.step, at.epoch, seen=seen, learning_rate=float(schedule.get_last_lr()[0]))
                     if at.step == args.kill_at and place.rank and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
                         os.kill(os.getpid(), signal.SIGKILL)
-                    if checkpoints.due(at.step):
+                    if checkpoints.due(at.step, stop):
                         checkpoints.save(state, vars(at))
                 at.epoch, at.samples = at.epoch + 1, 0
         except dist.Stopped:

@@ -302,7 +302,7 @@ def test_without_a_folder_nothing_happens(alone: None, tmp_path: Path) -> None:
 
     def call(folder: Path | None, step: int) -> dict[str, Any] | None:
         checkpoints = Checkpoints(folder, ALONE, every=1)
-        assert checkpoints.due(1) is bool(folder)
+        assert checkpoints.due(1, dist.StopRequest()) is bool(folder)
         checkpoints.save(Learner().state, {"epoch": 1, "samples": 0, "step": step})
         checkpoints.finish()
         return checkpoints.restore(Learner().state)

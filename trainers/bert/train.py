@@ -231,7 +231,9 @@ def train_epoch(t: Training) -> None:
         t.window.rows += len(places)
 
         validates = bool(interval) and at.step % interval == 0 and at.samples < count
-        saves = t.checkpoints.due(at.step) and at.samples < count  # after the last step comes the validation first
+        saves = (
+            t.checkpoints.due(at.step, t.stop) and at.samples < count
+        )  # after the last step comes the validation first
         # A line before each pause: its time would count as training's, and what is in no row would be lost in a crash.
         if at.step % t.settings.log_interval == 0 or at.samples == count or validates or saves:
             report(t)

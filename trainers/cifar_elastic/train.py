@@ -260,7 +260,7 @@ def train_epoch(t: Training, images: Images) -> None:
                 f"Prec@1 {hits / count:.2%}  {count / seconds:,.0f} images/s"
             )
             sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
-        if t.checkpoints.due(t.at.step) and number < t.epoch_steps:  # after the last step comes the test first
+        if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
             t.save()
 
 

@@ -198,7 +198,7 @@ def train_epoch(t: Training, wholes: list[list[int]]) -> None:
             seconds = time.perf_counter() - since
             log_step(t, number, len(wholes), sums, seconds, waited)
             sums, waited, since = {}, 0.0, time.perf_counter()
-        if t.checkpoints.due(position.step) and number < len(wholes):
+        if t.checkpoints.due(position.step, t.stop) and number < len(wholes):
             t.save()
 
 

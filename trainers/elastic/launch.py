@@ -24,6 +24,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from types import FrameType
@@ -42,20 +43,49 @@ from torch.distributed.elastic.rendezvous.api import (
 )
 from torch.distributed.launcher import api as launcher
 
+from . import eviction
 from .agent import Agent, Job
 from .errors import Unreachable
 from .handler import NAME, AzureTableRendezvous, create
 
 DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
 NOT_NOW = 75  # EX_TEMPFAIL of sysexits.h
+STOPPED = 143
+LEFT = "left"
+HOLD_SECONDS = 300.0  # Azure takes a node half a minute after it said so
 TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
 
 
 def main(argv: list[str] | None = None) -> int:
     """Be one member of the run; print the last line, and return the exit code."""
-    code, why = member(_arguments(sys.argv[1:] if argv is None else argv))
+    args = _arguments(sys.argv[1:] if argv is None else argv)
+    watch = eviction.watch(os.environ, _announced)
+    if watch:
+        os.environ[eviction.ENDPOINT] = "off"  # the workers are told by their agent
+    code, why = member(args)
+    if watch:
+        watch.stop()
+        if watch.seen.is_set() and (code == STOPPED or why.startswith(LEFT)):
+            why = _wait_for_the_end(why)
     print(f"member: {why}", file=sys.stderr, flush=True)
     return code
+
+
+def _announced() -> None:
+    """Leave as for a SIGTERM, while there is time."""
+    print("member: Azure takes this node away soon; this member leaves", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _wait_for_the_end(why: str) -> str:
+    """Stay until the node is gone: Azure ML starts a job again that lost its node, and not one that ended by itself."""
+    gone = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: gone.set())
+    print("member: left the others; waiting for the node to be taken", file=sys.stderr, flush=True)
+    if gone.wait(HOLD_SECONDS):
+        return f"{why}; the node was announced to go"
+    return f"{why}; the node was announced to go, and still is here after {HOLD_SECONDS:.0f} s"
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -179,7 +209,7 @@ def _code(status: int) -> int:
 def _stopped(error: SignalException, worked: bool) -> tuple[int, str]:
     name = signal.Signals(error.sigval).name
     if not worked:
-        return NOT_NOW, f"left: {name} came before this member had work"
+        return NOT_NOW, f"{LEFT}: {name} came before this member had work"
     return 128 + error.sigval, f"stopped by {name}; the others go on without this member"
 
 

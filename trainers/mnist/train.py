@@ -254,7 +254,7 @@ def train_epoch(t: Training, images: idx.Images) -> None:
                 f"Data {waits:.4f}  Loss {losses:.4f}  Prec@1 {firsts:.2f}  Prec@5 {fives:.2f}"
             )
             sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
-        if t.checkpoints.due(t.at.step) and number < t.epoch_steps:  # after the last step comes the test first
+        if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
             t.save()
 
 

@@ -247,7 +247,7 @@ def train_epoch(t: Training) -> None:
                 f"Loss {losses:.4f}  Acc {rights:.2f}"
             )
             sums, waited, since, steps_since = torch.zeros(3, device=t.device), 0.0, time.perf_counter(), 0
-        if t.checkpoints.due(t.position.step) and number < t.epoch_steps:
+        if t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps:
             t.save()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,39 @@ def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> 
     cloud.arm("POST", "jobs/both/cancel")
     assert cloud.wait("both")["status"] == "Canceled"
     assert "attempt 2" not in cloud.log("both")
+
+
+def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
+    """A node asks for Scheduled Events where its environment says; so do its neighbours, which are told of the same
+    event; when its time is over the node is taken, its job queued again, and the event gone."""
+    cloud.arm("PUT", "computes/told", cluster_body(maximum=2, minimum=2))
+    command = (
+        "python -c \"import os, time; print('ASK', os.environ['NODE_METADATA_ENDPOINT'], flush=True); time.sleep(60)\""
+    )
+    cloud.submit("told", "told", command)
+    wait_for(lambda: "ASK" in cloud.log("told"), 20, "the job to run")
+    (asked,) = re.findall(r"^ASK (\S+)$", cloud.log("told"), re.MULTILINE)
+    path = asked.removeprefix(cloud.url)
+    headers, query = {"Metadata": "true"}, "metadata/scheduledevents?api-version=2020-07-01"
+    assert cloud.call("GET", f"{path}/{query}").status_code == 400, "without the header"
+    before = cloud.call("GET", f"{path}/{query}", headers=headers).json()
+    assert before["Events"] == []
+
+    victim = next(node for node in cloud.nodes("told") if node["job"] == "told")
+    body = {"node": victim["id"], "notice": 2}
+    assert cloud.call("POST", "/control/clusters/told/preempt", body).json()["job"] == "told"
+    neighbour = next(node["id"] for node in cloud.nodes("told") if node["id"] != victim["id"])
+    for node in (path, f"/nodes/{neighbour}"):
+        document = cloud.call("GET", f"{node}/{query}", headers=headers).json()
+        assert document["DocumentIncarnation"] > before["DocumentIncarnation"]
+        assert [(e["EventType"], e["Resources"]) for e in document["Events"]] == [("Preempt", [victim["id"]])]
+    name = cloud.call(
+        "GET", f"{path}/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=headers
+    )
+    assert name.text == victim["id"]
+    wait_for(lambda: "attempt 2" in cloud.log("told"), 30, "the job to start again")
+    assert cloud.call("GET", f"/nodes/{neighbour}/{query}", headers=headers).json()["Events"] == []
+    cloud.arm("POST", "jobs/told/cancel")
 
 
 def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:

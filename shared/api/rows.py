@@ -1,0 +1,97 @@
+"""The list of runs as a table shows it: a short row for each, page by page, and afterwards only what changed.
+
+Nothing in a row moves with the clock, so that a list without news is answered with 304.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from shared.api.queries import run_filter
+from shared.api.requests import RunsQuery
+from shared.runs.model import FINAL, Run, RunState
+from shared.system import System
+
+Json = dict[str, Any]
+
+
+class RowsQuery(RunsQuery):
+    """As for the list of runs."""
+
+    changes: Annotated[
+        Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,400}$")] | UnsetType,
+        Meta(description="`changes` of the last answer: only what changed since, from that page's oldest run on."),
+    ] = UNSET
+
+
+class RunRow(Struct):
+    run: str
+    state: RunState
+    drop: str
+    owner: str
+    experiment: str
+    nodes: int
+    created_at: datetime
+    started_at: Annotated[datetime | None, Meta(description="When its first node began; null before that.")]
+    ended_at: datetime | None
+    tags: dict[str, str]
+    parameters: dict[str, Any]
+    best: Annotated[dict[str, float], Meta(description="The best value of each metric.")]
+    cost: Annotated[float | None, Meta(description="Dollars so far; null where nothing is known.")]
+
+
+class Rows(Struct):
+    rows: list[RunRow]
+    gone: Annotated[list[str], Meta(description="Runs that the filter no longer finds, or that were removed.")]
+    changes: Annotated[str | None, Meta(description="Ask with it for what changes from here on; null for no runs.")]
+    complete: Annotated[bool, Meta(description="False where too much changed to be told: ask for the page anew.")]
+    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+        msgspec.field(name="continue")
+    )
+
+
+def rows(system: System, query: RowsQuery) -> Json:
+    """A page of rows, newest first, or what changed since one."""
+    wanted = run_filter(system, query)
+    if query.changes is UNSET:
+        page = system.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
+        return _answer(page.runs, [], page.mark, token=page.token)
+    found = system.runs.changed(wanted, query.changes)
+    if found is None:
+        return _answer([], [], query.changes, complete=False)
+    return _answer(found.runs, found.gone, found.mark)
+
+
+def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", complete: bool = True) -> Json:
+    removed = [run.name for run in runs if run.removed_at is not None]
+    return {
+        "rows": [_row(run) for run in runs if run.removed_at is None],
+        "gone": gone + removed,
+        "changes": mark or None,
+        "complete": complete,
+        "continue": token or None,
+    }
+
+
+def _row(run: Run) -> Json:
+    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), None)
+    ended = run.history[-1].at if run.history and run.state in FINAL else None
+    return {
+        "run": run.name,
+        "state": str(run.state),
+        "drop": run.drop,
+        "owner": run.owner,
+        "experiment": run.experiment,
+        "nodes": run.nodes,
+        "created_at": run.created_at.isoformat(),
+        "started_at": began and began.isoformat(),
+        "ended_at": ended and ended.isoformat(),
+        "tags": run.tags,
+        "parameters": run.parameters,
+        "best": run.best_metrics,
+        "cost": run.cost.dollars if run.cost else None,
+    }

@@ -1,0 +1,99 @@
+"""Azure announces that it will take a Spot node away: this asks once a second, and calls back when it is this node.
+
+Azure promises half a minute of notice by Scheduled Events, but no SIGTERM
+(https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Who asks, and where:
+
+    NODE_METADATA_ENDPOINT=ADDRESS  there, wherever this process runs
+    NODE_METADATA_ENDPOINT=off      nobody
+    not set                         at 169.254.169.254, on Azure ML's low-priority nodes, whose ids end with _p
+
+A thread asks, with short time-outs, and gives up where nothing has answered for minutes; nobody ever waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+ENDPOINT = "NODE_METADATA_ENDPOINT"
+AZURE = "http://169.254.169.254"  # not routed: no address but this machine's own host answers there
+API_VERSION, NAME_API_VERSION = "2020-07-01", "2021-02-01"
+PAUSE_SECONDS, ANSWER_SECONDS = 1.0, 2.0
+# The first question switches the service on for a machine, which may take two minutes.
+TRIES_BEFORE_AN_ANSWER = 180
+MOST_BYTES = 1_000_000
+
+
+def endpoint(environ: Mapping[str, str]) -> str | None:
+    """Where to ask, or None if nobody is to."""
+    address = environ.get(ENDPOINT, "").rstrip("/")
+    if address:
+        return address if address.startswith(("http://", "https://")) else None
+    return AZURE if environ.get("AZ_BATCH_NODE_ID", "").endswith("_p") else None
+
+
+class Watch:
+    """Asks in a thread until it was told, then calls `announced` once, in that thread."""
+
+    def __init__(self, address: str, announced: Callable[[], None]) -> None:
+        self.seen = threading.Event()
+        self._address, self._announced = address, announced
+        self._stop = threading.Event()
+        self._name: str | None = None
+        self._incarnation: object = None
+        threading.Thread(target=self._ask, name="eviction", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask no more. `announced` may still be on its way."""
+        self._stop.set()
+
+    def _ask(self) -> None:
+        failures: int | None = 0  # in a row; None once something has answered
+        while not self._stop.is_set():
+            try:
+                told = self._is_told()
+                failures = None
+            except (OSError, ValueError, TypeError, KeyError, AttributeError):  # away, or no such document
+                told = False
+                failures = None if failures is None else failures + 1
+            if told and not self._stop.is_set():
+                self.seen.set()
+                self._announced()
+                return
+            if failures == TRIES_BEFORE_AN_ANSWER:
+                return
+            self._stop.wait(PAUSE_SECONDS)
+
+    def _is_told(self) -> bool:
+        """Whether this node is among those that the document names. The same incarnation says the same."""
+        document = json.loads(self._get("metadata/scheduledevents", API_VERSION))
+        if document["DocumentIncarnation"] == self._incarnation:
+            return False
+        lost = [event.get("Resources") or [] for event in document["Events"] if event["EventType"] == "Preempt"]
+        told = any(self._is_meant(names) for names in lost)
+        self._incarnation = document["DocumentIncarnation"]
+        return told
+
+    def _is_meant(self, names: list[Any]) -> bool:
+        """Whether this node is one of these: every machine of a scale set hears of all of them."""
+        if self._name is None:
+            path = "metadata/instance/compute/name"
+            self._name = self._get(path, f"{NAME_API_VERSION}&format=text").strip().lower()
+        return self._name in [str(name).lower() for name in names]
+
+    def _get(self, path: str, version: str) -> str:
+        from urllib.request import ProxyHandler, Request, build_opener  # only where it is asked
+
+        opener = build_opener(ProxyHandler({}))  # a proxy is another machine, with other events
+        url = f"{self._address}/{path}?api-version={version}"
+        request = Request(url, headers={"Metadata": "true"})  # noqa: S310 (HTTP, as `endpoint` sees to)
+        with opener.open(request, timeout=ANSWER_SECONDS) as answer:
+            return str(answer.read(MOST_BYTES).decode())
+
+
+def watch(environ: Mapping[str, str], announced: Callable[[], None]) -> Watch | None:
+    """Begin to ask, if anybody is to."""
+    address = endpoint(environ)
+    return Watch(address, announced) if address else None
