@@ -8,6 +8,7 @@ from rich.table import Table
 from .. import replay as replaying
 from .. import smoke as smoking
 from .. import upload
+from ..results import SmokeCheck
 from ..session import Session, command_of
 from ..visible import one_line
 from . import options
@@ -82,7 +83,7 @@ def smoke(
         local = bool(session.profile.connection_string) and not account_url
         tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, local=local)
         checks = tried.run(container)
-    told = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
+    told: list[SmokeCheck] = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
     session.tell(told, smoking.markdown(checks) if markdown else _table(checks))
     if any(check.result == smoking.FAILED for check in checks):
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ import httpx
 from ..errors import CliError
 from ..phases import FINAL
 from ..profiles import Profile
+from ..results import EvictedNode
 from ..session import Session, command
 from . import options
 from .runs import seconds
@@ -132,7 +133,7 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> dict[str, Any]:
+def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
@@ -144,7 +145,7 @@ def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) ->
     return {"run": run["run"], "job": answer["job"], "node": chosen}
 
 
-def _preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> dict[str, Any]:
+def _preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> EvictedNode:
     """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
     members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
     job = members.get(node, run["run"])
