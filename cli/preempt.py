@@ -9,6 +9,7 @@ import httpx
 
 from .errors import CliError
 from .profiles import Profile
+from .results import EvictedNode
 
 ANSWER_SECONDS = 30.0
 
@@ -21,7 +22,7 @@ class Way:
     fails: bool = False
 
 
-def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> dict[str, Any]:
+def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> EvictedNode:
     """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
     members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
     job = members.get(node, run["run"])

@@ -8,6 +8,7 @@ from rich.table import Table
 from .. import replay as replaying
 from .. import smoke as smoking
 from .. import upload
+from ..results import SmokeCheck
 from ..session import Session, command_of
 from ..visible import one_line
 from . import options
@@ -84,7 +85,7 @@ def smoke(
         stand_in = session.profile if local else None
         tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, stand_in)
         checks = tried.run(container)
-    told = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
+    told: list[SmokeCheck] = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
     session.tell(told, smoking.markdown(checks) if markdown else _table(checks))
     if any(check.result == smoking.FAILED for check in checks):
         raise typer.Exit(1)

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import CliError
 from ..phases import FINAL
 from ..preempt import Way, preempt
+from ..results import EvictedNode
 from ..session import Session, command
 from . import options
 from .runs import seconds
@@ -121,7 +122,7 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> dict[str, Any]:
+def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
