@@ -34,7 +34,8 @@ WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to
 def note_upload(system: System, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
-    `form` is how the event came, which a drop that it opens keeps. The row is written before its check is sent: if we die in between, the reconcile timer sends one.
+    `form` is how the event came, which a drop that it opens keeps. The row is written before its check is sent: if we
+    die in between, the reconcile timer sends one.
     """
     key, at = DropKey.of(blob_name), at or system.clock()
     if not key.name and blob_name.endswith("/"):
