@@ -13,6 +13,7 @@ from .. import show
 from ..client import patiently
 from ..errors import CliError
 from ..follow import PATIENCE_SECONDS
+from ..results import Fetched
 from ..session import Session, command, user_path
 from . import options
 from .bars import bar
@@ -45,7 +46,7 @@ def fetch(
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     size = sum(file.size for file in files)
-    told = {
+    told: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
         "files": [file.name for file in files],

@@ -18,7 +18,8 @@ from shared.adapters.records import Row
 from shared.adapters.wire import Answer, error
 
 ETAG, WRITTEN = "odata.etag", "Timestamp"
-READ = {"Accept": "application/json;odata=minimalmetadata"}
+VERSION = "2019-02-02"  # of the service, as the SDK asks for it
+READ = {"Accept": "application/json;odata=minimalmetadata", "DataServiceVersion": "3.0"}
 # JSON holds no line ends, so no body can hold a line like these.
 _BATCH, _CHANGES = "batch_trainyard", "changeset_trainyard"
 _TYPE, _NUMBERS = "@odata.type", {"Edm.Int64": int, "Edm.Double": float}
@@ -37,7 +38,7 @@ class Operation:
         return f"/{table}" if self.method == "POST" else row_path(table, self.row["PartitionKey"], self.row["RowKey"])
 
     def headers(self) -> dict[str, str]:
-        made = {"Accept": READ["Accept"], "Content-Type": "application/json"}
+        made = {**READ, "Content-Type": "application/json"}
         if self.method == "POST":
             made["Prefer"] = "return-no-content"
         return made | ({"If-Match": self.etag} if self.etag else {})

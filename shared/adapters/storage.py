@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from azure.core.utils import parse_connection_string
 
+from shared.adapters.queues import VERSION as QUEUE_VERSION
+from shared.adapters.rows import VERSION as TABLE_VERSION
 from shared.adapters.wire import KeySigner, TokenSigner, Wire
 from shared.kernel.errors import BadInput
 from shared.kernel.settings import Storage
@@ -33,6 +35,7 @@ class StorageClients:
     blob: BlobServiceClient
     queue: QueueServiceClient
     table: Wire
+    messages: Wire  # the queue service again, for what is sent by the thousand
 
     @property
     def account(self) -> str:
@@ -49,26 +52,38 @@ def clients(storage: Storage) -> StorageClients:
             BlobServiceClient.from_connection_string(text, **_BLOB),
             QueueServiceClient.from_connection_string(text, **_RETRY),
             tables(text),
+            _messages(text),
         )
     credential = _credential()
     return StorageClients(
         BlobServiceClient(storage.blob, credential=credential, **_BLOB),
         QueueServiceClient(storage.queue, credential=credential, **_RETRY),
-        Wire(storage.table, TokenSigner(credential)),
+        Wire(storage.table, TokenSigner(credential), TABLE_VERSION),
+        Wire(storage.queue, TokenSigner(credential), QUEUE_VERSION, twice=True),
     )
 
 
 def tables(connection_string: str, pool: PoolManager | None = None) -> Wire:
     """The table service of a connection string with the account's key. Raises BadInput for another one."""
-    parts = parse_connection_string(connection_string)
+    account, key, url = _with_key(connection_string, "table")
+    return Wire(url, KeySigner(account, key, tables=True), TABLE_VERSION, pool)
+
+
+def _messages(connection_string: str) -> Wire:
+    account, key, url = _with_key(connection_string, "queue")
+    return Wire(url, KeySigner(account, key, tables=False), QUEUE_VERSION, twice=True)
+
+
+def _with_key(connection_string: str, service: str) -> tuple[str, bytes, str]:
+    """The account's name, its key, and the service's address."""
+    parts = {"defaultendpointsprotocol": "https", "endpointsuffix": "core.windows.net"}
     try:
+        parts |= parse_connection_string(connection_string)
         account, key = parts["accountname"], base64.b64decode(parts["accountkey"])
-        url = parts.get("tableendpoint") or "{defaultendpointsprotocol}://{accountname}.table.{endpointsuffix}".format(
-            **{"endpointsuffix": "core.windows.net", **parts}
-        )
     except (KeyError, ValueError) as exc:
-        raise BadInput("The storage connection string needs AccountName, AccountKey and the tables' address.") from exc
-    return Wire(url, KeySigner(account, key), pool)
+        raise BadInput("The storage connection string needs AccountName and AccountKey.") from exc
+    usual = f"{parts['defaultendpointsprotocol']}://{account}.{service}.{parts['endpointsuffix']}"
+    return account, key, parts.get(f"{service}endpoint", usual)
 
 
 def _credential() -> TokenCredential:

@@ -10,6 +10,7 @@ import base64
 import hmac
 import json
 import os
+import re
 import ssl
 import threading
 import time
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
     from urllib3 import PoolManager
 
-VERSION = "2019-02-02"  # of the service; the table SDK's, too
 CONNECTIONS = 32  # kept open; more are opened while they are needed
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 TRIES_MORE, BACKOFF_SECONDS = 3, 0.5  # a message that fails comes again, so a call gives up after some seconds
@@ -37,22 +37,29 @@ _RENEW_SECONDS = 300.0  # before a token's end
 
 
 class Signer(Protocol):
-    def authorization(self, date: str, path: str) -> str:
-        """The header of a request of this date to this path, the path as it is sent."""
+    def authorization(self, method: str, path: str, headers: Mapping[str, str]) -> str:
+        """The header of a request to this path, the path as it is sent."""
 
 
 @dataclass(frozen=True)
 class KeySigner:
-    """With the account's key: the scheme SharedKeyLite of the table service.
+    """With the account's key: the scheme SharedKeyLite, which for tables is another one than for the other services.
 
     https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
     """
 
     account: str
     key: bytes
+    tables: bool
 
-    def authorization(self, date: str, path: str) -> str:
-        digest = hmac.digest(self.key, f"{date}\n/{self.account}{path}".encode(), "sha256")
+    def authorization(self, method: str, path: str, headers: Mapping[str, str]) -> str:
+        if self.tables:
+            lines = [headers["x-ms-date"]]
+        else:
+            signed = sorted(f"{name}:{value}" for name, value in headers.items() if name.startswith("x-ms-"))
+            lines = [method, "", headers.get("Content-Type", ""), "", *signed]
+        text = "\n".join([*lines, f"/{self.account}{path}"])
+        digest = hmac.digest(self.key, text.encode(), "sha256")
         return f"SharedKeyLite {self.account}:{base64.b64encode(digest).decode()}"
 
 
@@ -64,7 +71,7 @@ class TokenSigner:
         self._lock = threading.Lock()
         self._token, self._until = "", 0.0
 
-    def authorization(self, date: str, path: str) -> str:  # noqa: ARG002 - a token is for every request
+    def authorization(self, method: str, path: str, headers: Mapping[str, str]) -> str:  # noqa: ARG002 - for all alike
         with self._lock:
             if time.time() > self._until:
                 found = self._credential.get_token(_SCOPE)
@@ -80,10 +87,18 @@ class Answer:
 
 
 class Wire:
-    """The table service at `url`. Safe to share between threads; nothing is sent, or connected, when it is made."""
+    """A service of an account, at `url`. Safe to share between threads; makes no connection when it is made.
 
-    def __init__(self, url: str, signer: Signer, pool: PoolManager | None = None) -> None:
+    `twice`: a request whose answer got lost is sent again, whatever it was. Otherwise not a POST or PATCH: the second
+    would meet what the first has done, and its refusal would hide that.
+    """
+
+    def __init__(
+        self, url: str, signer: Signer, version: str, pool: PoolManager | None = None, *, twice: bool = False
+    ) -> None:
+        self._twice = twice
         self.url = url.rstrip("/")
+        self._version = version
         self._path = urlsplit(self.url).path
         self._signer = signer
         self._pool = pool
@@ -103,19 +118,12 @@ class Wire:
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", query: str = "") -> Answer:
         """Make a request, after a fault of the service or a lost connection again; `path` and `query` are encoded.
 
-        Raises HttpResponseError for a refusal and AzureError without an answer. A POST or PATCH whose answer got lost
-        is not sent again: the caller decides.
+        Raises HttpResponseError for a refusal and AzureError without an answer.
         """
         from urllib3.exceptions import HTTPError
 
-        date = formatdate(usegmt=True)
-        signed = {
-            "x-ms-date": date,
-            "x-ms-version": VERSION,
-            "DataServiceVersion": "3.0",
-            "Authorization": self._signer.authorization(date, f"{self._path}{path}"),
-            **headers,
-        }
+        signed = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": self._version, **headers}
+        signed["Authorization"] = self._signer.authorization(method, f"{self._path}{path}", signed)
         url = f"{self.url}{path}{'?' if query else ''}{query}"
         try:
             found = self._connections().urlopen(
@@ -123,7 +131,7 @@ class Wire:
                 url,
                 body=body or None,
                 headers=signed,
-                retries=_retry(method),
+                retries=_retry(self._twice or method not in ("POST", "PATCH")),
                 redirect=False,
                 timeout=_timeout(),
             )
@@ -142,12 +150,13 @@ class Wire:
 
 def error(status: int, headers: Mapping[str, str], body: bytes) -> HttpResponseError:
     """A refusal: `error_code` is the service's code, `message` its first sentence."""
-    code, message = headers.get("x-ms-error-code", ""), ""
+    code, message = headers.get("x-ms-error-code", ""), f"The service answered {status}."
     try:
         told = json.loads(body)["odata.error"]
         code, message = str(told["code"]), str(told["message"]["value"])
-    except (ValueError, KeyError, TypeError):  # not from the service itself
-        message = f"The service answered {status}."
+    except (ValueError, KeyError, TypeError):  # XML, or not from the service itself
+        if found := re.search(rb"<Message>([^<]*)", body):
+            message = found[1].decode(errors="replace")
     kind = ClientAuthenticationError if status == 401 else HttpResponseError
     made = kind(message.partition("\n")[0])
     made.status_code = status
@@ -155,13 +164,12 @@ def error(status: int, headers: Mapping[str, str], body: bytes) -> HttpResponseE
     return made
 
 
-def _retry(method: str) -> Any:
+def _retry(after_a_lost_answer: bool) -> Any:
     from urllib3 import Retry
 
-    again = 0 if method in ("POST", "PATCH") else None
     return Retry(
         TRIES_MORE,
-        read=again,
+        read=None if after_a_lost_answer else 0,
         redirect=False,
         allowed_methods=None,
         status_forcelist=PASSING,

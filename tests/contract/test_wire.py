@@ -53,7 +53,7 @@ def service(*answers: int, body: bytes = b"{}") -> Iterator[tuple[Wire, list[str
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Scripted) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with Wire(f"http://127.0.0.1:{server.server_port}/acme", KeySigner("acme", b"key")) as wire:
+        with Wire(f"http://127.0.0.1:{server.server_port}/acme", KeySigner("acme", b"key", tables=True), "1") as wire:
             yield wire, seen
         server.shutdown()
 
@@ -102,16 +102,16 @@ def test_a_token_is_asked_for_once_until_shortly_before_its_end(monkeypatch: pyt
             return AccessToken(f"t{len(asked)}", int(now[0]) + 3600)
 
     signer = TokenSigner(Identity())
-    assert [signer.authorization("", "") for _ in range(3)] == ["Bearer t1"] * 3
+    assert [signer.authorization("GET", "/", {}) for _ in range(3)] == ["Bearer t1"] * 3
     now[0] += 3301
-    assert signer.authorization("", "") == "Bearer t2"
+    assert signer.authorization("GET", "/", {}) == "Bearer t2"
     assert asked == ["https://storage.azure.com/.default"] * 2
 
 
 @pytest.mark.parametrize("text", ["AccountName=a;TableEndpoint=http://x", "UseDevelopmentStorage=true", "AccountKey=%"])
 def test_a_connection_string_without_key_is_refused_in_words(text: str) -> None:
     """It says what is missing, and never what is there."""
-    with pytest.raises(BadInput, match=r"needs AccountName, AccountKey") as caught:
+    with pytest.raises(BadInput, match=r"needs AccountName and AccountKey") as caught:
         storage.tables(text)
     assert text not in str(caught.value)
 
