@@ -12,11 +12,8 @@ from rich.prompt import Prompt
 from .. import given, show, upload
 from ..errors import CliError, NotFound
 from ..follow import find_drop, wait_for_drop
-<<<<<<< HEAD
 from ..names import drop_name
-=======
 from ..results import Dropped, DropPlan
->>>>>>> refs/heads/main
 from ..session import Session, command, user_path
 from ..upload import Plan
 from ..visible import one_line
