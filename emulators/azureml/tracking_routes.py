@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -17,12 +18,16 @@ from emulators.serving import read_body
 MLFLOW = "/mlflow/{version}" + WORKSPACE
 FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
 CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
+# azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
+OF_AZUREML = "v2.0"
+ARTIFACTS = re.compile(rb'("artifact_(?:uri|location)":\s*")mlflow-artifacts:/')
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 
 class TrackingRoutes:
     def __init__(self, parts: Parts, tracking: Tracking) -> None:
         self._tracking = tracking
+        self._base = parts.wire.base
         self._artifacts = Artifacts(parts.workspace, parts.blobs)
 
     def table(self) -> list[web.RouteDef]:
@@ -46,6 +51,9 @@ class TrackingRoutes:
         status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)
         if status == 200 and rest.endswith("model-versions/create"):
             await self._tracking.registered(answer)
+        if request.match_info["version"] == OF_AZUREML:
+            files = request.path.removesuffix(rest) + "api/2.0/mlflow-artifacts/artifacts/"
+            answer = ARTIFACTS.sub(lambda found: found[1] + f"{self._base}{files}".encode(), answer)
         return web.Response(status=status, body=answer, content_type=kind)
 
     async def _tell(self, rest: str, given: dict[str, Any]) -> None:
