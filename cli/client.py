@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
+from .away import Outage
 from .errors import CliError, NotFound, Unreachable
 from .who import local_name
 
@@ -126,16 +127,19 @@ class Api:
         raise _refusal(answer)
 
 
-def patiently(call: Callable[[], T], patience: float, trouble: Callable[[Unreachable], None]) -> T:
-    """Repeat a call that finds the API unreachable, for `patience` seconds. `trouble` hears of each failure."""
+def patiently(call: Callable[[], T], patience: float, away: Outage) -> T:
+    """Repeat a call that finds the API unreachable, for `patience` seconds. `away` hears of failures and of the end."""
     deadline, pause = time.monotonic() + patience, 0.25
     while True:
         try:
-            return call()
+            answer = call()
         except Unreachable as exc:
             if time.monotonic() + pause > deadline:
                 raise
-            trouble(exc)
+            away.trouble(exc)
+        else:
+            away.back()
+            return answer
         time.sleep(pause)
         pause = min(2 * pause, 5.0)
 

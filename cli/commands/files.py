@@ -9,7 +9,10 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
+from ..client import patiently
 from ..errors import CliError
+from ..follow import PATIENCE_SECONDS
+from ..results import Fetched
 from ..session import Session, command, user_path
 from . import options
 from .bars import bar
@@ -42,7 +45,7 @@ def fetch(
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     size = sum(file.size for file in files)
-    told = {
+    told: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
         "files": [file.name for file in files],
@@ -58,7 +61,8 @@ def fetch(
 
 def _artifacts(session: Session, run: str, wait: bool) -> dict[str, Any]:
     while True:
-        found: dict[str, Any] = session.api.get("runs", run, "artifacts")
+        patience = PATIENCE_SECONDS if wait else 0.0
+        found: dict[str, Any] = patiently(lambda: session.api.get("runs", run, "artifacts"), patience, session.away)
         if found["complete"]:
             return found
         if not wait:

@@ -74,7 +74,7 @@ def submit(
     answer = patiently(
         lambda: session.api.post("runs", body=body, headers=headers),
         PATIENCE_SECONDS,
-        lambda exc: session.remark(str(exc)),
+        session.away,
     )
     go_on(session, answer, following)
 
