@@ -60,7 +60,7 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
     cloud.submit(
         "logs-to-mlflow", "cpu-cluster", f"{sys.executable} {script}", experimentName="curves", tags={"a": "b"}
     )
-    assert cloud.wait("logs-to-mlflow", timeout=90)["status"] == "Completed", cloud.log("logs-to-mlflow")
+    assert cloud.wait("logs-to-mlflow", timeout=240)["status"] == "Completed", cloud.log("logs-to-mlflow")
     run = mlflow.get_run("logs-to-mlflow")
     assert (run.data.params["lr"], run.data.params["alpha"]) == ("0.1", "0.5")
     assert run.data.metrics["loss"] == 1.0 / 3

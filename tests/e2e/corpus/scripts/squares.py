@@ -5,11 +5,11 @@ import ray
 ray.init()
 
 
-@ray.remote(scheduling_strategy="SPREAD")
 def square(number: int) -> int:
     return number * number
 
 
-squares = ray.get([square.remote(number) for number in range(6)])
+remote = ray.remote(square)
+squares = ray.get([remote.remote(number) for number in range(6)])
 assert squares == [0, 1, 4, 9, 16, 25]
 print("RAY", sum(node["Alive"] for node in ray.nodes()), "nodes,", len(squares), "squares")
