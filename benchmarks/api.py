@@ -68,7 +68,6 @@ def fill(connection_string: str) -> None:
     """Write RUNS runs as the app does, with what its lists find them by. One in a thousand failed."""
     clients = storage.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
-        clients.table.create_table_if_not_exists("runs")
         runs = TableRuns(clients.table)
         with ThreadPoolExecutor(WRITERS) as pool:
             assert all(pool.map(lambda number: runs.insert(finished_run(number)), range(RUNS)))

@@ -1,222 +1,162 @@
-"""Nodes that meet: PyTorch's c10d backend and the Azure table on Azurite, in turn in one run.
+"""What a change of members costs an elastic run: joining, dying, outages, and the goodput of a whole trace.
 
-    python -m benchmarks.rendezvous [--nodes 2,4,8,16] [--rounds 5] [--no-hundred] [--json]
+    python3 trainyard.py bench rendezvous [--quick] [--only PART ...] [--torchft PYTHON] [--json] [--table FILE]
 
-join      seconds from the call of next_rendezvous in all nodes until it returned in the last, median of the rounds,
-          c10d and table in turn; the nodes are processes, and have imported torch before
-busy      the same beside four processes that do nothing but compute
-requests  of all nodes while they join, for each of them
-at work   requests to the table for each node and second, while nobody comes or goes
-adds      adds to one number a second by 8 threads, each with its own store, and whether the sum was right
-100       nodes that are threads of one process, for the number of requests only
+join      seconds from the call of next_rendezvous in all nodes until it returned in the last, median, c10d and the
+          table in turn, calm and beside four processes that compute; requests of each node
+work      requests to the table for each node and second while nobody comes or goes; adds to one number a second by 8
+          threads; 100 nodes (threads of one process), for the number of requests
+kill      kill -9 of the first of the team and of the last to come, in turn, until an agent knows and until the last
+          survivor made a step; beside it torchft, with a Python that has it (--torchft); a SIGTERM
+outage    a minute without the table (refused, then silent), and a node that is stopped for a minute
+goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
+          beside plain torchrun with c10d and restarts from the newest checkpoint
 
-What a death costs is in benchmarks/recovery.py.
+The end is a table in Markdown. All of it takes about 75 minutes on 2 cores, --quick about 12. --timeline FILE.png draws
+one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import socket
-import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import uuid
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch.distributed.elastic.rendezvous import RendezvousParameters
-from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
-
+from benchmarks.elastic import goodput, joining, kills, outages, preemptions
+from benchmarks.elastic.crowd import ROOT
 from emulators.storage import azurite
-from trainers.elastic.client import connect
-from trainers.elastic.handler import NAME, AzureTableRendezvous, create
-from trainers.elastic.store import AzureTableStore
 
-STEADY_SECONDS = 18  # six heartbeats, two looks
-# Microsoft's price of 10,000 transactions of Table Storage (LRS, US regions), in dollars.
-DOLLARS = 0.00036
+Row = dict[str, Any]
+TRACE = ROOT / "examples" / "preemptions.json"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@dataclass(frozen=True)
+class Size:
+    """How much of everything. `trace` is in seconds of the trace."""
+
+    join_nodes: tuple[int, ...] = (2, 4, 8, 16)
+    rounds: int = 5
+    hundred: bool = True
+    kill_nodes: tuple[int, ...] = (2, 4, 8)
+    kills: int = 20
+    outage: float = 60
+    trace: float = 7200
 
 
-def node() -> None:
-    """Be a node: for each line of standard input join that run, print the seconds and requests, and leave."""
-    print("ready", flush=True)
-    for line in sys.stdin:
-        config = json.loads(line)
-        nodes = config.pop("nodes")
-        params = RendezvousParameters(
-            config.pop("backend"), config.pop("endpoint"), config.pop("run"), nodes, nodes, "127.0.0.1", **config
-        )
-        handler = create(params) if params.backend == NAME else get_rendezvous_handler(params)
+FULL = Size()
+QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 1200)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a part needs to know."""
+
+    account: azurite.Azurite
+    size: Size
+    torchft: str
+    trace: Path
+    speed: float
+
+
+def join(given: Given) -> Iterator[Row]:
+    for count in given.size.join_nodes:
+        yield {"nodes": count, **joining.joins(count, given.size.rounds, given.account.table_url)}
+
+
+def work(given: Given) -> Iterator[Row]:
+    url = given.account.table_url
+    yield {"requests a second and node": joining.at_work(url, 4), **joining.adders(url)}
+    if given.size.hundred:
+        yield joining.hundred(url)
+
+
+def kill(given: Given) -> Iterator[Row]:
+    for count in given.size.kill_nodes:
+        yield kills.measure(count, given.size.kills, given.account.table_url, given.torchft)
+
+
+def outage(given: Given) -> Iterator[Row]:
+    yield from outages.measure(given.account, 4, given.size.outage)
+
+
+def whole_trace(given: Given) -> Iterator[Row]:
+    moments = preemptions.first_part(preemptions.read(given.trace), given.size.trace)
+    yield from goodput.measure(given.account.table_url, moments, given.speed)
+
+
+PARTS: dict[str, Callable[[Given], Iterator[Row]]] = {
+    "join": join,
+    "work": work,
+    "kill": kill,
+    "outage": outage,
+    "goodput": whole_trace,
+}
+
+
+def markdown(found: dict[str, list[Row]]) -> str:
+    """A table for each part and each kind of its rows."""
+    parts = []
+    for part, rows in found.items():
+        for columns in dict.fromkeys(tuple(row) for row in rows):
+            lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+            lines += [f"| {' | '.join(map(shown, row.values()))} |" for row in rows if tuple(row) == columns]
+            parts.append(f"**{part}**\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="these parts alone")
+    parser.add_argument("--torchft", default="", metavar="PYTHON", help="an interpreter that has torchft 0.2")
+    parser.add_argument("--trace", type=Path, default=TRACE, help="JSON of available nodes over time")
+    parser.add_argument("--speed", type=float, default=10, help="so many times faster than the trace (default 10)")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each row, and no table")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="the table goes there, too")
+    parser.add_argument("--timeline", type=Path, metavar="FILE.png", help="draw one kill's timeline, measure nothing")
+    parser.add_argument("--synthetic", type=int, metavar="SEED", help="print a trace, measure nothing")
+    return parser
+
+
+def measured(given: Given, parts: Sequence[str], as_json: bool) -> dict[str, list[Row]]:
+    """The rows of each part; each is printed as soon as it is there."""
+    found: dict[str, list[Row]] = {}
+    for part in parts:
         began = time.monotonic()
-        handler.next_rendezvous()
-        taken = time.monotonic() - began
-        requests = handler.table.requests if isinstance(handler, AzureTableRendezvous) else 0
-        print(json.dumps([taken, requests]), flush=True)
-        sys.stdin.readline()  # until all have joined
-        handler.shutdown()
-
-
-class Nodes:
-    """Processes that wait for a run to join."""
-
-    def __init__(self, count: int) -> None:
-        argv = [sys.executable, "-m", "benchmarks.rendezvous", "--node"]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._nodes = [subprocess.Popen(argv, **pipes) for _ in range(count)]
-        self._answers()
-
-    def _tell(self, *lines: str) -> None:
-        for process, line in zip(self._nodes, lines, strict=True):
-            assert process.stdin is not None
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
-
-    def _answers(self) -> list[str]:
-        return [process.stdout.readline() for process in self._nodes if process.stdout]
-
-    def join(self, backend: str, endpoint: str) -> tuple[float, float]:
-        """Seconds until the last has joined, and requests of each."""
-        run = {"backend": backend, "endpoint": endpoint, "run": uuid.uuid4().hex, "nodes": len(self._nodes)}
-        hosting = [{"is_host": str(not rank)} if backend == "c10d" else {} for rank in range(len(self._nodes))]
-        self._tell(*(json.dumps({**run, **extra}) for extra in hosting))
-        answers = [json.loads(answer) for answer in self._answers()]
-        self._tell(*("" for _ in self._nodes))
-        return max(taken for taken, _ in answers), sum(requests for _, requests in answers) / len(answers)
-
-    def end(self) -> None:
-        for process in self._nodes:
-            process.kill()
-            process.communicate()
-
-
-BUSY = 4
-
-
-@contextlib.contextmanager
-def busy(count: int) -> Iterator[None]:
-    """So many processes that compute and nothing else."""
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def joins(count: int, rounds: int, url: str) -> dict[str, float]:
-    nodes = Nodes(count)
-    row: dict[str, float] = {}
-    try:
-        for name, beside in (("", 0), ("busy ", BUSY)):
-            with busy(beside):
-                c10d, ours = [], []
-                for _ in range(rounds):
-                    c10d.append(nodes.join("c10d", f"127.0.0.1:{free_port()}"))
-                    ours.append(nodes.join(NAME, url))
-            join, requests = (statistics.median(column) for column in zip(*ours, strict=True))
-            c10d_join = statistics.median(taken for taken, _ in c10d)
-            row |= {f"{name}c10d": c10d_join, f"{name}table": join, f"{name}ratio": join / c10d_join}
-            row[f"{name}requests"] = requests
-    finally:
-        nodes.end()
-    return row
-
-
-def at_work(url: str, count: int) -> float:
-    """Requests for each node and second while a team of so many is at work."""
-    handlers, _ = team(url, count)
-    before, began = _requests(handlers), time.monotonic()
-    time.sleep(STEADY_SECONDS)
-    rate = (_requests(handlers) - before) / (time.monotonic() - began) / count
-    for handler in handlers:
-        handler.leave()
-    return rate
-
-
-def adders(url: str, threads: int = 8, each: int = 25) -> dict[str, float]:
-    """Adds a second to one number, and how many of them arrived."""
-    stores = [AzureTableStore(connect(url, {}), "adders") for _ in range(threads)]
-    stores[0].set("sum", "0")
-    began = time.monotonic()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda store: [store.add("sum", 1) for _ in range(each)], stores))
-    taken = time.monotonic() - began
-    return {"adds a second": threads * each / taken, "arrived": stores[0].add("sum", 0) / (threads * each)}
-
-
-def team(url: str, count: int) -> tuple[list[AzureTableRendezvous], float]:
-    """So many nodes in one team, as threads of this process, and the seconds that it took them to meet."""
-    run = uuid.uuid4().hex
-    handlers = [create(RendezvousParameters(NAME, url, run, count, count, "127.0.0.1")) for _ in range(count)]
-    threads = [threading.Thread(target=handler.next_rendezvous) for handler in handlers]
-    began = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return handlers, time.monotonic() - began
-
-
-def hundred(url: str, count: int = 100) -> dict[str, float]:
-    """Requests of many nodes, which are threads of this process."""
-    handlers, joined = team(url, count)
-    requests = _requests(handlers)
-    began = time.monotonic()
-    time.sleep(STEADY_SECONDS)
-    rate = (_requests(handlers) - requests) / (time.monotonic() - began) / count
-    gone = max(handler.num_nodes_waiting() for handler in handlers)
-    for handler in handlers:
-        handler.leave()
-    return {
-        "nodes": count,
-        "join": joined,
-        "join requests": requests / count,
-        "at work": rate,
-        "taken for dead": gone,
-        "dollars an hour": rate * count * 3600 / 10_000 * DOLLARS,
-    }
-
-
-def _requests(handlers: list[AzureTableRendezvous]) -> int:
-    return sum(handler.table.requests for handler in handlers)
+        for row in PARTS[part](given):
+            found.setdefault(part, []).append(row)
+            text = "   ".join(f"{name} {shown(value)}" for name, value in row.items())
+            print(json.dumps({"part": part, **row}) if as_json else f"{part}: {text}", flush=True)
+        print(f"({part} took {time.monotonic() - began:.0f} s)", file=sys.stderr, flush=True)
+    return found
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", default="2,4,8,16", help="numbers of nodes (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of joining (default %(default)s)")
-    parser.add_argument("--no-hundred", action="store_true", help="leave out the 100 nodes")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
-    parser.add_argument("--node", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    if args.node:
-        node()
+    args = arguments().parse_args(argv)
+    if args.synthetic is not None:
+        print(preemptions.written(preemptions.synthetic(args.synthetic)), end="")
         return 0
     with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder), key=azurite.KEY) as account:
-        for count in map(int, args.nodes.split(",")):
-            show({"nodes": float(count), **joins(count, args.rounds, account.table_url)}, args.json)
-        show({"at work, 4 nodes": at_work(account.table_url, 4), **adders(account.table_url)}, args.json)
-        if not args.no_hundred:
-            show(hundred(account.table_url), args.json)
+        if args.timeline:
+            kills.timeline(account.table_url, args.timeline)
+            return 0
+        given = Given(account, QUICK if args.quick else FULL, args.torchft, args.trace, args.speed)
+        table = markdown(measured(given, args.only, args.json))
+    if not args.json:
+        print(f"\n{table}", end="")
+    if args.table:
+        args.table.write_text(table)
     return 0
-
-
-def show(row: dict[str, float], as_json: bool) -> None:
-    print(json.dumps(row) if as_json else "   ".join(f"{name} {value:.4g}" for name, value in row.items()), flush=True)
 
 
 if __name__ == "__main__":

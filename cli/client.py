@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
+from .away import Outage
 from .errors import CliError, NotFound, Unreachable
 from .who import local_name
 
@@ -126,16 +127,19 @@ class Api:
         raise _refusal(answer)
 
 
-def patiently(call: Callable[[], T], patience: float, trouble: Callable[[Unreachable], None]) -> T:
-    """Repeat a call that finds the API unreachable, for `patience` seconds. `trouble` hears of each failure."""
+def patiently(call: Callable[[], T], patience: float, away: Outage) -> T:
+    """Repeat a call that finds the API unreachable, for `patience` seconds. `away` hears of failures and of the end."""
     deadline, pause = time.monotonic() + patience, 0.25
     while True:
         try:
-            return call()
+            answer = call()
         except Unreachable as exc:
             if time.monotonic() + pause > deadline:
                 raise
-            trouble(exc)
+            away.trouble(exc)
+        else:
+            away.back()
+            return answer
         time.sleep(pause)
         pause = min(2 * pause, 5.0)
 
@@ -165,9 +169,18 @@ def _refusal(answer: httpx.Response) -> CliError:
         words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
     message = f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
-        hint = "" if "/api" in answer.request.url.path else " The address of an API ends in /api: give --url with it."
+        url = answer.request.url
+        hint = (
+            ""
+            if "/api" in url.path
+            else f" The address of an API ends in /api, such as {url.scheme}://{_host(url)}/api."
+        )
         return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
+
+
+def _host(url: httpx.URL) -> str:
+    return url.netloc.decode("ascii")
 
 
 def _words(answer: httpx.Response) -> tuple[str, str]:

@@ -37,6 +37,10 @@ Every command takes these:
 
 {common}
 
+With `--json` a command prints one JSON document, `logs` and `evict` one a line.
+[schemas/cli.json](../schemas/cli.json) has the JSON Schema of each, under `$defs`; fields may come, and none goes
+without a line in the changelog.
+
 Results go to standard output, all else to standard error. Exit codes:
 
 {codes}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from .away import Away
 from .client import Api, patiently
 from .errors import CliError, Unreachable
 
@@ -79,7 +80,7 @@ def _bring(api: Api, run: str, file: File, target: Path, progress: Progress) -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        patiently(lambda: _download(api, run, file, unfinished, progress), PATIENCE_SECONDS, lambda _: None)
+        patiently(lambda: _download(api, run, file, unfinished, progress), PATIENCE_SECONDS, Away())
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

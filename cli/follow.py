@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from . import phases
+from .away import Outage
 from .client import Api, patiently
-from .errors import CliError, NotFound, Unreachable
+from .errors import CliError, NotFound
 
 POLL_SECONDS = 0.5
 LOG_WAIT_SECONDS = 2.0  # of a long poll between two looks at the run's state
@@ -104,17 +105,18 @@ class Watcher(Protocol):
     def log(self, text: str) -> None:
         """The next piece of the log, cut anywhere between two characters."""
 
-    def trouble(self, exc: Unreachable) -> None:
-        """The API did not answer; the follow goes on."""
+    @property
+    def away(self) -> Outage:
+        """Who hears that the API does not answer, and that it does again; the follow goes on."""
 
 
 def follow_run(api: Api, name: str, reader: Reader, watcher: Watcher) -> dict[str, Any]:
     """Tell the watcher all that happens until the run is archived and its log told to the end. Returns the run."""
     while True:
         began, before = time.monotonic(), reader.offset
-        run: dict[str, Any] = patiently(lambda: api.get("runs", name), PATIENCE_SECONDS, watcher.trouble)
+        run: dict[str, Any] = patiently(lambda: api.get("runs", name), PATIENCE_SECONDS, watcher.away)
         watcher.run(run)
-        text = patiently(partial(_log, reader, run), PATIENCE_SECONDS, watcher.trouble)
+        text = patiently(partial(_log, reader, run), PATIENCE_SECONDS, watcher.away)
         watcher.log(text)
         came = reader.offset > before
         if run.get("archived_at") and (reader.complete or not came):
@@ -143,7 +145,7 @@ def wait_for_drop(
     route, _, name = target.partition("/")
     deadline = time.monotonic() + patience
     while True:
-        drop = patiently(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.trouble)
+        drop = patiently(lambda: find_drop(api, route, name), PATIENCE_SECONDS, watcher.away)
         watcher.drop(drop)
         if _is_settled(drop, before):
             if drop["state"] == "rejected":

@@ -19,6 +19,7 @@ import typer
 import typer.core
 from rich.console import RenderableType
 
+from .away import Away
 from .client import Api
 from .names import run_name
 from .profiles import Profile, Profiles, choose, config_folder
@@ -98,6 +99,10 @@ class Session:
     @cached_property
     def api(self) -> Api:
         return Api(self.profile.url, self.profiles.authenticate(self.profile))
+
+    @cached_property
+    def away(self) -> Away:
+        return Away(lambda words: self.remark(words, "yellow"))
 
     def tell(self, value: object, picture: RenderableType) -> None:
         """The command's result: the value as JSON if that was asked for, else the picture."""

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from . import costs, listing, phases, plot
+from .results import ClusterSteps
 from .visible import Text, one_line
 
 STYLES = {
@@ -71,7 +72,7 @@ def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
     return Group(Text(cluster, "bold"), table)
 
 
-def cluster_steps(told: dict[str, Any], done: bool) -> RenderableType:
+def cluster_steps(told: ClusterSteps, done: bool) -> RenderableType:
     """What a clusters file changes, a line a change."""
     verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
     lines = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,11 +12,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from . import phases
-from .errors import Unreachable
+from .away import Away
 from .show import nodes
 from .visible import COLOUR, Console, Text
-
-TROUBLE_EVERY_SECONDS = 5.0
 
 
 class Lines:
@@ -43,8 +40,7 @@ class Screen:
         self._drop: dict[str, Any] = {}
         self._told: set[str] = set()
         self._lines = Lines()
-        self._trouble_at = 0.0
-        self._trouble = ""
+        self._away = Away(lambda words: self._print(Text(words, "yellow")))
         self._spinner = Spinner("dots", style="yellow")
 
     @contextmanager
@@ -57,10 +53,10 @@ class Screen:
             yield self
 
     def drop(self, drop: dict[str, Any]) -> None:
-        self._drop, self._trouble = drop, ""
+        self._drop = drop
 
     def run(self, run: dict[str, Any]) -> None:
-        self._run, self._trouble = run, ""
+        self._run = run
         current, times = phases.phase(run), phases.spent(run, self._clock())
         for key in phases.PHASES:
             if key in times and key != current and key not in self._told:
@@ -73,11 +69,9 @@ class Screen:
         for line in self._lines.add(text):
             self._print(Text(line))
 
-    def trouble(self, exc: Unreachable) -> None:
-        self._trouble = str(exc)
-        if not self._console.is_terminal and time.monotonic() - self._trouble_at > TROUBLE_EVERY_SECONDS:
-            self._trouble_at = time.monotonic()
-            self._print(Text(f"{exc} Trying again.", "yellow"))
+    @property
+    def away(self) -> Away:
+        return self._away
 
     def _flush(self) -> None:
         """The log's last line may have no end."""
@@ -100,8 +94,8 @@ class Screen:
         return words.get(key, "")
 
     def _line(self) -> RenderableType:
-        if self._trouble:
-            return Text(f"{self._trouble} Trying again; Ctrl-C to stop.", "yellow", no_wrap=True, overflow="ellipsis")
+        if self._away.why:
+            return Text("The API is away; Ctrl-C to stop waiting for it.", "yellow", no_wrap=True, overflow="ellipsis")
         if not self._run and self._drop:
             self._spinner.update(text=Text(f"waiting for the drop to close: {self._drop.get('why', '')}"))
             return self._spinner

@@ -183,6 +183,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
         "state": str(home / "azureml"),
         "storage": storage,
         "python": sys.executable,
+        "registries": str(home / "registries"),
         "subscription_id": options.subscription_id,
         "resource_group": options.resource_group,
         "workspace": options.workspace,

@@ -64,7 +64,23 @@ def check(method: str, headers: Mapping[str, str], env: Mapping[str, str]) -> No
         raise BadSetting(
             "TRAINYARD_AUTH is entra, but App Service authentication is off (WEBSITE_AUTH_ENABLED). Turn it on."
         )
-    need(headers, READER if method in ("GET", "HEAD") else CONTRIBUTOR)
+    reads = method in ("GET", "HEAD")
+    if not reads:
+        _check_site(headers)
+    need(headers, READER if reads else CONTRIBUTOR)
+
+
+def _check_site(headers: Mapping[str, str]) -> None:
+    """Raise Denied for what a page of another site sends: the browser adds the cookie of whoever is signed in here.
+
+    Browsers say of each request whose page sent it (Sec-Fetch-Site); programs, which have no such cookie, say nothing.
+    """
+    if _header(headers, "sec-fetch-site") not in ("", "same-origin", "none"):
+        raise Denied(403, "A page of another site may not change anything here.")
+
+
+def _header(headers: Mapping[str, str], wanted: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == wanted), "")
 
 
 def admit_code(req: func.HttpRequest) -> None:
@@ -104,7 +120,7 @@ def _roles(headers: Mapping[str, str]) -> set[str]:
 
 def _claims(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """The claims of X-MS-CLIENT-PRINCIPAL, base64 of JSON with claims of `typ` and `val`, as pairs."""
-    text = next((value for name, value in headers.items() if name.lower() == "x-ms-client-principal"), "")
+    text = _header(headers, "x-ms-client-principal")
     try:
         principal: Any = read_json(base64.b64decode(text, validate=True), "The principal")
         claims = [(str(claim["typ"]), str(claim["val"])) for claim in principal["claims"]]

@@ -75,7 +75,10 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    return answer(uploads.upload_addresses(the_system(), key, read_body(req.get_body(), UploadRequest)))
+    request = read_body(req.get_body(), UploadRequest)
+    if uploads.may_become_code(the_system(), key, request):
+        access.admit_code(req)
+    return answer(uploads.upload_addresses(the_system(), key, request))
 
 
 @cache

@@ -35,7 +35,10 @@ def list_schedules(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """A new schedule. `?dry_run=true`: its next instants, and the job that each would send."""
-    wish = read_body(req.get_body(), ScheduleRequest).wish(access.caller(req))
+    asked = read_body(req.get_body(), ScheduleRequest)
+    if asked.run.job is not None:  # its command is code
+        access.admit_code(req)
+    wish = asked.wish(access.caller(req))
     if read_query(req.params, DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
     made = plan.add(the_system(), the_schedules(), wish)

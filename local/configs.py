@@ -9,6 +9,7 @@ from emulators.storage.azurite import ACCOUNT
 from local.declaration import Declaration
 from local.record import REPOSITORY
 
+REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files that their owner puts there
 ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
 LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
@@ -69,6 +70,7 @@ def azureml(
         "preemption_grace_seconds": grace,
         "events": None,
         "environments": str(ENVIRONMENTS),
+        "registries": str(REGISTRIES),
         "made_of": {"trainyard": trainer_requirements()},
         "node_environment": {"TRAINYARD_MLFLOW": "off"},  # our trainers' rows are in their files
     }

@@ -1,6 +1,31 @@
-"""What every test finds: Azurite where trainyard.py put it."""
+"""What every test finds: Azurite where trainyard.py put it. And the order of the files."""
+
+from __future__ import annotations
 
 import os
+from itertools import chain, groupby, zip_longest
 from pathlib import Path
 
-os.environ.setdefault("EMULATORS_NODE_HOME", str(Path(__file__).resolve().parent.parent / ".trainyard" / "node"))
+import pytest
+
+HERE = Path(__file__).resolve().parent
+# Slow files first, those that mostly wait beside those that mostly compute; all others after them.
+WAITING = ("e2e", "cloud", "page", "emulators", "infra")
+COMPUTING = ("trainers", "elastic", "simulation")
+
+os.environ.setdefault("EMULATORS_NODE_HOME", str(HERE.parent / ".trainyard" / "node"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files in an order that keeps all cores busy to the end when several run at a time."""
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    waiting, computing, others = (
+        [tests for tests in files if _kind(tests[0].path) == kind] for kind in ("waiting", "computing", "other")
+    )
+    by_turns = (tests for pair in zip_longest(waiting, computing + others) for tests in pair if tests)
+    items[:] = chain.from_iterable(by_turns)
+
+
+def _kind(path: Path) -> str:
+    top = path.relative_to(HERE).parts[0] if path.is_relative_to(HERE) else ""
+    return "waiting" if top in WAITING else "computing" if top in COMPUTING else "other"

@@ -66,6 +66,11 @@ class FakeJobs:
             found.append(Problem("limits.timeout", "Not a valid integer."))
         return found
 
+    def lacks(self, job: dict[str, Any]) -> list[str]:
+        self._answer()
+        image = job["environment"].get("image", "") if isinstance(job.get("environment"), dict) else ""
+        return [f"Image {image!r}: R can't be installed."] if str(image).startswith("r-base") else []
+
     def status(self, name: str) -> JobStatus | None:
         self._answer()
         return self._status(name) if name in self.jobs else None

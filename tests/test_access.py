@@ -9,7 +9,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,47 @@ def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
     for role, whole in ((access.CONTRIBUTOR, 403), (access.CODER, 422)):
         assert call("POST", "runs", principal(role), b'{"job": {"command": "x"}}').status_code == whole
         assert call("POST", "runs", principal(role), b'{"trainer": "nobody"}').status_code == 422
+
+
+def test_code_comes_by_no_other_way(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+    """A schedule of a whole job, a drop's job file and, where drops bring code, each of a drop's files are code too."""
+    monkeypatch.setenv("TRAINYARD_AUTH", "entra")
+    monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
+    contributor, coder = principal(access.CONTRIBUTOR), principal(access.CODER)
+    job = b'{"run": {"job": {"command": "x"}}, "cron": "0 6 * * 1"}'
+    assert [call("POST", "schedules", who, job).status_code for who in (contributor, coder)] == [403, 422]
+
+    def upload(name: str, who: dict[str, str]) -> int:
+        body = json.dumps({"files": [{"name": name, "size": 1, "modified": 0}]}).encode()
+        route = {"route": "mnist", "name": "a"}
+        request = func.HttpRequest("POST", "/api", headers=who, params={}, route_params=route, body=body)
+        answered: func.HttpResponse = asyncio.run(ENDPOINTS["POST", "drops/{route}/{name}/uploads"].call(request))
+        return int(answered.status_code)
+
+    assert [upload(name, contributor) for name in ("1.bin", "job.yaml", "job.json", "data/job.yaml")] == [
+        200, 403, 403, 200,
+    ]  # fmt: skip
+    assert upload("job.yaml", coder) == 200
+    allowed = replace(world.system.routes["mnist"], allow=frozenset({"code"}))
+    world.system = replace(world.system, routes={"mnist": allowed})
+    assert [upload("src/train.py", who) for who in (contributor, coder)] == [403, 200]
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"), [("", None), ("same-origin", None), ("none", None), ("cross-site", 403), ("same-site", 403)]
+)
+def test_a_page_of_another_site_changes_nothing(site: str, expected: int | None) -> None:
+    """A browser that is signed in here sends its cookie for a foreign page too: such a request is refused, unless it
+    reads, which the page can't see the answer of."""
+    headers = principal(access.CONTRIBUTOR) | ({"Sec-Fetch-Site": site} if site else {})
+    access.check("GET", headers, ON)
+    if expected is None:
+        access.check("POST", headers, ON)
+        return
+    for method in ("POST", "DELETE", "PUT"):
+        with pytest.raises(access.Denied) as refused:
+            access.check(method, headers, ON)
+        assert refused.value.status == expected
 
 
 def test_with_entra_the_host_asks_for_no_key() -> None:

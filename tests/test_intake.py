@@ -148,6 +148,8 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     assert codes(template="mnist", data="drops/mnist/none") == ["no_data"]
     assert codes(**there, cluster="other") == ["unknown_cluster"]
     assert codes(**there, nodes=4) == ["too_many_nodes"]
+    of_r = {"command": "Rscript a.R", "environment": {"image": "r-base:4"}, "compute": "azureml:cpu-cluster"}
+    assert codes(job=of_r) == ["not_available"]
     assert codes(job={"compute": "cpu-cluster", "command": "x"}) == ["bad_job"]
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, nodes=3, busy_nodes=3)
     assert codes(**there) == ["cluster_busy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import math
@@ -11,6 +12,7 @@ import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +25,9 @@ from files import replacing
 # How long the end of a training waits for rows on their way to MLflow. After a failure or a stop others wait for it to
 # be gone.
 LAST_ROWS_SECONDS, LAST_ROWS_SECONDS_AFTER_ERROR = 20.0, 2.0
+
+# A row has some 300 bytes. So many are enough for an epoch's log lines, and for a disk that is full for a while.
+ROWS_IN_MEMORY = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +44,9 @@ class Metrics:
     the file at once. Without a folder none is written. An older file is replaced, unless this object was restored
     from a checkpoint: then the rows that the checkpoint knew stay, and those after it, which will come again, go.
 
-    It belongs into a checkpoint's state: state_dict also makes the rows so far safe on a mounted folder.
+    Every process has the newest rows in its memory: where rank 0 died before it wrote one, or the disk was full, who
+    writes next puts them down. It belongs into a checkpoint's state: state_dict also makes the rows so far safe on a
+    mounted folder.
     """
 
     def __init__(
@@ -56,28 +63,68 @@ class Metrics:
         self._tensorboard: Any = None
         self._mlflow = MLflow(environ) if writes and _wants_mlflow(environ) else None
         self._rows = self._step = 0
+        self._recent: deque[str] = deque(maxlen=ROWS_IN_MEMORY)  # the lines of the newest rows
+        self._in_file: int | None = 0  # rows; None if what is there has to be looked at first
+        self._failing = False
 
     def write(self, step: int, epoch: int, **values: float) -> None:
-        """Add one row. Raises ValueError, in every process, for a value that is no number: nan or inf."""
+        """Add one row. Raises ValueError, in every process, for a value that is no number: nan or inf.
+
+        A row that the disk does not take is told, and comes with a later one.
+        """
         if unfit := [name for name, value in values.items() if not math.isfinite(value)]:
             raise ValueError(f"{unfit[0]} is {values[unfit[0]]} at step {step}")
-        if self._path:
-            file = self._open()
-            file.write(json.dumps({"time": round(time.time(), 3), "step": step, "epoch": epoch, **values}) + "\n")
-            file.flush()
         if self._tensorboard_dir and (board := self._board()):
             for name, value in values.items():
                 board.add_scalar(name, value, step)
         if self._mlflow:
             self._mlflow.log({"epoch": epoch, **values}, step)
+        row = {"time": round(time.time(), 3), "step": step, "epoch": epoch, **values}
+        self._recent.append(json.dumps(row) + "\n")
         self._rows += 1
         self._step = step
+        self._put_down()
+
+    def _put_down(self) -> None:
+        """Bring the file as far as the rows are, as far as they are in memory."""
+        if not self._path or self._in_file == self._rows:
+            return
+        try:
+            if self._in_file is None:
+                self._in_file = self._kept_in_file(self._path)
+            file = self._open()
+            missing = min(self._rows - self._in_file, len(self._recent))
+            file.write("".join(list(self._recent)[len(self._recent) - missing :]))
+            file.flush()
+        except OSError as error:
+            self._in_file = None
+            if not self._failing:
+                _note(f"{self._path}: rows cannot be written: {error}; the training goes on, they are kept for later")
+            self._failing = True
+            self._drop_file()
+            return
+        self._in_file = self._rows
+        if self._failing:
+            _note(f"{self._path}: rows can be written again")
+        self._failing = False
+
+    def _kept_in_file(self, path: Path) -> int:
+        """Cut the file down to the rows that count, without half a line at its end, and say how many those are."""
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines[: self._rows] if line.endswith("\n")]
+        forgotten = self._rows - len(self._recent)
+        if len(kept) < forgotten:
+            _note(f"{path}: {forgotten} rows were expected before the checkpoint, {len(kept)} are there")
+        if len(kept) < len(lines):
+            with replacing(path) as new:
+                new.write_text("".join(kept), encoding="utf-8")
+        return max(len(kept), forgotten)
 
     def _open(self) -> IO[str]:
         if not self._file:
             assert self._path
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a" if self._rows else "w", encoding="utf-8")
+            self._file = self._path.open("a" if self._in_file else "w", encoding="utf-8")
         return self._file
 
     def _board(self) -> Any:
@@ -95,25 +142,43 @@ class Metrics:
 
     def state_dict(self) -> dict[str, int]:
         """How many rows there are, and the last one's step."""
+        self._put_down()
         self._close_file()  # a mounted container gets a file when it is closed
         return {"rows": self._rows, "step": self._step}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+    def live_state_dict(self) -> dict[str, Any]:
+        """The same with the newest rows, for another process that may have to write them."""
+        return {**self.state_dict(), "recent": list(self._recent)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after so many rows."""
+        if "recent" in state:
+            self._recent = deque(state["recent"], ROWS_IN_MEMORY)
+        elif state["rows"] > self._rows:
+            self._recent.clear()
+        else:
+            for _ in range(min(self._rows - state["rows"], len(self._recent))):
+                self._recent.pop()
         self._rows, self._step = state["rows"], state["step"]
-        if not self._path:
-            return
         self._close_file()
-        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
-        if len(lines) < self._rows:
-            _note(f"{self._path}: {self._rows} rows were expected before the checkpoint, {len(lines)} are there")
-        with replacing(self._path) as path:
-            path.write_text("".join(lines[: self._rows]), encoding="utf-8")
+        self._in_file = None
+        self._put_down()
 
     def _close_file(self) -> None:
-        if self._file:
+        if not self._file:
+            return
+        try:
             self._file.close()
-            self._file = None
+        except OSError:  # told when the next row is written
+            self._in_file = None
+        self._file = None
+
+    def _drop_file(self) -> None:
+        """Close the file, whatever it still wanted to write."""
+        with contextlib.suppress(OSError):
+            if self._file:
+                self._file.close()
+        self._file = None
 
     def __enter__(self) -> Metrics:
         return self

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from PIL import Image, UnidentifiedImageError
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.transforms.functional import pil_to_tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -84,14 +84,20 @@ def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
 
 
 def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
-    program = torch.export.load(str(folder / facts["program"])).module()
+    from cifar_elastic.resnet import ResNet18
+    from cifar_elastic.train import Normalised
+
+    # Not the exported program: whoever wrote that decides what loading it runs here.
+    normalised = Normalised(torch.zeros(3), torch.ones(3))
+    net = nn.Sequential(normalised, ResNet18(len(facts["classes"]), facts["training"]["width"]))
+    net.load_state_dict(warm_start.weights(folder))
+    net.eval()
     side = facts["input"]["shape"][-1]
 
     def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("RGB").resize((side, side)))
-        logits = program(torch.stack([pixels, pixels]))[:1]  # exported for batches of two and more
-        yield str(file), _classes(logits, facts["classes"])
+        yield str(file), _classes(net(pixels[None]), facts["classes"])
 
     return look
 

@@ -117,7 +117,7 @@ def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
     answer: dict[str, Any] = patiently(
         lambda: session.api.post("runs", body=body, headers=headers),
         PATIENCE_SECONDS,
-        lambda exc: session.remark(str(exc)),
+        session.away,
     )
     return answer
 

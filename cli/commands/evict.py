@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from ..errors import CliError
 from ..phases import FINAL
-from ..profiles import Profile
+from ..preempt import Way, preempt
+from ..results import EvictedNode
 from ..session import Session, command
 from . import options
 from .runs import seconds
 
 LOOK_SECONDS = 1.0
-ANSWER_SECONDS = 30.0
 
 
 @command
@@ -62,14 +60,6 @@ def evict(
             return
     if not pause:
         raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a node of the local cloud goes: so many seconds after a notice, and whether its job fails."""
-
-    notice: float = 0.0
-    fails: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,34 +122,13 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> dict[str, Any]:
+def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
         raise CliError(f"No member of run {run['run']} is running.", "not_running")
     chosen = random.choice(running) if elastic and node is None else node or 0  # noqa: S311  # no secret
     if session.profile.azureml:
-        return _preempt(session.profile, run, chosen, way)
+        return preempt(session.profile, run, chosen, way)
     answer = session.api.post("runs", run["run"], "members", str(chosen), "evict")
     return {"run": run["run"], "job": answer["job"], "node": chosen}
-
-
-def _preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> dict[str, Any]:
-    """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
-    members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
-    job = members.get(node, run["run"])
-    with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
-        cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
-        at_work = [found for found in cluster["nodes"] if _runs(found["job"], job, plain=not members)]
-        nodes, job = [found["index"] for found in at_work], at_work[0]["job"] if at_work else job
-        place = 0 if members else node
-        if (members and node not in members) or place >= len(nodes):
-            raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
-        how = {"node": nodes[place], "job": "failed" if way.fails else "queued", "notice": way.notice}
-        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=how).raise_for_status()
-    return {"run": run["run"], "job": job, "node": node}
-
-
-def _runs(found: str | None, job: str, plain: bool) -> bool:
-    """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
-    return found == job or (plain and bool(found) and str(found).rpartition("-a")[0] == job)

@@ -22,7 +22,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     detach or cancel, and ends with status 130 or goes on to the end of the canceled run.
     """
     console: Console = session.err if session.as_json else session.out
-    run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, lambda exc: session.remark(str(exc)))
+    run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.away)
     screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
     session.remark(f"{name} on {run['cluster']}, {show.node_words(run)}", "bold")
     while True:

@@ -12,6 +12,7 @@ from .. import plot, png
 from ..client import patiently
 from ..errors import INTERRUPTED, CliError
 from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
+from ..results import LogPiece, Picture
 from ..session import Session, command, user_path
 from ..visible import LogText, Text
 from . import options
@@ -47,7 +48,7 @@ def logs(
         )
         raise typer.Exit(INTERRUPTED) from None
     if following:
-        end_with(session.api.get("runs", run))
+        end_with(patiently(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.away))
     elif not reader.complete:
         session.remark("The log may go on; -f stays with it.", "dim")
 
@@ -59,13 +60,17 @@ def _print_all(session: Session, reader: LogReader, following: bool, shown: LogT
         text = patiently(
             lambda: reader.read(WAIT_SECONDS if following else 0.0),
             patience,
-            lambda exc: session.remark(f"{exc} Trying again.", "yellow"),
+            session.away,
         )
         with uninterrupted():
             if session.as_json and (text or reader.complete):
-                session.tell_line(
-                    {"offset": before, "next_offset": reader.offset, "complete": reader.complete, "text": text}
-                )
+                piece: LogPiece = {
+                    "offset": before,
+                    "next_offset": reader.offset,
+                    "complete": reader.complete,
+                    "text": text,
+                }
+                session.tell_line(piece)
             elif text:
                 sys.stdout.write(text if shown is None else shown.feed(text, reader.complete))
                 sys.stdout.flush()
@@ -97,7 +102,7 @@ def metrics(
         session.remark(_none(answer["series"], name), "dim")
     elif file and curves:
         png.draw(curves, run, user_path(file))
-        session.tell({"run": run, "png": str(user_path(file).resolve())}, str(user_path(file)))
+        session.tell(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))
     else:
         session.tell(answer, _pictures(curves, min(session.out.width, WIDEST)))
 

@@ -13,6 +13,7 @@ from .. import doctor as examining
 from ..client import Api
 from ..errors import CliError
 from ..profiles import LOCAL, FileSecrets, Profile
+from ..results import Address, LoggedIn, LoggedOut
 from ..session import Session, command
 from ..visible import Text
 from . import options
@@ -49,7 +50,7 @@ def login(
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):
         session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")
-    session.tell({"profile": name, "url": url, "secret": profile.secret}, f"Logged in to {url} as {name!r}.")
+    session.tell(LoggedIn(profile=name, url=url, secret=profile.secret), f"Logged in to {url} as {name!r}.")
 
 
 @command
@@ -62,7 +63,7 @@ def logout(session: Session, name: options.OldName = "") -> None:
     if not name:
         raise CliError("Nobody is logged in.")
     session.profiles.remove(name)
-    session.tell({"profile": name}, f"Forgot {name!r}.")
+    session.tell(LoggedOut(profile=name), f"Forgot {name!r}.")
 
 
 @command
@@ -88,4 +89,4 @@ def _open(session: Session, run: options.OpenWhat = "", show_only: options.Print
     address = f"{session.profile.url}/page#/run/{run}" if run else f"{session.profile.url}/page"
     if not show_only and not session.as_json and not webbrowser.open(address):
         session.remark("No browser could be opened here. The address:", "yellow")
-    session.tell({"url": address}, Text(address))
+    session.tell(Address(url=address), Text(address))

@@ -35,13 +35,16 @@ from emulators.azureml.guard import Guard
 from emulators.azureml.job_routes import JobRoutes
 from emulators.azureml.models import TERMINAL
 from emulators.azureml.mounts import Mounts
+from emulators.azureml.needs import Needs
 from emulators.azureml.operations import Operations
 from emulators.azureml.places import Places
 from emulators.azureml.recipes import Recipes
 from emulators.azureml.registering import Register
+from emulators.azureml.registry_folder import RegistryFolder
+from emulators.azureml.registry_routes import RegistryRoutes
 from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.server import Parts, Recorder, application
-from emulators.azureml.spec import JobSpec
+from emulators.azureml.sources import AssetRef
 from emulators.azureml.store import Store
 from emulators.azureml.tracking import Tracking
 from emulators.azureml.tracking_routes import TrackingRoutes
@@ -87,20 +90,27 @@ async def serve(config: Config) -> None:
         for datastore in workspace.datastores.values():
             await blobs.create_container(datastore.container)
         guard = stack.enter_context(contextlib.closing(Guard()))
-        site = _site(config, workspace, blobs, guard, base)
+        places = Places(workspace, blobs.account)
+        recipes = Recipes(workspace, blobs, places, config.made_of)
+        site = _site(config, workspace, blobs, guard, base, places, recipes)
         stack.callback(site.environments.close)
+        site.environments.tidy()
+        registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
+        await registries.refresh()
+        needs = Needs(recipes, places, site.environments, registries)
         scheduler = Scheduler(workspace, site, wakes.scheduler)
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))
         wire = Wire(config, base, blobs.account)
-        parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies))
+        parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies), needs)
         tracking = Tracking(workspace, config.state)
         stack.push_async_callback(tracking.close)
         evictions = Evictions(workspace, scheduler)
         stack.push_async_callback(evictions.stop)
         routes = [
             *TrackingRoutes(parts, tracking).table(),
+            *RegistryRoutes(parts, registries).table(),
             *ControlRoutes(parts, evictions).table(),
             *evictions.table(),
         ]
@@ -192,21 +202,12 @@ def _application(
     return application(parts, routes)
 
 
-def _site(config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base: str) -> Site:
-    def code_place(code: tuple[str, str]) -> Place:
-        return blobs.place_of(workspace.assets.get("codes", *code).properties["codeUri"])
+def _site(
+    config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base: str, places: Places, recipes: Recipes
+) -> Site:
+    def code_place(code: AssetRef) -> Place:
+        return blobs.place_of(workspace.find(code).properties["codeUri"])
 
-    def check_needs(wanted: JobSpec) -> None:
-        recipes.check(*wanted.environment)
-        for given in wanted.inputs:
-            if given.source:
-                places.check(given.source, f"Input {given.name!r}")
-        for output in wanted.outputs:
-            places.check(output.location, f"Output {output.name!r}")
-
-    places = Places(workspace, blobs.account)
-    recipes = Recipes(workspace, blobs, config.made_of)
-    workspace.check_needs = check_needs
     work = _work_folder(config.state, workspace)
     python = Path(config.python).absolute()
     return Site(

@@ -52,7 +52,8 @@ class ArmRoutes:
     async def discovery(self, _: web.Request) -> web.Response:
         """Addresses of the services beside ARM; run history and assets are served here too."""
         names = ("api", "history", "experimentation", "catalog", "hyperdrive", "pipelines", "modelmanagement", "studio")
-        return web.json_response(dict.fromkeys(names, self._parts.wire.base))
+        own = "preflight"  # says whether a job could run here; Azure, which can make anything, has none
+        return web.json_response(dict.fromkeys((*names, own), self._parts.wire.base))
 
     async def list_datastores(self, request: web.Request) -> web.Response:
         default_only = request.query.get("isDefault", "").lower() == "true"

@@ -9,13 +9,16 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from emulators.azureml.asset_body import KINDS
+from emulators.azureml.assets import Assets
 from emulators.azureml.checks import choice
-from emulators.azureml.models import Asset, Json
+from emulators.azureml.models import Json, Shelf
 from emulators.azureml.server import WORKSPACE, Parts, body, number, properties
+from emulators.azureml.sources import AssetRef
 
 PAGE = 100
 VIEWS = {"ActiveOnly": False, "ArchivedOnly": True, "All": None}  # listViewType: archived
-ASSETS = f"{WORKSPACE}/{{kind:(?i:{'|'.join(KINDS)})}}"
+KIND = f"{{kind:(?i:{'|'.join(KINDS)})}}"
+ASSETS = f"{WORKSPACE}/{KIND}"
 OLDEST_FIRST = ("createdtime asc", "createdtime")
 
 
@@ -39,9 +42,8 @@ class AssetRoutes:
         ]
 
     async def list_names(self, request: web.Request) -> web.Response:
-        shelves = self._assets.shelves(request.match_info["kind"].lower(), _view(request))
-        wire = self._parts.wire
-        return self._page(request, [wire.shelf(shelf, *self._range(shelf.kind, shelf.name)) for shelf in shelves])
+        shelves = self._library(request).shelves(request.match_info["kind"].lower(), _view(request))
+        return self._page(request, [self._shelf(request, shelf) for shelf in shelves])
 
     async def get_name(self, request: web.Request) -> web.Response:
         return self._answer_name(request)
@@ -56,15 +58,16 @@ class AssetRoutes:
     async def list_versions(self, request: web.Request) -> web.Response:
         """Newest first, as Azure lists them without `$orderBy` too. With `hash`, code of that content alone."""
         if digest := request.query.get("hash"):
-            found = self._assets.with_hash(digest)
+            found = self._library(request).with_hash(digest)
         else:
-            found = self._assets.versions(*_name_of(request), _view(request))
+            found = self._library(request).versions(*_name_of(request), _view(request))
         if request.query.get("$orderBy", "").lower().strip() in OLDEST_FIRST:
             found.reverse()
-        return self._page(request, [self._parts.wire.asset(asset) for asset in found])
+        return self._page(request, [self._parts.wire.asset(asset, _registry(request)) for asset in found])
 
     async def get_version(self, request: web.Request) -> web.Response:
-        return web.json_response(self._parts.wire.asset(self._assets.get(*_version_of(request))))
+        wanted = AssetRef(*_version_of(request), _registry(request))
+        return web.json_response(self._parts.wire.asset(self._parts.workspace.find(wanted), wanted.registry))
 
     async def put_version(self, request: web.Request) -> web.Response:
         asset, fresh = self._assets.put(*_version_of(request), await properties(request))
@@ -85,13 +88,20 @@ class AssetRoutes:
         return web.json_response(self._parts.wire.pending_upload(str(uuid.uuid4()), sas.partition("?")[0], sas))
 
     def _answer_name(self, request: web.Request, status: int = 200) -> web.Response:
-        shelf = self._assets.shelf(*_name_of(request))
-        return web.json_response(self._parts.wire.shelf(shelf, *self._range(shelf.kind, shelf.name)), status=status)
+        shelf = self._library(request).shelf(*_name_of(request))
+        return web.json_response(self._shelf(request, shelf), status=status)
 
-    def _range(self, kind: str, name: str) -> tuple[Asset | None, str]:
-        """A name's newest version, an archived one only if all are, and the number that the next one gets."""
-        newest = next((a for view in (False, None) for a in self._assets.versions(kind, name, view)), None)
-        return newest, self._assets.next_version(kind, name)
+    def _shelf(self, request: web.Request, shelf: Shelf) -> Json:
+        """With its newest version, an archived one only if all are, and the number that the next one gets."""
+        found = self._library(request)
+        newest = next((a for view in (False, None) for a in found.versions(shelf.kind, shelf.name, view)), None)
+        following = found.next_version(shelf.kind, shelf.name)
+        return self._parts.wire.shelf(shelf, newest, following, _registry(request))
+
+    def _library(self, request: web.Request) -> Assets:
+        """The workspace's assets, or those of the registry in the address."""
+        registry = _registry(request)
+        return self._parts.workspace.registries.get(registry).assets if registry else self._assets
 
     def _page(self, request: web.Request, found: list[Json]) -> web.Response:
         """A page of a list. `$skip` is the number of those that were on the pages before."""
@@ -105,7 +115,16 @@ class AssetRoutes:
 
 
 def _view(request: web.Request) -> bool | None:
-    return VIEWS[choice(request.query.get("listViewType", "ActiveOnly"), "listViewType", VIEWS)]
+    """The listViewType. Of registries azure-ai-ml sends the name in Python, ListViewType.ACTIVE_ONLY, as its value."""
+    sent = request.query.get("listViewType", "ActiveOnly")
+    if sent.startswith("ListViewType."):
+        sent = "".join(word.capitalize() for word in sent.partition(".")[2].split("_"))
+    return VIEWS[choice(sent, "listViewType", VIEWS)]
+
+
+def _registry(request: web.Request) -> str:
+    """The registry in the address, '' for the workspace."""
+    return request.match_info.get("registry", "")
 
 
 def _name_of(request: web.Request) -> tuple[str, str]:

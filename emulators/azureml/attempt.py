@@ -8,7 +8,7 @@ import logging
 import shutil
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -21,16 +21,17 @@ from emulators.azureml.environment import Gang, environment
 from emulators.azureml.environments import Environments, JobEnvironment
 from emulators.azureml.errors import DataError
 from emulators.azureml.guard import Guard
+from emulators.azureml.launchers import with_launcher
 from emulators.azureml.logs import LogCopy
 from emulators.azureml.models import Job, Status
 from emulators.azureml.mounts import Mounts
 from emulators.azureml.processes import Launch, RankProcess
 from emulators.azureml.recipe import Recipe
+from emulators.azureml.sources import AssetRef
 from emulators.azureml.spec import JobSpec, Output, resolve
 
 log = logging.getLogger(__name__)
 
-MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
 ERROR_LINES = 12  # of standard error that a failure's message quotes
 SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
 
@@ -68,8 +69,8 @@ class Site:
     work: Path
     mounts: Mounts
     places: Finder
-    code_place: Callable[[tuple[str, str]], Place]
-    recipe: Callable[[str, str], Awaitable[Recipe]]
+    code_place: Callable[[AssetRef], Place]
+    recipe: Callable[[AssetRef], Awaitable[Recipe]]
     register: Callable[[Job, Output], None]
 
 
@@ -134,11 +135,6 @@ class Attempt:
 
     async def _prepare(self) -> Gang:
         spec, site = self._spec, self._site
-        if spec.world_size > MOST_PROCESSES:
-            raise DataError(
-                f"The job has {spec.world_size} processes on {spec.nodes} nodes; all of its "
-                f"nodes are this machine, which starts at most {MOST_PROCESSES} for a job."
-            )
         shutil.rmtree(self._folders.run, ignore_errors=True)
         made = asyncio.create_task(self._environment())
         try:
@@ -150,9 +146,7 @@ class Attempt:
         return Gang(self._node_ids, _free_ports(spec.world_size), paths, job_environment, site.service_url)
 
     async def _environment(self) -> JobEnvironment:
-        recipe = await self._site.recipe(*self._spec.environment)
-        if self._spec.distribution.kind == "Mpi" and recipe.names(mpi.NEEDS_MPI):
-            recipe = replace(recipe, requirements=(*recipe.requirements, mpi.OPEN_MPI))
+        recipe = with_launcher(await self._site.recipe(self._spec.environment), self._spec.distribution)
         return await self._site.environments.give(recipe, self._folders.environment)
 
     async def _bring(self) -> dict[str, str]:

@@ -87,9 +87,9 @@ class Blobs:
         container, _, rest = path.partition("/")
         return Place(container, rest)
 
-    def container_sas(self, container: str) -> str:
-        """An address that lets its holder list, read and write one container for a day."""
-        rights = ContainerSasPermissions(read=True, write=True, list=True, create=True, add=True)
+    def container_sas(self, container: str, write: bool = True) -> str:
+        """An address that lets its holder list and read one container for a day, and write to it."""
+        rights = ContainerSasPermissions(read=True, write=write, list=True, create=write, add=write)
         sas = generate_container_sas(
             self.account, container, account_key=self.key, permission=rights, expiry=_tomorrow()
         )

@@ -87,7 +87,12 @@ class ComputeRoutes:
         return web.json_response({"nodes": [wire.node(node) for node in cluster.nodes]})
 
     async def switch_instance(self, request: web.Request) -> web.Response:
-        self._parts.workspace.instances.switch(request.match_info["name"], request.match_info["switch"] == "start")
+        name, instances = request.match_info["name"], self._parts.workspace.instances
+        if instances.find(name) is None and name.lower() in self._parts.workspace.clusters:
+            raise BadRequest(
+                f"{name} is an AmlCompute, which starts and stops its nodes itself; set its scaleSettings."
+            )
+        instances.switch(name, request.match_info["switch"] == "start")
         return web.Response(status=202)
 
     async def get_operation(self, request: web.Request) -> web.Response:

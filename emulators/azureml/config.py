@@ -83,6 +83,7 @@ class Config:
     roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
     nodes: NodeIdentity | None = None  # None: nodes have no identity
     environments: Path | None = None  # where those of jobs are made and kept; None: with the state
+    registries: Path | None = None  # a folder for each registry of the owner's; None: with the state
     # Environments, by name, that are made of other requirements here than their own files say.
     made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What every node has beside Azure ML's own variables.
@@ -115,8 +116,9 @@ def parse(source: Mapping[str, Any]) -> Config:
         values["connection_string"] = values.pop("storage")["connection_string"]
         values["certs"], values["state"] = Path(values["certs"]), Path(values["state"])
         values["clusters"] = tuple(_cluster(seed) for seed in values.get("clusters", ()))
-        if (kept := values.get("environments")) is not None:
-            values["environments"] = Path(kept)
+        for key in ("environments", "registries"):
+            if (folder := values.get(key)) is not None:
+                values[key] = Path(folder)
         values["made_of"] = {name: tuple(lines) for name, lines in values.get("made_of", {}).items()}
         if (limits := values.get("arm_limits")) is not None:
             values["arm_limits"] = Limits(**{kind: Bucket(*bucket) for kind, bucket in limits.items()})

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +27,17 @@ from filelock import FileLock
 from emulators.azureml.errors import DataError
 from emulators.azureml.installed import SCRIPTS, Installed
 from emulators.azureml.recipe import Recipe
+from emulators.azureml.unused import COMPLETE, prune
 from emulators.process import IS_WINDOWS
 
 INSTALL_SECONDS = 1800
+RESOLVE_SECONDS = 8  # to find out whether an environment can be made; a caller waits meanwhile
 AT_ONCE = 8  # environments that are made, or waited for, at a time
 SAID_LINES = 12  # of uv's words, in an error
-_COMPLETE = "complete.json"
+
+
+class SlowUv(DataError):
+    """uv took longer than it may."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +61,24 @@ class Environments:
         self._folder = folder
         self._python = python
         self._running: set[subprocess.Popen[str]] = set()
+        self._resolved: set[str] = set()  # recipes that can be made, as far as this process found out
         # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
         """Make a job's own environment at `folder`. Raises DataError, with uv's words, if that can't be done."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder)
+
+    async def check(self, recipe: Recipe) -> None:
+        """Raise DataError, with uv's words, for requirements that can't be fulfilled. Makes nothing.
+
+        What takes too long to find out is not held against the recipe.
+        """
+        await asyncio.to_thread(self._check, recipe)
+
+    def tidy(self) -> None:
+        """Begin to remove those that no job has used for long."""
+        self._threads.submit(prune, self._folder, time.time())
 
     def close(self) -> None:
         """End the installations that are under way; the next start begins them anew."""
@@ -71,10 +89,38 @@ class Environments:
     def _give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
         began = time.monotonic()
         base = self._made(recipe)
-        notes = json.loads((base / _COMPLETE).read_text())["notes"]
+        (base / COMPLETE).touch()  # it was used now
+        notes = json.loads((base / COMPLETE).read_text())["notes"]
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
         _lay_over(base, folder)
         return JobEnvironment(folder, recipe.variables, (*recipe.notes, *notes), time.monotonic() - began)
+
+    def _check(self, recipe: Recipe) -> None:
+        name = self._name(recipe)
+        if name in self._resolved or (self._folder / name / COMPLETE).exists():
+            return
+        version = recipe.python if recipe.python != self._installed.minor and self._has(recipe.python) else ""
+        if version or self._installed.satisfying(recipe.requirements)[1]:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self._folder, prefix=".resolving-") as scratch:
+                wanted = Path(scratch) / "requirements.txt"
+                wanted.write_text("\n".join(recipe.requirements) + "\n")
+                of = ("--python-version", version) if version else ("--python", str(self._python))
+                try:
+                    self._uv("pip", "compile", "--quiet", *of, str(wanted), seconds=RESOLVE_SECONDS)
+                except SlowUv:
+                    return
+        self._resolved.add(name)
+
+    def _has(self, version: str) -> bool:
+        """Whether uv finds this version of Python here."""
+        if not version:
+            return False
+        command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def _name(self, recipe: Recipe) -> str:
+        return recipe.digest(f"{self._installed.version} {self._installed.site}")
 
     @cached_property
     def _installed(self) -> Installed:
@@ -82,11 +128,11 @@ class Environments:
 
     def _made(self, recipe: Recipe) -> Path:
         """The environment with this content, made if it is new. Another process that makes it is waited for."""
-        base = self._folder / recipe.digest(f"{self._installed.version} {self._installed.site}")
-        if not (base / _COMPLETE).exists():
+        base = self._folder / self._name(recipe)
+        if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(base.with_suffix(".lock")):
-                if not (base / _COMPLETE).exists():
+                if not (base / COMPLETE).exists():
                     self._make(recipe, base)
         return base
 
@@ -105,7 +151,7 @@ class Environments:
             wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
             with contextlib.suppress(*([DataError] if missing == ["pip"] else [])):  # few jobs need pip itself
                 self._uv("pip", "install", "--quiet", "--python", str(_python_of(base)), "-r", str(wanted))
-        (base / _COMPLETE).write_text(json.dumps({"notes": notes}))
+        (base / COMPLETE).write_text(json.dumps({"notes": notes}))
 
     def _make_empty(self, version: str, base: Path) -> list[str]:
         """An environment without packages, of this version of Python if it can be had."""
@@ -120,7 +166,7 @@ class Environments:
         self._uv("venv", "--quiet", "--python", str(self._python), str(base))
         return []
 
-    def _uv(self, *arguments: str) -> None:
+    def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> None:
         command = [_uv_program(self._python), *arguments]
         environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
@@ -129,10 +175,10 @@ class Environments:
         ) as process:
             self._running.add(process)
             try:
-                said, _ = process.communicate(timeout=INSTALL_SECONDS)
+                said, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise DataError(f"The environment was not made within {INSTALL_SECONDS} s.") from None
+                raise SlowUv(f"The environment was not made within {seconds:g} s.") from None
             finally:
                 self._running.discard(process)
         if process.returncode:

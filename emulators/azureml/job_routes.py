@@ -14,12 +14,14 @@ from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest, NotFound
 from emulators.azureml.jobs import PROPERTY, TAG, Label, Listing
 from emulators.azureml.models import TERMINAL, Job, Json
+from emulators.azureml.needs import described
 from emulators.azureml.operations import POLL_HEADER
 from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, properties
 
 PAGE = 50
 HISTORY = "/history/v1.0" + WORKSPACE
 DATA = "/data/v1.0" + WORKSPACE
+PREFLIGHT = "/preflight/v1.0" + WORKSPACE
 VIEWS = {"ActiveOnly": False, "ArchivedOnly": True, "All": None}  # listViewType: archived
 OUTPUT_ASSET = re.compile(r".*/data/azureml_(?P<job>.+)_output_data_(?P<output>.+)/versions/1")
 
@@ -36,6 +38,7 @@ class JobRoutes:
             web.delete(WORKSPACE + "/jobs/{name}", self.delete_job),
             web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
             web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
+            web.post(PREFLIGHT + "/jobs", self.look_over),
             web.get(HISTORY + "/runs/{name}/details", self.run_details),
             web.get(HISTORY + "/runs/{name}/serviceinstances/{node}", self.run_services),
             web.get(HISTORY + "/experiments/{experiment}/runs/{name}/details", self.run_details),
@@ -57,8 +60,26 @@ class JobRoutes:
         return web.json_response(self._parts.wire.job(self._job(request)))
 
     async def put_job(self, request: web.Request) -> web.Response:
-        job, fresh = self._parts.workspace.submit(request.match_info["name"], await properties(request))
+        name, wanted, workspace = request.match_info["name"], await properties(request), self._parts.workspace
+        if workspace.jobs.get(name) is None:
+            await self._parts.needs.refresh(wanted)
+            job_spec = workspace.wanted(name, wanted)
+            await self._parts.needs.check(job_spec, simulated=self._parts.scheduler.simulation.has(job_spec.cluster))
+        job, fresh = workspace.submit(name, wanted)
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
+
+    async def look_over(self, request: web.Request) -> web.Response:
+        """Whether a job, in the words of Azure ML's YAML schema, could run here: the reasons why not, at best none.
+
+        Azure has no such service: it makes whatever environment it is asked for.
+        """
+        job = (await body(request, "job"))["job"]
+        try:
+            await self._parts.needs.refresh(job)
+            await self._parts.needs.look_over(described(job))
+        except BadRequest as error:
+            return web.json_response({"refusals": [error.message]})
+        return web.json_response({"refusals": []})
 
     async def delete_job(self, request: web.Request) -> web.Response:
         """202 with an address that answers once it is gone, which it is at once here; 204 for what is not there."""

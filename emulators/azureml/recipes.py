@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulators.azureml import recipe
-from emulators.azureml.blobs import Blobs
+from emulators.azureml.blobs import Blobs, Place
 from emulators.azureml.dockerfile import from_dockerfile
 from emulators.azureml.errors import ArmError, DataError
+from emulators.azureml.models import Json
+from emulators.azureml.places import Places
 from emulators.azureml.recipe import NotHere, Recipe
+from emulators.azureml.sources import AssetRef, location
 from emulators.azureml.workspace import Workspace
 
 DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it installs from
@@ -18,37 +21,41 @@ DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it in
 class Recipes:
     """`made_of` names environments that are made of other requirements on this machine than in Azure."""
 
-    def __init__(self, workspace: Workspace, blobs: Blobs, made_of: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, workspace: Workspace, blobs: Blobs, places: Places, made_of: Mapping[str, Sequence[str]]
+    ) -> None:
         self._workspace = workspace
         self._blobs = blobs
+        self._places = places
         self._made_of = made_of
 
-    def check(self, name: str, version: str) -> None:
-        """Raise BadRequest if the environment can't be made here, as far as its own words tell."""
-        properties = self._properties(name, version)
-        if name not in self._made_of and not (properties and properties.get("build")):
-            _recipe(name, properties)
+    async def find(self, wanted: AssetRef | Json) -> Recipe:
+        """The recipe of a version, or of what a job says of its environment.
 
-    async def find(self, name: str, version: str) -> Recipe:
-        """The recipe. Raises DataError if it can't be made here, or its build context can't be read."""
+        Raises DataError if it can't be made here, or its build context can't be read.
+        """
         try:
-            properties = self._properties(name, version)
-            if name in self._made_of:
-                return Recipe(tuple(self._made_of[name]))
-            if properties and (build := properties.get("build")):
-                return await self._built(build)
-            return _recipe(name, properties)
+            if isinstance(wanted, AssetRef):
+                return await self._of_version(wanted)
+            return await self._of_properties("", wanted)
         except ArmError as error:
             raise DataError(error.message) from error
 
-    def _properties(self, name: str, version: str) -> dict[str, Any] | None:
-        if self._workspace.is_curated(name):
-            return None
-        return self._workspace.assets.get("environments", name, version).properties
+    async def _of_version(self, wanted: AssetRef) -> Recipe:
+        if wanted.name in self._made_of and not wanted.registry:
+            return Recipe(tuple(self._made_of[wanted.name]))
+        if self._workspace.is_curated(wanted):
+            return recipe.curated(wanted.name)
+        return await self._of_properties(wanted.name, self._workspace.find(wanted).properties)
+
+    async def _of_properties(self, name: str, properties: Json) -> Recipe:
+        if build := properties.get("build"):
+            return await self._built(build)
+        return recipe.registered(name, properties)
 
     async def _built(self, build: Mapping[str, Any]) -> Recipe:
         """The recipe of a build context: its Dockerfile, and the files that this one installs from."""
-        context = self._blobs.place_of(str(build.get("contextUri") or ""))
+        context = self._context(str(build.get("contextUri") or ""))
         files = await self._blobs.texts(context, DOCKERFILE_LIMIT)
         name = str(build.get("dockerfilePath") or "Dockerfile").removeprefix("./")
         if name not in files:
@@ -63,6 +70,9 @@ class Recipes:
 
         return from_dockerfile(files[name], read)
 
-
-def _recipe(name: str, properties: dict[str, Any] | None) -> Recipe:
-    return recipe.curated(name) if properties is None else recipe.registered(name, properties)
+    def _context(self, uri: str) -> Place:
+        if uri.startswith("azureml://"):
+            found = self._places.place(location(uri, "The build context"))
+            assert isinstance(found, Place), "datastores are containers"
+            return found
+        return self._blobs.place_of(uri)

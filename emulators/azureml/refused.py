@@ -10,7 +10,7 @@ NO_NOTEBOOKS = "run Jupyter on this machine; `azure-emulators env` prints what i
 ONLY_CLUSTERS = "only AmlCompute is here, which starts and stops its nodes itself; change its scaleSettings"
 FEATURES = "feature stores are not here; read features as data"
 NO_KEYS = "there are no keys but the storage account's; datastores' listSecrets gives it"
-WRITTEN = "register the asset in the workspace, and name it by its version there"
+WRITTEN = "put the asset's file into the folder of the registry, or register it in the workspace"
 REFUSED: Mapping[str, tuple[str, str]] = {
     "batchEndpoints": ("Batch endpoints", "submit a command job that reads the data and writes what it predicts"),
     "onlineEndpoints": ("Online endpoints", NO_SERVING),
@@ -22,8 +22,7 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "schedules": ("Schedules", "submit the job from cron, or from a timer of a Functions app"),
     "publish": ("Publishing to a registry", WRITTEN),
     "package": ("Packages of models", NO_SERVING),
-    "registries": ("Registries", WRITTEN),
-    "datareferences": ("Data references of registries", WRITTEN),
+    "registries": ("Writing to registries", WRITTEN),
     "deploymentTemplates": ("Deployment templates", NO_SERVING),
     "genericasset": ("Indexes", "register the folder as data"),
     "indexes": ("Indexes", "register the folder as data"),
@@ -58,8 +57,6 @@ _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
 def why(path: str) -> str | None:
     """Why a path is refused, by the first of its collections and actions that has a line here; None if none has."""
     parts = [part.lower() for part in path.split("/") if part]
-    if parts[:1] == ["registrymanagement"]:  # by which clients find a registry
-        parts = ["providers", "", "registries"]
     below = parts[parts.index("providers") + 2 :] if "providers" in parts[:-1] else []
     if parts[:1] == ["genericasset"]:
         below = parts[:1]

@@ -19,6 +19,7 @@ from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.errors import ArmError, BadRequest, NotFound
 from emulators.azureml.limits import Throttle, Verdict
 from emulators.azureml.models import Json
+from emulators.azureml.needs import Needs
 from emulators.azureml.operations import Operations
 from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.workspace import Workspace
@@ -27,7 +28,7 @@ from emulators.serving import parse_json, read_body
 log = logging.getLogger(__name__)
 
 RECORDED = ("/subscriptions", "/history", "/data")  # what Azure serves; control and blobs are not counted
-GUARDED = (*RECORDED, "/mlflow")
+GUARDED = (*RECORDED, "/mlflow", "/mferp", "/registrymanagement", "/preflight")
 REMEMBERED = 20_000
 WORKSPACE = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
 LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
@@ -44,6 +45,7 @@ class Parts:
     wire: wire.Wire
     operations: Operations
     recorder: Recorder
+    needs: Needs
 
 
 @dataclass

@@ -13,13 +13,13 @@ from emulators.azureml.errors import BadRequest
 _SCOPE = r"(?:subscriptions/[^/]+/resource[gG]roups/[^/]+/(?:providers/[^/]+/)?workspaces/[^/]+/)?"
 _DATASTORE = re.compile(rf"azureml://{_SCOPE}datastores/(?P<datastore>[^/]+)/(?:paths/)?(?P<path>.*)")
 _JOB = re.compile(r"azureml://jobs/(?P<job>[^/]+)/outputs/(?P<output>[^/]+)(?:/paths)?(?:/(?P<path>.*))?")
-_ASSET = re.compile(
-    r"(?:azureml:)?(?:azureml:/)?/?(?:.*/)?(?P<kind>data|models)/(?P<name>[^/:]+)/"
-    r"(?:(?:versions|labels)/)(?P<version>[^/:]+)",
-    re.IGNORECASE,
-)
-_SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))")
-_REGISTRY = re.compile(r"azureml://registries/(?P<registry>[^/]+)/.*")
+_KINDS = "codes|components|data|environments|models"
+_VERSION = rf"(?P<kind>{_KINDS})/(?P<name>[^/:]+)/(?:versions|labels)/(?P<version>[^/:]+)"
+_ID = re.compile(
+    rf"(?:azureml:)?(?!azureml://registries/|https?://)(?:.*/)?{_VERSION}", re.IGNORECASE
+)  # Resource Manager's
+_SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)[:@](?P<version>[^/:@]+)")  # a version, or a label
+_REGISTRY = re.compile(rf"(?:azureml:)?azureml://registries/(?P<registry>[^/]+)/{_VERSION}", re.IGNORECASE)
 _WASBS = re.compile(r"(?:wasbs?|abfss?)://(?P<container>[^@/]+)@(?P<account>[^./]+)\.[^/]+/(?P<path>.*)")
 _BLOB_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:blob|dfs)\.core\.[\w.-]+")
 ARTIFACTS = "artifacts"  # the output under which a job's logs and ./outputs are found
@@ -38,14 +38,19 @@ class Location:
 
 @dataclass(frozen=True)
 class AssetRef:
-    """A version of a data asset or a model; `kind` is `data` or `models`."""
+    """A version of an asset, or a label of its name; `kind` is that of its collection, such as `data` or `models`.
+
+    It lies in the workspace, or in the `registry` of that name.
+    """
 
     kind: str
     name: str
     version: str
+    registry: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.name}/versions/{self.version}"
+        below = f"{self.kind}/{self.name}/versions/{self.version}"
+        return f"azureml://registries/{self.registry}/{below}" if self.registry else below
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,30 @@ def source(uri: Any, what: str, kind: str = "uri_folder") -> Source:
     for pattern, make in _FORMS:
         if match := pattern.fullmatch(text):
             return make(match)
-    if match := _SHORT.fullmatch(text):
-        return AssetRef(_collection(kind), match["name"], match["version"] or match["label"])
-    if match := _REGISTRY.fullmatch(text):
-        raise BadRequest(f"{what}: registry {match['registry']!r} is out of reach of this machine ({text[:120]}).")
+    if found := asset(text, "models" if kind.endswith("_model") else "data"):
+        if found.kind in ("data", "models"):
+            return found
+        raise BadRequest(f"{what}: {text[:200]!r} is one of {found.kind}; an input is data or a model.")
     if text.startswith(("https://", "http://")):
         return _web(text, what, kind)
     raise BadRequest(
         f"{what}: {text[:200]!r} is not a path in a datastore, nor another address that is known here; write "
         "azureml://datastores/NAME/paths/PATH, azureml:NAME:VERSION, azureml://jobs/NAME/outputs/NAME or https://..."
     )
+
+
+def asset(text: str, kind: str) -> AssetRef | None:
+    """The version that an id names in full, as azureml:NAME:VERSION, azureml:NAME@LABEL, or in a registry; else None.
+
+    `kind` is that of the short forms, which don't tell it.
+    """
+    if match := _REGISTRY.fullmatch(text):
+        return AssetRef(match["kind"].lower(), match["name"], match["version"], match["registry"])
+    if match := _ID.fullmatch(text):
+        return AssetRef(match["kind"].lower(), match["name"], match["version"])
+    if match := _SHORT.fullmatch(text):
+        return AssetRef(kind, match["name"], match["version"])
+    return None
 
 
 def location(uri: Any, what: str) -> Location:
@@ -111,14 +130,9 @@ def location(uri: Any, what: str) -> Location:
     raise BadRequest(f"{what}: {uri!r} is not a path in a datastore; write azureml://datastores/NAME/paths/PATH.")
 
 
-def _asset(match: re.Match[str]) -> Source:
-    return AssetRef(match["kind"].lower(), match["name"], match["version"])
-
-
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Source]], ...] = (
     (_DATASTORE, lambda m: Location(m["datastore"], m["path"])),
     (_JOB, lambda m: JobOutput(m["job"], m["output"], m["path"] or "")),
-    (re.compile(rf"(?!azureml://registries/){_ASSET.pattern}", re.IGNORECASE), _asset),
     (_WASBS, lambda m: AccountBlob(m["account"], m["container"], m["path"], m[0])),
 )
 
@@ -132,7 +146,3 @@ def _web(text: str, what: str, kind: str) -> Source:
     if kind != "uri_file":
         raise BadRequest(f"{what}: {text[:200]!r} can be a file only (uri_file); what lies below it can't be listed.")
     return Web(text)
-
-
-def _collection(kind: str) -> str:
-    return "models" if kind.endswith("_model") else "data"

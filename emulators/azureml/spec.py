@@ -12,22 +12,16 @@ from emulators.azureml.checks import mapping
 from emulators.azureml.distribution import Distribution
 from emulators.azureml.errors import BadRequest, among
 from emulators.azureml.models import Json
-from emulators.azureml.sources import Location, Source, location, source
+from emulators.azureml.sources import AssetRef, Location, Source, asset, location, source
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
 OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
-ASSET_ID = re.compile(
-    r"(?:.*/)?(?P<kind>codes|environments)/(?P<name>[^/]+)/(?:versions|labels)/(?P<version>[^/]+)", re.IGNORECASE
-)
-SHORT_ID = re.compile(r"azureml:(?P<name>[^/:@]+)(?:[:@])(?P<version>[^/:@]+)")
-REGISTRY_ID = re.compile(r"azureml://registries/(?P<registry>[^/]+)/environments/(?P<name>[^/]+)(?:/.*)?")
 INSTEAD = {
     "Sweep": "Submit a command job for each set of parameters.",
     "Pipeline": "Submit each step as a command job of its own.",
     "AutoML": "Submit a command job that trains.",
 }
-OWN_REGISTRY = "azureml"  # Microsoft's, where its curated environments lie
 FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
 DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
@@ -57,8 +51,8 @@ class JobSpec:
     """A job as it will run. `timeout` is in seconds, of one attempt's processes."""
 
     command: str
-    code: tuple[str, str] | None  # name and version
-    environment: tuple[str, str]
+    code: AssetRef | None
+    environment: AssetRef
     cluster: str
     nodes: int
     distribution: Distribution
@@ -88,8 +82,8 @@ def parse(name: str, properties: Json) -> JobSpec:
     nodes = checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1)
     return JobSpec(
         command=_command(properties, inputs, outputs),
-        code=asset_id(properties["codeId"], "codeId") if properties.get("codeId") else None,
-        environment=environment_id(checks.text(properties, "environmentId")),
+        code=version_of(properties["codeId"], "codes", "codeId") if properties.get("codeId") else None,
+        environment=version_of(checks.text(properties, "environmentId"), "environments", "environmentId"),
         cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
         nodes=nodes,
         distribution=distribution.read(mapping(properties, "distribution"), nodes),
@@ -111,20 +105,15 @@ def check_facts(properties: Json) -> None:
         checks.int32(mapping(services, name), "port", 0, 0)
 
 
-def asset_id(value: Any, key: str) -> tuple[str, str]:
-    """Name and version (or label) of an asset's ARM id, of `azureml:NAME:VERSION` or `azureml:NAME@LABEL`."""
-    if match := ASSET_ID.fullmatch(str(value)) or SHORT_ID.fullmatch(str(value)):
-        return match["name"], match["version"]
-    raise BadRequest(f"{key} {value!r} is neither an ARM id (.../versions/VERSION) nor azureml:NAME:VERSION.")
-
-
-def environment_id(value: str) -> tuple[str, str]:
-    """Name and version of an environment: the workspace's, or one of Microsoft's own by its registry."""
-    if match := REGISTRY_ID.fullmatch(value):
-        if match["registry"] != OWN_REGISTRY:
-            raise BadRequest(f"Environment {value!r}: registry {match['registry']!r} is out of reach of this machine.")
-        return f"AzureML-{match['name'].removeprefix('AzureML-')}", value.rpartition("/")[2]
-    return asset_id(value, "environmentId")
+def version_of(value: Any, kind: str, key: str) -> AssetRef:
+    """The version of this kind that an id names: Resource Manager's, a short one, or a registry's."""
+    found = asset(str(value), kind)
+    if found and found.kind == kind:
+        return found
+    raise BadRequest(
+        f"{key} {value!r} is neither an ARM id (.../versions/VERSION), azureml:NAME:VERSION, nor "
+        f"azureml://registries/REGISTRY/{kind}/NAME/versions/VERSION."
+    )
 
 
 def resolve(command: str, values: Mapping[str, str]) -> str:

@@ -9,7 +9,19 @@ import aiohttp
 from emulators.azureml.errors import DataError
 
 CONNECT_SECONDS = 10
+REACH_SECONDS = 6  # in all; a caller waits meanwhile
 PIECE = 1 << 20
+
+
+async def reach(uri: str, what: str) -> None:
+    """Raise DataError if the address can't be reached from this machine, or has no file. Fetches nothing of it."""
+    limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
+    try:
+        async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
+            if answer.status != 200:
+                raise DataError(f"{what}: {uri} answers {answer.status}, not with a file.")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise DataError(_unreachable(uri, what, error)) from error
 
 
 async def download(uri: str, target: Path, what: str) -> None:
@@ -23,6 +35,8 @@ async def download(uri: str, target: Path, what: str) -> None:
                 async for piece in answer.content.iter_chunked(PIECE):
                     file.write(piece)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise DataError(
-            f"{what}: {uri} can't be reached from this machine: {error or type(error).__name__}."
-        ) from error
+        raise DataError(_unreachable(uri, what, error)) from error
+
+
+def _unreachable(uri: str, what: str, error: Exception) -> str:
+    return f"{what}: {uri} can't be reached from this machine: {error or type(error).__name__}."

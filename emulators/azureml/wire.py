@@ -38,13 +38,16 @@ class Wire:
     base: str
     account: str
 
-    def _resource(self, path: str, properties: Json, created: str) -> Json:
-        """The envelope of a resource under the workspace; `path` is like `jobs/NAME` or `codes/NAME/versions/1`."""
+    def _resource(self, path: str, properties: Json, created: str, registry: str = "") -> Json:
+        """The envelope of a resource under the workspace, or in a registry, whose ids are short.
+
+        `path` is like `jobs/NAME` or `codes/NAME/versions/1`.
+        """
         kinds, names = path.split("/")[::2], path.split("/")[1::2]
         return {
-            "id": f"{self.config.workspace_id}/{path}",
+            "id": f"azureml://registries/{registry}/{path}" if registry else f"{self.config.workspace_id}/{path}",
             "name": names[-1],
-            "type": f"{PROVIDER}/workspaces/{'/'.join(kinds)}",
+            "type": f"{PROVIDER}/{'registries' if registry else 'workspaces'}/{'/'.join(kinds)}",
             "properties": properties,
             "systemData": _system_data(created),
         }
@@ -123,13 +126,14 @@ class Wire:
         identity = {"identity": cluster.identity} if cluster.identity else {}
         return {**body, "location": cluster.location, "tags": cluster.tags, **identity}
 
-    def asset(self, asset: Asset) -> Json:
+    def asset(self, asset: Asset, registry: str = "") -> Json:
         properties = {**asset.properties, **({} if asset.kind == "data" else SUCCEEDED)}
         if asset.kind == "environments":
             properties["environmentType"] = "UserCreated"
-        return self._resource(f"{asset.kind}/{asset.name}/versions/{asset.version}", properties, asset.created)
+        path = f"{asset.kind}/{asset.name}/versions/{asset.version}"
+        return self._resource(path, properties, asset.created, registry)
 
-    def shelf(self, shelf: Shelf, newest: Asset | None, next_version: str) -> Json:
+    def shelf(self, shelf: Shelf, newest: Asset | None, next_version: str, registry: str = "") -> Json:
         """The container of an asset's versions."""
         properties: Json = {
             **shelf.properties,
@@ -137,13 +141,32 @@ class Wire:
             "nextVersion": next_version,
             **({} if shelf.kind == "data" else SUCCEEDED),
         }
-        return self._resource(f"{shelf.kind}/{shelf.name}", properties, shelf.created)
+        return self._resource(f"{shelf.kind}/{shelf.name}", properties, shelf.created, registry)
+
+    def registry(self, name: str, created: str) -> Json:
+        group = f"/subscriptions/{self.config.subscription_id}/resourceGroups/{self.config.resource_group}/providers"
+        return {
+            "id": f"{group}/{PROVIDER}/registries/{name}",
+            "name": name,
+            "type": f"{PROVIDER}/registries",
+            "location": self.config.location,
+            "tags": {},
+            "properties": {
+                "regionDetails": [{"location": self.config.location}],
+                "discoveryUrl": f"{self.base}/registrymanagement/v1.0/registries/{name}/discovery",
+                "mlFlowRegistryUri": f"{self.base}/mlflow/v1.0{group}/{PROVIDER}/registries/{name}",
+                "publicNetworkAccess": "Disabled",
+            },
+            "systemData": _system_data(created),
+        }
 
     def pending_upload(self, upload_id: str, blob_uri: str, sas_uri: str) -> Json:
+        reference = self.blob_reference(blob_uri, sas_uri)
+        return {"pendingUploadId": upload_id, "pendingUploadType": "TemporaryBlobReference", **reference}
+
+    def blob_reference(self, blob_uri: str, sas_uri: str) -> Json:
         group = f"/subscriptions/{self.config.subscription_id}/resourceGroups/{self.config.resource_group}"
         return {
-            "pendingUploadId": upload_id,
-            "pendingUploadType": "TemporaryBlobReference",
             "blobReferenceForConsumption": {
                 "blobUri": blob_uri,
                 "storageAccountArmId": f"{group}/providers/Microsoft.Storage/storageAccounts/{self.account}",

@@ -22,6 +22,7 @@ from emulators.azureml.models import (
     NEXT,
     ON_NODES,
     TERMINAL,
+    Asset,
     Cluster,
     Datastore,
     Job,
@@ -29,6 +30,8 @@ from emulators.azureml.models import (
     Status,
     timestamp,
 )
+from emulators.azureml.registries import Registries
+from emulators.azureml.sources import AssetRef
 from emulators.azureml.store import Store
 
 DEFAULT_DATASTORE = "workspaceblobstore"
@@ -52,9 +55,8 @@ class Workspace:
         self.clusters = {c.name.lower(): c for c in (Cluster(**body) for body in store.all("clusters"))}
         self.datastores = {d.name: d for d in (Datastore(**body) for body in store.all("datastores"))}
         self.assets = Assets(store)
+        self.registries = Registries()
         self.created = self._created()
-        # Checks what a job needs beside the workspace's own records: see `places` and `recipes`.
-        self.check_needs: Callable[[spec.JobSpec], None] = lambda _: None
 
     def _created(self) -> str:
         for body in self._store.all("workspace"):
@@ -110,13 +112,28 @@ class Workspace:
             if wanted != self.job_spec(old):
                 raise BadRequest(_another(name, wanted, self.job_spec(old)))
             return self.edit(name, {key: properties.get(key) for key in EDITABLE}), False
-        wanted = spec.parse(name, properties)
-        self._check_references(wanted)
-        self._specs[name] = wanted
+        self._specs[name] = self.wanted(name, properties)
         self._submitted += 1
         job = Job(name, self._submitted, _job_properties(name, properties), timestamp())
         self._save_job(job, announce=True, labels=True)
         return job, True
+
+    def wanted(self, name: str, properties: Json) -> spec.JobSpec:
+        """What a new job asks for. Raises BadRequest if it names what the workspace does not have."""
+        wanted = spec.parse(name, properties)
+        if wanted.cluster not in self.clusters:
+            raise BadRequest(f"Compute target {wanted.cluster!r} was not found; there are: {among(self.clusters)}.")
+        for ref in (wanted.code, wanted.environment):
+            if ref and not self.is_curated(ref):
+                self._check_reference(ref)
+        return wanted
+
+    def _check_reference(self, ref: AssetRef) -> None:
+        try:
+            self.find(ref)
+        except NotFound as error:
+            there = "" if ref.registry else f" There are: {among(self.assets.names(ref.kind))}."
+            raise BadRequest(f"{error.message}{there}") from error
 
     def delete_job(self, name: str) -> bool:
         """Forget a job that has ended, with its place in lists. Says whether there was one; its files stay."""
@@ -154,16 +171,6 @@ class Workspace:
         self.jobs.save(job, events, labels=labels)
         if announce:
             self._changed()
-
-    def _check_references(self, wanted: spec.JobSpec) -> None:
-        if wanted.cluster not in self.clusters:
-            raise BadRequest(f"Compute target {wanted.cluster!r} was not found; there are: {among(self.clusters)}.")
-        if wanted.code and not self.assets.has("codes", *wanted.code):
-            raise BadRequest(f"Code {':'.join(wanted.code)} was not found in the workspace; create the version first.")
-        if not self.has_environment(*wanted.environment):
-            names = among(self.assets.names("environments"))
-            raise BadRequest(f"Environment {':'.join(wanted.environment)} was not found; there are: {names}.")
-        self.check_needs(wanted)
 
     # Clusters
 
@@ -224,12 +231,14 @@ class Workspace:
 
     # Assets
 
-    def is_curated(self, name: str) -> bool:
-        """Whether an environment is Microsoft's own, and none of the workspace has its name."""
-        return name.startswith(CURATED) and not self.assets.versions("environments", name)
+    def find(self, ref: AssetRef) -> Asset:
+        """The version that is meant, of the workspace or of a registry. Raises NotFound."""
+        return self.registries.find(ref) if ref.registry else self.assets.get(ref.kind, ref.name, ref.version)
 
-    def has_environment(self, name: str, version: str) -> bool:
-        return name.startswith(CURATED) or self.assets.has("environments", name, version)
+    def is_curated(self, ref: AssetRef) -> bool:
+        """Whether it is an environment of Microsoft's own, and none of the workspace has its name."""
+        own = ref.kind == "environments" and not ref.registry and ref.name.startswith(CURATED)
+        return own and not self.assets.versions("environments", ref.name)
 
 
 def _another(name: str, wanted: spec.JobSpec, old: spec.JobSpec) -> str:

@@ -27,19 +27,37 @@ from azure.core.exceptions import (
 from azure.storage.queue import QueueMessage
 from yarl import URL
 
-KEEP_ALIVE_SECONDS = 3.0  # Azurite closes a connection after 5 idle seconds
+KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; one that the other side has closed is taken out of the pool
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 TRIES = 3  # an idle connection may be closed by the other side in the moment in which it is used
 _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: ResourceExistsError}
 
 
+class Connections:
+    """What all queues of a host share, so that few connections are opened: opened by the first request."""
+
+    def __init__(self) -> None:
+        self._open: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._open is None:
+            connector = aiohttp.TCPConnector(keepalive_timeout=KEEP_ALIVE_SECONDS)
+            self._open = aiohttp.ClientSession(connector=connector, timeout=TIMEOUT)
+        return self._open
+
+    async def close(self) -> None:
+        if self._open:
+            await self._open.close()
+            self._open = None
+
+
 class LightQueueClient:
     """One queue of an account whose connection string has a key and the queues' endpoint."""
 
-    def __init__(self, parts: dict[str, str], queue: str) -> None:
+    def __init__(self, parts: dict[str, str], queue: str, connections: Connections) -> None:
         self._url = f"{parts['QueueEndpoint'].rstrip('/')}/{queue}"
         self._signature = _signature(parts["AccountName"], parts["AccountKey"])
-        self._open: aiohttp.ClientSession | None = None
+        self._connections = connections
 
     async def receive_messages(
         self, *, messages_per_page: int, max_messages: int, visibility_timeout: int
@@ -67,19 +85,14 @@ class LightQueueClient:
         await self._send("PUT", "", {})
 
     async def close(self) -> None:
-        if self._open:
-            await self._open.close()
-            self._open = None
+        """As the SDK's client has it; the connections are the host's."""
 
     async def _send(self, method: str, path: str, query: dict[str, Any], body: str | None = None) -> tuple[str, Any]:
         head = f"{urlencode(query, quote_via=quote)}&" if query else ""
         url = URL(f"{self._url}{path}?{head}{self._signature}", encoded=True)
-        if self._open is None:
-            connector = aiohttp.TCPConnector(keepalive_timeout=KEEP_ALIVE_SECONDS)
-            self._open = aiohttp.ClientSession(connector=connector, timeout=TIMEOUT)
         for left in reversed(range(TRIES)):
             try:
-                async with self._open.request(method, url, data=body) as answer:
+                async with self._connections.session().request(method, url, data=body) as answer:
                     text = await answer.text()
                     if answer.status >= 400 and not (answer.status >= 500 and left):
                         raise _error(answer.status, answer.headers.get("x-ms-error-code", ""), text)

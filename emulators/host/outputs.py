@@ -11,14 +11,15 @@ from azure.storage.queue.aio import QueueClient
 
 from emulators.host.backend import Outcome, Value
 from emulators.host.functions import QueueOutput
-from emulators.host.light_queue import LightQueueClient
+from emulators.host.light_queue import Connections, LightQueueClient
 from emulators.host.storage import queue_client
 
 
 class QueueWriter:
     """Sends messages in the app's encoding. Creates a queue that is missing; keeps one client per queue."""
 
-    def __init__(self, *, base64: bool) -> None:
+    def __init__(self, connections: Connections, *, base64: bool) -> None:
+        self._connections = connections
         self._base64 = base64
         self._clients: dict[tuple[str, str], QueueClient | LightQueueClient] = {}
 
@@ -47,7 +48,7 @@ class QueueWriter:
     def _client(self, connection: str, queue: str) -> QueueClient | LightQueueClient:
         key = (connection, queue)
         if key not in self._clients:
-            self._clients[key] = queue_client(connection, queue)
+            self._clients[key] = queue_client(connection, queue, self._connections)
         return self._clients[key]
 
 

@@ -17,6 +17,7 @@ from emulators.host.backend import Outcome, Value
 from emulators.host.config import QueueOptions
 from emulators.host.functions import Function, QueueTrigger
 from emulators.host.invoker import Invoker
+from emulators.host.light_queue import Connections
 from emulators.host.outputs import QueueWriter
 from emulators.host.stop import Stop
 from emulators.host.storage import queue_client
@@ -57,6 +58,7 @@ class QueueServices:
     writer: QueueWriter
     stop: Stop
     invisibility: int
+    connections: Connections
 
 
 class QueueListener:
@@ -74,7 +76,7 @@ class QueueListener:
         self._writer = services.writer
         self._stop = services.stop
         self._invisibility = services.invisibility
-        self._client = queue_client(self._trigger.connection, self._trigger.queue)
+        self._client = queue_client(trigger.connection, trigger.queue, services.connections)
         self._in_flight: dict[asyncio.Task[None], QueueMessage] = {}
 
     async def run(self) -> None:

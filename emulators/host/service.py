@@ -20,6 +20,7 @@ from emulators.host.config import Config, HostJson
 from emulators.host.functions import Function, QueueTrigger, TimerTrigger
 from emulators.host.http import HttpFront
 from emulators.host.invoker import Invoker
+from emulators.host.light_queue import Connections
 from emulators.host.outputs import QueueWriter
 from emulators.host.queues import QueueListener, QueueServices
 from emulators.host.stop import Stop
@@ -55,7 +56,8 @@ class Host:
         self._backend = backend
         self._worker = Worker()
         self._stop = Stop()
-        self._writer = QueueWriter(base64=self._host_json.queues.base64)
+        self._connections = Connections()
+        self._writer = QueueWriter(self._connections, base64=self._host_json.queues.base64)
         timeout = self._host_json.function_timeout
         self._invoker = Invoker(backend, self._worker, self._writer, self._stop, timeout)
         self._queues: list[QueueListener] = []
@@ -123,7 +125,12 @@ class Host:
 
     def _make_listeners(self) -> None:
         queues = QueueServices(
-            self._host_json.queues, self._invoker, self._writer, self._stop, self._config.invisibility_seconds
+            self._host_json.queues,
+            self._invoker,
+            self._writer,
+            self._stop,
+            self._config.invisibility_seconds,
+            self._connections,
         )
         for function in self.functions:
             if isinstance(function.trigger, QueueTrigger):
@@ -141,6 +148,7 @@ class Host:
     async def _close(self) -> None:
         await self._http.close()
         await self._writer.close()
+        await self._connections.close()
         if self._container is not None:
             await self._container.close()
         self._backend.close()

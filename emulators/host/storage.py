@@ -7,17 +7,17 @@ from typing import Any
 from azure.storage.blob.aio import ContainerClient
 from azure.storage.queue.aio import QueueClient
 
-from emulators.host.light_queue import LightQueueClient, key_parts
+from emulators.host.light_queue import Connections, LightQueueClient, key_parts
 
 # The clients' own retries wait 15 s and longer, for a service that is far away. Azurite restarts within a second, and
 # whoever calls here has a loop of his own.
 RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 0, "increment_base": 1, "random_jitter_range": 0}
 
 
-def queue_client(connection: str, queue: str) -> QueueClient | LightQueueClient:
+def queue_client(connection: str, queue: str, connections: Connections) -> QueueClient | LightQueueClient:
     """The light client where the connection string says all that it needs; else the SDK's."""
     if parts := key_parts(connection):
-        return LightQueueClient(parts, queue)
+        return LightQueueClient(parts, queue, connections)
     return QueueClient.from_connection_string(connection, queue, **RETRY)
 
 

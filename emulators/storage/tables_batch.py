@@ -52,9 +52,25 @@ def _parts(body: bytes, content_type: str) -> list[bytes]:
     match = BOUNDARY.match(content_type)
     if match is None:
         raise invalid_input(f"The content type is {content_type!r:.80}; multipart/mixed with a boundary is expected.")
-    mark = re.escape(match[1].encode())
-    pieces = re.split(rb"(?:^|\r?\n)--" + mark + rb"(?:--)?[ \t]*(?:\r?\n|$)", body)
+    pieces = _pieces(b"\n" + body, b"\n--" + match[1].encode())
     return [piece for piece in pieces if piece.strip()]
+
+
+def _pieces(body: bytes, mark: bytes) -> list[bytes]:
+    """What stands between the lines that are nothing but the mark, or the mark and `--`.
+
+    Each body has marks of its own, so a regular expression would be compiled for each: more than all else here.
+    """
+    first, *rest = body.split(mark)
+    pieces = [first]
+    for piece in rest:
+        line, _, content = piece.partition(b"\n")
+        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like it
+            pieces[-1] += mark + piece
+        else:
+            pieces[-1] = pieces[-1].removesuffix(b"\r")
+            pieces.append(content)
+    return pieces
 
 
 def _split(part: bytes) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -25,7 +26,7 @@ from cli.trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary
-from local.demo.follow import Stuck, follow
+from local.demo.follow import Stuck, follow, users
 from local.demo.phases import CLOUD, UPLOAD, Seen
 from local.demo.view import Screen, View, open_view
 
@@ -60,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return demo.run()
     except (data.NoData, PartFailed, Stuck, CliError) as exc:
-        console.print(f"\nThe demo failed: {exc}\nThe logs are in {choice.home / 'logs'}.", style="red", markup=False)
+        console.print(f"\nThe demo failed: {exc}\nThe logs are in {demo.home / 'logs'}.", style="red", markup=False)
         demo.say_failure(str(exc))
     except Untrusted as exc:
         console.print(str(exc), style="red", markup=False)
@@ -96,6 +97,7 @@ class Demo:
         self.drop = f"{ROUTE}/{'data' if choice.data else 'digits'}-{began:%Y%m%d-%H%M%S}"
         self.screen = Screen(f"Trainyard: drops/{self.drop}", Seen(began))
         self._cloud: cloud.Cloud | None = None
+        self.home = choice.home
 
     def run(self) -> int:
         """Everything, in order. Returns the exit status: 0 only if every claim holds."""
@@ -110,7 +112,9 @@ class Demo:
             holds = self._conclude(where, api)
             if self.choice.keep:
                 self._stay()
-            return 0 if holds else 1
+        if holds and self.home != self.choice.home:
+            shutil.rmtree(self.home, ignore_errors=True)
+        return 0 if holds else 1
 
     def say_failure(self, why: str) -> None:
         """With --json the last line is an object also when the demo could not go to its end."""
@@ -121,14 +125,21 @@ class Demo:
 
     @contextlib.contextmanager
     def _somewhere(self) -> Iterator[record.Record]:
-        """The cloud that is up already, left as it was; or one of our own, stopped at the end."""
+        """The cloud that is up already, left as it was; or one of our own, stopped at the end.
+
+        Where others are at work there, the demo has one of its own beside it, so that neither waits for the other.
+        """
         seen = self.screen.seen
-        if found := record.read(self.choice.home):
+        found = record.read(self.choice.home)
+        if found and (busy := _users(found)):
+            self.console.print(f"The local cloud that is up is busy with {busy[0]}; the demo starts one beside it.")
+            self.home, found = self.home.with_name(f"{self.home.name}-demo"), None
+        if found:
             self.screen.notes[CLOUD] = f"the one that is up since {found.started_at}"
             seen.cloud_up = datetime.now(UTC)
             yield found
             return
-        with cloud.Cloud.start(self.choice.home, cloud.Options(say=self._say_part, arm_limits=True)) as own:
+        with cloud.Cloud.start(self.home, cloud.Options(say=self._say_part, arm_limits=True)) as own:
             self.screen.notes[CLOUD] = own.api
             seen.cloud_up = datetime.now(UTC)
             self._cloud = own
@@ -165,7 +176,7 @@ class Demo:
         self.console.print()
         self.console.print(summary.as_table(seen, archive, checked, picture))
         if failed := [claim.text for claim in checked if not claim.holds]:
-            self.console.print(f"\nNot true: {'; '.join(failed)}.\nLogs: {self.choice.home / 'logs'}", style="bold red")
+            self.console.print(f"\nNot true: {'; '.join(failed)}.\nLogs: {self.home / 'logs'}", style="bold red")
         self.console.print(f"\n{self._where_to_look(where)}", highlight=False, soft_wrap=True)
         if self.choice.as_json:
             sys.stdout.write(json.dumps(summary.as_json(seen, archive, picture)) + "\n")
@@ -185,6 +196,11 @@ class Demo:
         while self._cloud:
             time.sleep(up.CHECK_SECONDS)
             self._cloud.heal()
+
+
+def _users(found: record.Record) -> list[str]:
+    with Api(found.api) as api:
+        return users(api)
 
 
 def _draw(api: Api, run: dict[str, Any], archive: claims.Archive) -> Path | None:

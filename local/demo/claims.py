@@ -65,8 +65,9 @@ def _read(client: ContainerClient, name: str) -> bytes:
 def read_row(connection_string: str, run: str) -> dict[str, Any]:
     """The run's row as it stands in Table Storage, found by its name; empty if there is none."""
     with TableServiceClient.from_connection_string(connection_string) as service:
-        rows = service.get_table_client("runs").query_entities("name eq @run", parameters={"run": run})
-        return next((dict(row) for row in rows if "history" in row), {})
+        own = "name eq @run and RowKey ge 't!' and RowKey lt 't~'"  # not its copies, by which lists find it
+        rows = service.get_table_client("runs").query_entities(own, parameters={"run": run})
+        return next(map(dict, rows), {})
 
 
 def check(seen: Seen, archive: Archive, row: dict[str, Any], least_accuracy: float) -> list[Claim]:
@@ -79,10 +80,15 @@ def check(seen: Seen, archive: Archive, row: dict[str, Any], least_accuracy: flo
         _world_size(archive, seen.run["nodes"]),
         _logs(archive, seen.run["nodes"]),
         _accuracy(archive, seen.run, least_accuracy),
-        Claim(
-            "the cluster is back at zero nodes", seen.cluster.get("nodes") == 0, f"{seen.cluster.get('nodes')} nodes"
-        ),
+        _zero(seen),
     ]
+
+
+def _zero(seen: Seen) -> Claim:
+    nodes = seen.cluster.get("nodes")
+    if seen.kept_for:
+        return Claim("the cluster stays up for others alone", True, f"{nodes} nodes, for {seen.kept_for}")
+    return Claim("the cluster is back at zero nodes", nodes == 0, f"{nodes} nodes")
 
 
 def _completed(run: dict[str, Any]) -> Claim:

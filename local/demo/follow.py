@@ -7,12 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from cli.away import Outage
 from cli.client import Api
-from cli.errors import CliError
+from cli.errors import CliError, Unreachable
 from cli.follow import POLL_SECONDS, LogReader, follow_run, wait_for_drop
 from cli.phases import FINAL
 from local.demo.view import Screen
 
+UNFINISHED = ("running", "queued", "submitted", "received")
 PATIENCE_SECONDS = 300.0  # without any change; a node of a busy laptop may think long about one epoch
 
 
@@ -46,8 +48,15 @@ class Follower:
     def log(self, text: str) -> None:
         self._screen.log.add(text)
 
-    def trouble(self, exc: CliError) -> None:  # noqa: ARG002  # the part that does not answer is being started again
+    @property
+    def away(self) -> Outage:
+        return self
+
+    def trouble(self, exc: Unreachable) -> None:  # noqa: ARG002  # the part is being started again
         self._go_on()
+
+    def back(self) -> None:
+        """What is seen now says it."""
 
     def _go_on(self) -> None:
         self._between()
@@ -60,7 +69,7 @@ class Follower:
 
 
 def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> None:
-    """Follow a new drop (`route/name`) until its run is archived and the run's cluster at zero.
+    """Follow a new drop (`route/name`) until its run is archived, and its cluster at zero or kept by somebody else.
 
     Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
     """
@@ -68,8 +77,18 @@ def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> 
     run = wait_for_drop(api, drop, {}, follower)["run"]
     follow_run(api, run, LogReader(api, run), follower)
     while screen.seen.at_zero is None:
+        if kept := users(api, screen.seen.run["cluster"]):
+            screen.seen.kept_for = kept[0]
+            return
         time.sleep(POLL_SECONDS)
         follower.run(screen.seen.run)
+
+
+def users(api: Api, cluster: str = "") -> list[str]:
+    """Who needs a cluster, or any: an unfinished run of each state, and the leases."""
+    found = [api.get("runs", cluster=cluster, state=state, limit=1)["runs"] for state in UNFINISHED]
+    leases = [f"lease {lease['lease']}" for lease in api.get("leases") if cluster in ("", lease["cluster"])]
+    return [f"run {run['run']}" for runs in found for run in runs] + leases
 
 
 def _last_seen(screen: Screen) -> str:

@@ -34,6 +34,7 @@ class Seen:
     run: dict[str, Any] = field(default_factory=dict)
     cluster: dict[str, Any] = field(default_factory=dict)
     at_zero: datetime | None = None
+    kept_for: str = ""  # who needs the cluster now that the demo does not
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def phases(seen: Seen, now: datetime) -> list[Phase]:
         _between(UPLOAD, seen.cloud_up, seen.uploaded, now),
         _between(SEAL, seen.uploaded, sealed, now),
         *_of_run(seen.run, now),
-        _between(ZERO, archived, seen.at_zero if archived else None, now),
+        _between(ZERO, None if seen.kept_for else archived, seen.at_zero if archived else None, now),
     ]
 
 

@@ -132,15 +132,29 @@ class Arm:
             answer: Json = response.json()
         return answer
 
+    def preflight(self, job: Json) -> Json:
+        """What the workspace's own look at a job says before it is sent. Azure's have none: they give {}.
+
+        A workspace on one machine names one in its discovery document, as it can't make every environment.
+        """
+        if not (service := self._discovery().get("preflight")):
+            return {}
+        url = f"{str(service).rstrip('/')}/preflight/v1.0{self.workspace_id}/jobs"
+        return self._send("POST", url, {"job": job}, client=self._data_client)
+
     def _history(self) -> str:
         return f"{self._services('history')}/history/v1.0{self.workspace_id}"
 
     def _services(self, name: str) -> str:
         """Where a service of the workspace's beside Resource Manager answers."""
+        return str(self._discovery().get(name) or self._discovery()["api"]).rstrip("/")
+
+    def _discovery(self) -> Json:
+        """The addresses of those services. They don't move, so they are asked for once."""
         with self._lock:
             if not self._discovered:
                 self._discovered = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
-        return str(self._discovered.get(name) or self._discovered["api"]).rstrip("/")
+            return self._discovered
 
     def _url(self, path: str) -> str:
         return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"

@@ -69,6 +69,9 @@ class AzureMLJobs:
     def problems(self, job: dict[str, Any]) -> list[Problem]:
         return sdk_job.problems(job)
 
+    def lacks(self, job: dict[str, Any]) -> list[str]:
+        return [str(why) for why in self._connection.arm.preflight(job).get("refusals", [])]
+
     def status(self, name: str) -> JobStatus | None:
         found = self._connection.arm.find(f"jobs/{name}")
         if found is None:

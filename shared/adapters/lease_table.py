@@ -19,13 +19,13 @@ from shared.kernel.errors import Changed, NotFound
 from shared.kernel.stored import Stored
 
 if TYPE_CHECKING:
-    from azure.data.tables import TableServiceClient
+    from shared.adapters.wire import Wire
 
 
 class TableLeases:
     _PARTITION = "lease"
 
-    def __init__(self, service: TableServiceClient) -> None:
+    def __init__(self, service: Wire) -> None:
         self._table = Table(service, "leases")
 
     def insert(self, lease: Lease) -> bool:

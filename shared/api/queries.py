@@ -89,6 +89,7 @@ def compared(system: System, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
     wanted = list(dict.fromkeys(names.find(system, name).run for name in text.split(",") if name.strip()))
     if not 2 <= len(wanted) <= MOST_COMPARED:
-        raise Impossible(f"{len(wanted)} runs can't be compared; name 2 to {MOST_COMPARED}.", "bad_parameter")
+        named = f"they all name {wanted[0]}" if len(wanted) == 1 else f"there are {len(wanted)}"
+        raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")
     runs = [with_parameters(system.runs.get(name).value) for name in wanted]
     return {"runs": [told(system, run) for run in runs], **compare(runs, system.clock())}

@@ -13,7 +13,7 @@ from typing import Any
 from shared.api.requests import UploadFile, UploadRequest
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.drops.model import JOB_FILES, SUCCESS_MARKER, DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Blob
@@ -34,6 +34,15 @@ def upload_addresses(system: System, key: DropKey, request: UploadRequest) -> di
         for file in request.files
     ]
     return {"drop": str(key), "files": files, "seconds": ADDRESS_LIFE}
+
+
+def may_become_code(system: System, key: DropKey, request: UploadRequest) -> bool:
+    """Whether what is uploaded may decide what runs on the nodes: a job file, or a file of a drop that brings code."""
+    route = system.routes.get(key.route)
+    if route is None:
+        return False
+    brings = any(file.name in JOB_FILES for file in request.files)
+    return route.limits.allows_code or (brings and route.job_file.allowed)
 
 
 def _check(files: Sequence[UploadFile]) -> None:

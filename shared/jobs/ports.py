@@ -22,6 +22,12 @@ class Jobs(Protocol):
     def problems(self, job: dict[str, Any]) -> list[Problem]:
         """What Azure ML's schema finds wrong with the job. Asks no service."""
 
+    def lacks(self, job: dict[str, Any]) -> list[str]:
+        """What the workspace can't give this job, in words, as far as it tells before the job is sent.
+
+        Azure itself tells nothing; a workspace on one machine can't make every environment. Code may be unregistered.
+        """
+
     def status(self, name: str) -> JobStatus | None:
         """The job's status now, or None if there is no such job."""
 

@@ -17,7 +17,7 @@ from shared.drops.model import DropKey, DropState
 from shared.jobs.assets import assets
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import cluster, mapping, nodes, resolve, timeout
+from shared.jobs.job import cluster, mapping, nodes, resolve, timeout, uses_own_environment
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
@@ -72,13 +72,20 @@ def _check_possible(system: System, run: Run) -> None:
             path = str(value.get("path", "")) if isinstance(value, dict) else ""
             if path.startswith("azureml://datastores/"):
                 system.jobs.place(path)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(system, run.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:
         log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
         return
-    if never := [reason for reason in reasons if reason["code"] in NEVER]:
+    if never:
         raise Impossible(never[0]["message"], never[0]["code"])
+
+
+def _lacks(system: System, job: dict[str, Any]) -> list[Reason]:
+    """What the workspace can't give the job. The environment of the trainers is left out: it is always there."""
+    own = {"environment": None} if uses_own_environment(job) else {}
+    return [_reason("not_available", words) for words in system.jobs.lacks({**job, **own})]
 
 
 def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict[str, Any]:
@@ -111,10 +118,12 @@ def plan(system: System, request: RunRequest) -> dict[str, Any]:
 def _looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
     """The job with its ids, and why it could not start now."""
     reasons: list[Reason] = []
+    asked = job
     try:
         ids = assets(system, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [_reason("bad_job", f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
+        reasons += _lacks(system, asked)
         if name := cluster(job):
             reasons += _cluster_reasons(system, name, fewest)
     except Unavailable as exc:
@@ -243,7 +252,8 @@ def model_of(system: System, name: str) -> str:
         raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
     path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
     if not path or system.blobs.first(system.jobs.place(path)) is None:
-        raise Impossible(f"The model of run {name} is not in the workspace's storage any more.", "no_model")
+        gone = "was removed" if run.removed_at else f"was cleaned up; its archive has it: fetch {name} --only models"
+        raise Impossible(f"No job can begin with the model of run {name}: it {gone}.", "no_model")
     return path
 
 

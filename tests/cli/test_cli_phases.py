@@ -144,9 +144,12 @@ def test_a_failure_is_marked_where_it_happened() -> None:
     assert marks == ["✓", "✓", "✗", "✓"]
 
 
-def test_trouble_is_told_once_in_a_while() -> None:
-    """An API that does not answer is told, but not at every attempt."""
+def test_an_absence_is_told_once() -> None:
+    """An API that does not answer is told once, and once that it does again; then the next time too."""
     watching, out = screen()
-    for _ in range(3):
-        watching.trouble(Unreachable("It does not answer."))
-    assert out.getvalue().count("It does not answer. Trying again.") == 1
+    for failures in (3, 0, 2):
+        for _ in range(failures):
+            watching.away.trouble(Unreachable("It does not answer."))
+        watching.away.back()
+    once = ["It does not answer. Waiting until it is back.", "It is back."]
+    assert out.getvalue().splitlines() == once * 2

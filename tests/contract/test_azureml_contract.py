@@ -83,6 +83,16 @@ def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], st
     assert side.jobs.status(name) is None
 
 
+def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Callable[[], str]) -> None:
+    """`lacks` names what the workspace can't give a job, and nothing for one that can run; it makes no job."""
+    name = unique()
+    job = {key: value for key, value in side.job(name).items() if key != "code"}
+    assert side.jobs.lacks(job) == []
+    (why,) = side.jobs.lacks({**job, "environment": {"image": "r-base:4.3"}})
+    assert "R can't be installed" in why
+    assert side.jobs.status(name) is None
+
+
 def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callable[[], str]) -> None:
     """`cancel` of a running job ends it; again, after its end, or of no job, it does nothing."""
     name, done = unique(), unique()

@@ -11,6 +11,7 @@ from typing import Any
 
 import requests
 from azure.core.pipeline.transport import RequestsTransport
+from urllib3 import PoolManager
 
 from emulators.process import Part
 from shared.kernel.settings import Workspace
@@ -33,20 +34,32 @@ class Recording(RequestsTransport):  # type: ignore[misc] # the SDK hides its ty
         return response
 
 
-class Dying(RequestsTransport):  # type: ignore[misc]
+class RecordingPool(PoolManager):
+    """Keeps method and address of every request to tables in `requests`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[str] = []
+
+    def urlopen(self, method: str, url: str, redirect: bool = True, **kwargs: Any) -> Any:  # type: ignore[override]
+        self.requests.append(f"{method} {url}")
+        return super().urlopen(method, url, redirect, **kwargs)
+
+
+class Dying(PoolManager):
     """Raises Crash in request number `at` (from 0): before it is sent, or when its answer is lost."""
 
     def __init__(self, at: int, sent: bool) -> None:
         super().__init__()
         self.left, self.sent = at, sent
 
-    def send(self, request: Any, **kwargs: Any) -> Any:
+    def urlopen(self, method: str, url: str, redirect: bool = True, **kwargs: Any) -> Any:  # type: ignore[override]
         self.left -= 1
         if self.left >= 0:
-            return super().send(request, **kwargs)
+            return super().urlopen(method, url, redirect, **kwargs)
         if self.sent:
-            super().send(request, **kwargs)
-        raise Crash(f"in {request.method}")
+            super().urlopen(method, url, redirect, **kwargs)
+        raise Crash(f"in {method}")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from local.demo import claims, data
 from local.demo.__main__ import parse
 from local.demo.claims import Archive, check
-from local.demo.phases import Seen
+from local.demo.phases import Seen, phases
 from local.demo.progress import Log, share_done
 
 MNIST = Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"
@@ -144,6 +145,17 @@ def test_each_broken_promise_is_found(spoil: Any, claim: str) -> None:
     there = good()
     spoil(there)
     assert any(claim in text for text in failed(there))
+
+
+def test_a_cluster_that_others_need_may_stay_up() -> None:
+    """Where somebody else's run needs the cluster, the demo promises no zero nodes, and waits for nothing."""
+    there = good()
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    seen = Seen(moment, run=there["run"], cluster={"nodes": 2}, kept_for="run x")
+    claim = check(seen, there["archive"], there["row"], 0.9)[-1]
+    assert (claim.holds, claim.found) == (True, "2 nodes, for run x")
+    seen.run = {}
+    assert phases(seen, moment)[-1].seconds is None
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from cli.client import Api
+from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
+from local.demo.follow import follow, users
+from local.demo.phases import Seen
+from local.demo.view import Screen
 from tests.e2e.desk import ROOT, Desk
 
 KINDS = ("images-idx3", "labels-idx1")
@@ -157,3 +165,33 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
     assert (
         "expected an image" in desk.type("predict", first["run"], "digits/t10k-labels-idx1-ubyte.gz", expect=1).stderr
     )
+
+
+def test_a_demo_beside_others_waits_for_none(first: dict[str, Any], desk: Desk) -> None:
+    """A demo sees that a cloud is busy, and does not wait for the cluster that a run of somebody else keeps up."""
+    other = desk.ask("submit", desk.job("long.json", "import time; print('here', flush=True); time.sleep(600)"))["run"]
+    screen = Screen("demo", Seen(datetime.now(UTC)))
+    with Api(desk.cloud.api) as api:
+        assert users(api)[0] == f"run {other}"
+        follow(api, screen, str(first["drop"]), lambda: None)
+    assert screen.seen.kept_for == f"run {other}"
+    _read_across_an_absence(desk, other)
+
+
+def _read_across_an_absence(desk: Desk, run: str) -> None:
+    """While the app is away, whoever reads a log is told so once, and once that it is back; then the log goes on."""
+    command = [sys.executable, "-m", "cli", "logs", "-f", run]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=desk.env, stdout=pipe, stderr=pipe, text=True) as reading:
+        assert reading.stdout
+        assert reading.stderr
+        assert reading.stdout.readline() == "here\n"
+        os.kill(desk.cloud.record.parts["host"], signal.SIGKILL)
+        away = reading.stderr.readline()
+        wait_for(desk.cloud.heal, 30, "the restart of the app")
+        back = reading.stderr.readline()
+        desk.type("cancel", run)
+        out, err = reading.communicate(timeout=100)
+    assert "does not answer" in away
+    assert (back, err) == ("It is back.\n", "")
+    assert reading.returncode == 5, out

@@ -157,10 +157,13 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
     """cifar_elastic, one of whose two nodes is killed: each step has one row, with the loss that it has in one
     process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
     data = cifar.write(tmp_path / "data", 80, 20)
-    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "12", "--lr", "0.002", "--log-interval", "1"]
+    sizes = ["--width", "4", "--batch-size", "16", "--epochs", "5", "--lr", "0.002", "--log-interval", "1"]
     whole = [sys.executable, "cifar_elastic/train.py", "--data", str(data), *sizes]
     alone = subprocess.run(
-        [*whole, "--metrics-dir", str(tmp_path / "alone")], cwd=ROOT / "trainers", capture_output=True
+        [*whole, "--metrics-dir", str(tmp_path / "alone")],
+        cwd=ROOT / "trainers",
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
     )
     assert alone.returncode == 0, alone.stderr
 
@@ -201,8 +204,7 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
                 each.wait()
         log.seek(0)
         assert "resumed from" not in log.read()
-    assert losses("together").keys() - losses("alone").keys() == set()
-    assert len(losses("together")) >= len(losses("alone")) - 1  # the row that a first process had no time to write
+    assert losses("together").keys() == losses("alone").keys()
     for step, loss in losses("together").items():
         assert loss == pytest.approx(losses("alone")[step], rel=0.01), step  # rounding grows
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,39 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk of its own of 1 MiB, mounted at `path`."""
+
+    path: Path
+
+    def fill(self) -> None:
+        """Leave no room."""
+        try:
+            with (self.path / "filler").open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+        except OSError:
+            pass
+
+    def empty(self) -> None:
+        """Give the room back."""
+        (self.path / "filler").unlink()
+
+    def remount(self, how: str) -> None:
+        """`ro` or `rw`."""
+        subprocess.run(["mount", "-o", f"remount,{how}", str(self.path)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Disk]:
+    path = tmp_path / "disk"
+    path.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", path], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs to mount a disk: {error}")
+    yield Disk(path)
+    subprocess.run(["umount", "--lazy", path], check=True)

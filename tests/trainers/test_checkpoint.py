@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +19,6 @@ import torch
 from checkpoint import Checkpoints, Position
 from files import DataError
 from torch import nn
-from torch.distributed.checkpoint.api import CheckpointException
 
 from emulators.process import wait_for
 from tests.trainers import launch as run
@@ -137,6 +138,38 @@ def test_a_checkpoint_is_a_copy(alone: None, tmp_path: Path) -> None:
     assert restored(tmp_path)[1] == before
 
 
+def test_the_next_step_waits_for_the_copy(alone: None, tmp_path: Path) -> None:
+    """A copy that the thread has not begun yet still gets the state of the save: the optimizer's next step waits, a
+    later team's `restore` does, and batch normalisation's statistics, which forward changes, are copied at once."""
+    at_work, go = threading.Event(), threading.Event()
+
+    def save() -> tuple[list[Any], list[Any]]:
+        learner = Learner()
+        learner.model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))  # type: ignore[assignment]
+        learner.optimizer = torch.optim.SGD(learner.model.parameters(), 0.1, momentum=0.9)
+        checkpoints = Checkpoints(tmp_path, ALONE)
+        learner.model(torch.rand(4, 3)).sum().backward()
+        learner.optimizer.step()
+        before = [value.tolist() for value in learner.model.state_dict().values()]
+        checkpoints._thread.submit(at_work.set)
+        checkpoints._thread.submit(go.wait)
+        checkpoints.save(
+            {"model": learner.model, "optimizer": learner.optimizer}, {"epoch": 1, "samples": 4, "step": 1}
+        )
+        at_work.wait()
+        learner.model(torch.rand(4, 3)).sum().backward()
+        threading.Timer(0.2, go.set).start()
+        learner.optimizer.step()
+        checkpoints.finish()
+        model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        Checkpoints(tmp_path, ALONE).restore({"model": model, "optimizer": optimizer})
+        return before, [value.tolist() for value in model.state_dict().values()]
+
+    before, again = inside(save)
+    assert again == before
+
+
 def test_old_ones_are_pruned(alone: None, tmp_path: Path) -> None:
     """The newest `keep` complete ones stay; older ones, and what a crash left before them, are removed."""
     (tmp_path / "000001-step-99").mkdir(parents=True)
@@ -223,8 +256,14 @@ def test_a_broken_one_is_passed_over(
     assert checkpoint.verified(tmp_path / "000003-step-2")
 
 
+def old_view(path: Path) -> None:
+    """As a mount shows it that saw the file when it was half written, and looks at neither again."""
+    cut(path / "__0_0.distcp")
+    (path.parent / checkpoint.NEWEST).unlink()
+
+
 @pytest.mark.parametrize(
-    "damage", [lambda path: flip(path / "__0_0.distcp"), lambda path: (path / "complete.json").unlink()]
+    "damage", [lambda path: flip(path / "__0_0.distcp"), lambda path: (path / "complete.json").unlink(), old_view]
 )
 def test_none_that_loads_is_an_error(alone: None, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """Where a checkpoint was complete once and none can be read the training ends; it never starts over in silence."""
@@ -259,14 +298,61 @@ def test_a_later_team_is_newer(alone: None, tmp_path: Path) -> None:
     assert facts["step"] == 20
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_told_in_words(alone: None, tmp_path: Path) -> None:
-    """Of DCP's long error the log has what a person can act on."""
-    with pytest.raises(OSError) as raised, Path("/dev/full").open("w") as full:  # noqa: PT011, PT012
-        full.write("x")
-        full.flush()
-    wrapped = CheckpointException("write", {0: (raised.value, None)})  # type: ignore[dict-item]
-    assert checkpoint._reason(wrapped).startswith("there is no room left (")
+def test_a_disk_that_is_full_or_read_only_is_told(
+    alone: None, small_disk: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A save for which there is no room, or that may not be written, is told with that reason, and leaves nothing
+    behind; the training goes on, and what can be written again is."""
+    folder = small_disk.path / "checkpoints"
+
+    def save() -> None:
+        learner, checkpoints = Learner(), Checkpoints(folder, ALONE)
+
+        def once(step: int) -> str:
+            learner.step()
+            checkpoints.save(learner.state, {"epoch": 1, "samples": 0, "step": step})
+            checkpoints.finish()
+            return capsys.readouterr().out
+
+        assert once(1) == ""
+        small_disk.fill()
+        assert f"a checkpoint could not be written to {folder}: there is no room left ([Errno 28]" in once(2)
+        assert names(folder) == ["000001-step-1"]
+        small_disk.empty()
+        assert once(3) == f"checkpoints can be written to {folder} again\n"
+        small_disk.remount("ro")
+        assert f"a checkpoint could not be written to {folder}: the folder is mounted read-only" in once(4)
+        small_disk.remount("rw")
+        assert once(5) == f"checkpoints can be written to {folder} again\n"
+
+    inside(save)
+    facts, _ = restored(folder)
+    assert facts
+    assert facts["step"] == 5
+
+
+def test_a_limit_on_files_is_told(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A quota that the system enforces (here: how large a file may become) is told, and the training goes on."""
+
+    def save() -> None:
+        model = nn.Linear(1024, 512)
+        checkpoints = Checkpoints(tmp_path, ALONE)
+        for step, limit in ((1, 2**20), (2, resource.RLIM_INFINITY)):
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (limit if before[1] == resource.RLIM_INFINITY else before[1], before[1])
+            )
+            try:
+                checkpoints.save({"model": model}, {"epoch": 1, "samples": 0, "step": step})
+                checkpoints.finish()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    inside(save)
+    told = capsys.readouterr().out
+    assert "a file may not become that large" in told
+    assert "can be written to" in told
+    assert names(tmp_path) == ["000002-step-2"]
 
 
 def test_another_model_is_an_error(alone: None, tmp_path: Path) -> None:

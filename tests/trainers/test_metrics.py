@@ -66,6 +66,59 @@ def test_each_process_counts_and_one_writes(tmp_path: Path) -> None:
     assert not (tmp_path / "1").exists()
 
 
+def test_a_row_that_nobody_wrote_comes_with_the_next_writer(tmp_path: Path) -> None:
+    """Rank 0 dies after some rows: who is rank 0 then has those that are missing in its memory and puts them down, and
+    a row that was half written is whole."""
+    other, late = Metrics(tmp_path, 1), Metrics(tmp_path, 2)
+    with Metrics(tmp_path, 0) as first:
+        for step in (1, 2, 3):
+            first.write(step, 1, loss=1.0)
+            other.write(step, 1, loss=1.0)
+    file = tmp_path / "metrics.jsonl"
+    file.write_text(file.read_text()[: -len(file.read_text().splitlines()[-1]) // 2])
+    late.load_state_dict(other.live_state_dict())
+    with Metrics(tmp_path, 0) as next_first:
+        next_first.load_state_dict(late.live_state_dict())
+        assert steps(tmp_path) == [1, 2, 3]
+        next_first.write(4, 1, loss=1.0)
+    assert steps(tmp_path) == [1, 2, 3, 4]
+
+
+def test_a_row_whose_step_was_not_made_goes(tmp_path: Path) -> None:
+    """A row of a step that no survivor made is cut off, and comes again with the step."""
+    other = Metrics(tmp_path, 1)
+    with Metrics(tmp_path, 0) as first:
+        first.write(1, 1, loss=1.0)
+        other.write(1, 1, loss=1.0)
+        first.write(2, 1, loss=1.0)
+    with Metrics(tmp_path, 0) as next_first:
+        next_first.load_state_dict(other.live_state_dict())
+        assert steps(tmp_path) == [1]
+        next_first.write(2, 1, loss=2.0)
+    assert steps(tmp_path) == [1, 2]
+
+
+def test_a_full_disk_costs_no_row(small_disk: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """While there is no room, or the disk is read-only, one line says so and the training goes on; afterwards all rows
+    are there, each once and whole."""
+    with Metrics(small_disk.path, 0) as rows:
+        rows.write(1, 1, loss=1.0)
+        small_disk.fill()
+        for step in range(2, 300):  # more than the last block of the file takes
+            rows.write(step, 1, loss=1.0)
+        assert capsys.readouterr().out.count("rows cannot be written: [Errno 28]") == 1
+        small_disk.empty()
+        rows.write(300, 1, loss=1.0)
+        assert "rows can be written again" in capsys.readouterr().out
+        rows.state_dict()  # closes the file: a disk with an open one can't become read-only
+        small_disk.remount("ro")
+        rows.write(301, 1, loss=1.0)
+        assert capsys.readouterr().out.count("rows cannot be written: [Errno 30]") == 1
+        small_disk.remount("rw")
+        rows.write(302, 1, loss=1.0)
+    assert steps(small_disk.path) == list(range(1, 303))
+
+
 @pytest.fixture
 def tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that MLflow logs to. Importing MLflow takes long on a loaded machine."""

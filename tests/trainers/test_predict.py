@@ -9,6 +9,8 @@ from typing import Any
 import predict
 import pytest
 import torch
+from cifar_elastic.resnet import ResNet18
+from cifar_elastic.train import Normalised
 from detection import model as detection_model
 from detection import results as detection_results
 from detection.data import Category
@@ -76,6 +78,24 @@ def test_a_picture_that_can_not_be_is_refused(
     for wrong, why in (("seen.pdf", "is written as .png"), ("nowhere/seen.png", "there is no folder")):
         assert predict.main([str(tmp_path), str(picture), f"--picture={tmp_path / wrong}"]) == 2
         assert why in capsys.readouterr().err
+
+
+def test_a_model_is_never_a_program(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a model of cifar_elastic the weights alone are read; what else it names, here or elsewhere, is not loaded."""
+    net = nn.Sequential(Normalised(torch.zeros(3), torch.ones(3)), ResNet18(2, width=8))
+    torch.save(net.state_dict(), tmp_path / "model.pt")
+    facts = {
+        "architecture": "cifar_elastic: as it says",
+        "weights": "../elsewhere/model.pt",
+        "program": str(tmp_path / "hostile.pt2"),
+        "classes": ["ant", "bee"],
+        "input": {"shape": ["N", 3, 32, 32]},
+        "training": {"width": 8},
+    }
+    (tmp_path / "model.json").write_text(json.dumps(facts))
+    (tmp_path / "hostile.pt2").write_text("no program")
+    guesses = look(tmp_path, picture, capsys)["guesses"]
+    assert {guess["label"] for guess in guesses} == {"ant", "bee"}
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:

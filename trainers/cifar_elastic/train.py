@@ -232,36 +232,44 @@ def train_epoch(t: Training, images: Images) -> None:
         # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
         # even where the shares differ in size.
         (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
+        number = t.at.step + 1 - (t.at.epoch - 1) * t.epoch_steps
+        sums += tally(logits.detach(), batch.labels, loss.detach())
+        waited += batch.waited
+        if number % t.settings.log_interval == 0 or number == t.epoch_steps:
+            # Before the step is made: if a peer is lost in this exchange, the others make the step and its row again.
+            report(t, number, dist.all_sum(sums), waited, time.perf_counter() - since)
+            sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
+
         t.optimizer.step()
         t.optimizer.zero_grad()
         t.schedule.step()
         t.at.step += 1
         t.at.samples += batch.whole
-
-        number = t.at.step - (t.at.epoch - 1) * t.epoch_steps
-        sums += tally(logits.detach(), batch.labels, loss.detach())
-        waited += batch.waited
-        if number % t.settings.log_interval == 0 or number == t.epoch_steps:
-            count, loss_sum, hits = dist.all_sum(sums).tolist()
-            seconds = time.perf_counter() - since
-            t.metrics.write(
-                t.at.step,
-                t.at.epoch,
-                train_loss=loss_sum / count,
-                train_accuracy=hits / count,
-                learning_rate=t.optimizer.param_groups[0]["lr"],
-                images_per_second=count / seconds,
-                data_wait_share=waited / seconds,
-                peak_memory_mib=peak_memory_mib(t.device),
-                world_size=t.place.world_size,
-            )
-            t.say(
-                f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Loss {loss_sum / count:.4f}  "
-                f"Prec@1 {hits / count:.2%}  {count / seconds:,.0f} images/s"
-            )
-            sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
         if t.checkpoints.due(t.at.step, t.stop) and number < t.epoch_steps:  # after the last step comes the test first
             t.save()
+
+
+def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float) -> None:
+    """Write the row of the step that is about to be made, the epoch's `number`-th, and a line of log.
+
+    `sums`: images, loss and right guesses of all processes since the last row; `waited`: seconds of this process.
+    """
+    count, loss_sum, hits = sums.tolist()
+    t.metrics.write(
+        t.at.step + 1,
+        t.at.epoch,
+        train_loss=loss_sum / count,
+        train_accuracy=hits / count,
+        learning_rate=t.optimizer.param_groups[0]["lr"],
+        images_per_second=count / seconds,
+        data_wait_share=waited / seconds,
+        peak_memory_mib=peak_memory_mib(t.device),
+        world_size=t.place.world_size,
+    )
+    t.say(
+        f"epoch {t.at.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Loss {loss_sum / count:.4f}  "
+        f"Prec@1 {hits / count:.2%}  {count / seconds:,.0f} images/s"
+    )
 
 
 def evaluate(t: Training, images: Images) -> tuple[float, float]:
@@ -319,7 +327,7 @@ class Kept:
             self.writes = writes
             self.rows = Metrics(settings.metrics_dir, place.rank, settings.tensorboard_dir)
             if before is not None:
-                self.rows.load_state_dict(before.state_dict())
+                self.rows.load_state_dict(before.live_state_dict())
                 before.__exit__(None, None, None)
         assert self.rows
         return self.rows

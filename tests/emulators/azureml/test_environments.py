@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -10,10 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from emulators.azureml.environments import Environments, JobEnvironment
 from emulators.azureml.errors import DataError
 from emulators.azureml.recipe import Recipe
+from emulators.azureml.unused import COMPLETE, DAY, prune, to_remove
 from emulators.process import wait_for
 
 
@@ -73,3 +78,41 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec"):
             give(tmp_path, "job", "msgspec==99.99", "--no-index")
+
+
+def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> None:
+    """Requirements that can't be fulfilled are named in uv's words; those that are installed here pass."""
+    made = Environments(tmp_path, Path(sys.executable))
+    asyncio.run(made.check(Recipe(("msgspec",))))
+    with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec==99\.99"):
+        asyncio.run(made.check(Recipe(("msgspec==99.99", "--no-index"))))
+    assert list(tmp_path.iterdir()) == []
+
+
+AGES = st.dictionaries(st.text("abc", min_size=1, max_size=6), st.floats(0, 60 * DAY), max_size=60)
+
+
+@given(AGES)
+@settings(max_examples=60)
+def test_what_is_used_stays(ages: dict[str, float]) -> None:
+    """Nothing used within 2 days goes, nothing unused for 30 days stays, and between them the 40 latest used stay."""
+    now = 100 * DAY
+    gone = set(to_remove({name: now - age for name, age in ages.items()}, now))
+    assert {name for name, age in ages.items() if age > 30 * DAY} <= gone
+    assert not [name for name in gone if ages[name] < 2 * DAY]
+    kept = [age for name, age in ages.items() if name not in gone]
+    assert len([age for age in kept if age > 2 * DAY]) <= 40
+    assert all(ages[name] > 30 * DAY for name in gone) or len(ages) > 40
+
+
+def test_pruning_leaves_one_that_is_being_made(tmp_path: Path) -> None:
+    """An old environment goes with its files; one whose lock is held, and one used now, stay."""
+    for name in ("old", "busy", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / COMPLETE).write_text("{}")
+    now = time.time()
+    for name in ("old", "busy"):
+        os.utime(tmp_path / name / COMPLETE, (now - 31 * DAY, now - 31 * DAY))
+    with FileLock(tmp_path / "busy.lock"):
+        assert prune(tmp_path, now) == ["old"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["busy", "new"]

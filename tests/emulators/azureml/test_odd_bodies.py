@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.azureml import spec
-from emulators.azureml.attempt import MOST_PROCESSES
 from emulators.azureml.errors import BadRequest
+from emulators.azureml.needs import MOST_PROCESSES
 from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body
 from tests.emulators.azureml.test_spec import GOOD
 
@@ -123,11 +123,10 @@ def test_a_timeout_is_a_duration(value: Any) -> None:
         spec.parse("run-1", {**GOOD, "limits": {"timeout": value}})
 
 
-def test_too_many_processes_fail_the_job_alone(cloud: Cloud) -> None:
-    """A million processes on a node is a job that fails, with the reason; the part goes on."""
+def test_too_many_processes_are_refused(cloud: Cloud) -> None:
+    """A million processes on a node is a 400 that says how many there may be; the part goes on."""
     many = {"distributionType": "PyTorch", "processCountPerInstance": 1_000_000}
-    cloud.submit("too-many", "cpu-cluster", "exit 0", distribution=many)
-    assert cloud.wait("too-many")["status"] == "Failed"
-    assert f"at most {MOST_PROCESSES}" in cloud.details("too-many")["error"]["error"]["message"]
+    with pytest.raises(AssertionError, match=f"at most {MOST_PROCESSES}"):
+        cloud.submit("too-many", "cpu-cluster", "exit 0", distribution=many)
     cloud.submit("after-too-many", "cpu-cluster", "exit 0")
     assert cloud.wait("after-too-many")["status"] == "Completed"

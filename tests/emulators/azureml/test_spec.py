@@ -28,7 +28,8 @@ GOOD: dict[str, Any] = {
 def test_a_good_body_is_read_whole() -> None:
     """References, counts, places and the timeout come out as values; an output without a path has Azure's default."""
     job = spec.parse("run-1", GOOD)
-    assert (job.code, job.environment, job.cluster) == (("abc", "1"), ("trainer", "3"), "cpu-cluster")
+    assert job.code == AssetRef("codes", "abc", "1")
+    assert (job.environment, job.cluster) == (AssetRef("environments", "trainer", "3"), "cpu-cluster")
     assert (job.nodes, job.distribution.processes, job.world_size, job.timeout) == (2, 3, 6, 5400)
     assert job.inputs[0].source == Location("drops", "a/b/")
     assert job.outputs[0].location == Location("workspaceblobstore", "azureml/run-1/models/")
@@ -45,14 +46,14 @@ def test_a_good_body_is_read_whole() -> None:
         ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "s3://x/y"}}}, "azureml://datastores/NAME/paths"),
         ({"inputs": {"data": {"jobInputType": "uri_folder", "uri": "https://x/y"}}}, "can be a file only"),
         (
-            {"inputs": {"m": {"jobInputType": "custom_model", "uri": "azureml://registries/r/models/m/versions/1"}}},
-            "reach",
+            {"inputs": {"m": {"jobInputType": "uri_file", "uri": "azureml://registries/r/codes/m/versions/1"}}},
+            "is one of codes; an input is data or a model",
         ),
         ({"inputs": {"data": {"jobInputType": "tensor"}}}, "jobInputType 'tensor'; choose literal, .*uri_folder"),
         ({"inputs": []}, "'inputs' must be an object, not list"),
         ({"distribution": {"distributionType": "Horovod"}}, "'Horovod' is not supported here; supported: PyTorch, Mpi"),
         ({"distribution": {"distributionType": "Ray"}}, "no Ray cluster is started on this machine"),
-        ({"environmentId": "azureml://registries/mine/environments/e/versions/1"}, "'mine' is out of reach"),
+        ({"environmentId": "azureml://registries/mine/models/e/versions/1"}, "registries/REGISTRY/environments/NAME"),
         ({"resources": {"instanceCount": 0}}, "instanceCount is 0; it must be a whole number of at least 1"),
         ({"limits": {"timeout": "1 hour"}}, "limits.timeout: '1 hour' is not an ISO 8601 duration"),
     ],
@@ -99,6 +100,10 @@ def test_every_status_leads_to_an_end() -> None:
     [
         ("azureml:iris:3", "uri_folder", AssetRef("data", "iris", "3")),
         ("azureml:net@latest", "mlflow_model", AssetRef("models", "net", "latest")),
+        ("azureml://registries/team/data/iris/versions/3", "uri_file", AssetRef("data", "iris", "3", "team")),
+        ("azureml://registries/r/models/net/labels/latest", "uri_folder", AssetRef("models", "net", "latest", "r")),
+        ("https://account.blob.core.windows.net/c/data/a/versions/1", "uri_file",
+         AccountBlob("account", "c", "data/a/versions/1", "https://account.blob.core.windows.net/c/data/a/versions/1")),
         ("/subscriptions/s/resourceGroups/g/providers/p/workspaces/w/data/iris/versions/3", "mltable",
          AssetRef("data", "iris", "3")),
         ("azureml://subscriptions/s/resourcegroups/g/workspaces/w/models/net/versions/2", "custom_model",

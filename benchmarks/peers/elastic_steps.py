@@ -1,7 +1,7 @@
 """The same small training twice, to be killed: in our teams, and with torchft (after its own train_ddp.py).
 
-    python -m elastic.launch --in-place recovery.py FILE
-    LIGHTHOUSE=http://HOST:PORT python recovery.py FILE --torchft NUMBER
+    python -m elastic.launch --in-place elastic_steps.py FILE
+    LIGHTHOUSE=http://HOST:PORT python elastic_steps.py FILE --torchft NUMBER
 
 Each process notes its steps in FILE: the time, the step, how many take part, its process id. FILE.end ends it.
 """

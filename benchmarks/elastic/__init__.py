@@ -1,0 +1,1 @@
+"""What a change of members costs an elastic run: the parts of `bench rendezvous`."""

@@ -1,0 +1,150 @@
+"""kill -9, and back at work: our teams and torchft in turn, with the same model, the same pace and the same kill.
+
+A victim is replaced, and the next is killed once all work together again: the first of the team and the last to come,
+in turn. So one crowd gives many kills.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.elastic.crowd import PEERS, Crowd, free_port, in_place, lines
+
+SCRIPT = PEERS / "elastic_steps.py"
+KILL_SECONDS = 90
+SETTLE_SECONDS = 1.0  # of undisturbed steps before each kill
+
+
+@contextmanager
+def torchft(folder: Path, python: str, count: int) -> Iterator[Crowd]:
+    """torchft's lighthouse and managers, with the settings of its own example."""
+    port = free_port()
+    argv = [str(Path(python).parent / "torchft_lighthouse"), "--bind", f"127.0.0.1:{port}", "--min_replicas", "1"]
+    argv += ["--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    script = [python, str(SCRIPT), str(folder / "steps"), "--torchft", "{number}"]
+    crowd = Crowd(folder, script, {"LIGHTHOUSE": f"http://127.0.0.1:{port}"}, count)
+    try:
+        yield crowd
+    finally:
+        crowd.end()
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def ours(folder: Path, url: str, count: int) -> Iterator[Crowd]:
+    crowd = in_place(folder, url, count)
+    try:
+        yield crowd
+    finally:
+        crowd.end()
+
+
+def killed(crowd: Crowd, count: int, first: bool) -> dict[str, float]:
+    """Kill one of the crowd, wait for the others, and put another in its place."""
+    crowd.wait(count, time.time())
+    time.sleep(SETTLE_SECONDS)
+    victim = crowd.by_rank()[0] if first else crowd.alive()[-1]
+    began = time.time()
+    victim.send_signal(signal.SIGKILL)
+    crowd.wait(count - 1, began, KILL_SECONDS)
+    found = {"again": crowd.again(count - 1, began)}
+    knew = [e["time"] for e in lines(crowd.events) if e["what"] == "bell refused" and e["time"] > began]
+    if knew:
+        found["known"] = min(knew) - began
+    crowd.add()
+    return found
+
+
+def told(crowd: Crowd, count: int) -> float:
+    """SIGTERM to the first: the longest pause between two steps of the others around it."""
+    crowd.wait(count, time.time())
+    began = time.time()
+    crowd.by_rank()[0].terminate()
+    crowd.wait(count - 1, began, KILL_SECONDS)
+    end = began + crowd.again(count - 1, began)
+    last: float = max(line["time"] for line in lines(crowd.file) if line["world"] == count and line["time"] < end)
+    return float(end - last)
+
+
+def p95(values: Sequence[float]) -> float:
+    """The value that 95 in 100 do not exceed: the nearest that was measured, so of fewer than 20 the worst."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+
+
+def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
+    """So many kills of `count` nodes, and the same of torchft if there is a Python that has it."""
+    again: list[float] = []
+    known: list[float] = []
+    theirs: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, ours(Path(folder), url, count) as crowd:
+        for turn in range(kills):
+            found = killed(crowd, count, first=turn % 2 == 0)
+            again.append(found["again"])
+            known += [found["known"]] if "known" in found else []
+        announced = told(crowd, count)
+    row: dict[str, Any] = {"nodes": count, "kills": kills, "told": announced}
+    row |= {"again": statistics.median(again), "again p95": p95(again), "again worst": max(again)}
+    if known:  # the others knew first by a look at the table
+        row |= {"known": statistics.median(known), "known p95": p95(known), "known at": len(known)}
+    failed = 0
+    while python and len(theirs) < kills and failed < 3:
+        with tempfile.TemporaryDirectory() as folder, torchft(Path(folder), python, count) as crowd:
+            try:
+                while len(theirs) < kills:
+                    theirs.append(killed(crowd, count, first=len(theirs) % 2 == 0)["again"])
+            except (RuntimeError, TimeoutError):  # a survivor of the kill failed, too
+                failed += 1
+    if theirs:
+        row |= {"torchft": statistics.median(theirs), "torchft p95": p95(theirs), "torchft kills": len(theirs)}
+        row["torchft failed"] = failed
+    return row
+
+
+def timeline(url: str, file: Path) -> None:
+    """Draw who knew what when around one kill of the first of four, and print it."""
+    with tempfile.TemporaryDirectory() as folder, ours(Path(folder), url, 4) as crowd:
+        crowd.wait(4)
+        time.sleep(2)
+        victim = crowd.by_rank()[0]
+        began = time.time()
+        victim.kill()
+        crowd.wait(3, began, KILL_SECONDS)
+        time.sleep(0.5)
+        events, steps = lines(crowd.events), lines(crowd.file)
+        names = {process.pid: f"agent {number}" for number, process in enumerate(crowd.processes)}
+    names |= {pid: f"worker {number}" for number, pid in enumerate(sorted({line["process"] for line in steps}))}
+    shown = [e for e in events if e["process"] in names and began - 0.2 < e["time"] < began + 3]
+    _draw(file, names, [{**e, "at": e["time"] - began} for e in shown], [{**s, "at": s["time"] - began} for s in steps])
+    for event in sorted(shown, key=lambda e: e["time"]):
+        print(f"{event['time'] - began:7.3f} s  {names[event['process']]:9} {event['what']}")
+
+
+def _draw(file: Path, names: dict[int, str], shown: list[dict[str, Any]], steps: list[dict[str, Any]]) -> None:
+    import matplotlib.pyplot as plt
+
+    places = {pid: place for place, pid in enumerate(sorted(names, key=names.__getitem__))}
+    figure, axes = plt.subplots(figsize=(11, 5))
+    for event in shown:
+        at = (event["at"], places[event["process"]])
+        axes.plot(*at, "o", color="tab:red")
+        axes.annotate(event["what"], at, (2, 5), textcoords="offset points", fontsize=6, rotation=25)
+    for line in steps:
+        if -0.4 < line["at"] < 3:
+            axes.plot(line["at"], places[line["process"]], "|", color="tab:green", markersize=9)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(list(places.values()), [names[pid] for pid in places])
+    axes.set_xlabel("seconds after kill -9 of the first of four (green: a step; red: what a process learned or did)")
+    axes.set_xlim(-0.4, min(3.0, max(e["at"] for e in shown) + 0.6))
+    figure.tight_layout()
+    figure.savefig(file, dpi=110)

@@ -1,0 +1,96 @@
+"""A minute without the table, and a node that is stopped for a minute: what the training does meanwhile.
+
+The table goes away twice: as a server that refuses connections, and as one that takes them and says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.elastic.crowd import Crowd, in_place, lines
+from emulators.storage.azurite import Azurite
+
+
+def measure(account: Azurite, nodes: int, seconds: float) -> list[dict[str, Any]]:
+    """A row for each of the three, all of one crowd."""
+    with tempfile.TemporaryDirectory() as folder:
+        crowd = in_place(Path(folder), account.table_url, nodes)
+        try:
+            crowd.wait(nodes)
+            usual = _pace(crowd, nodes, 5)
+            rows = [
+                _table_away(crowd, nodes, seconds, usual, "refuses", lambda: _refusing(account)),
+                _table_away(crowd, nodes, seconds, usual, "is silent", lambda: _silent(account)),
+            ]
+            return [*rows, _node_stopped(crowd, nodes, seconds)]
+        finally:
+            crowd.end()
+
+
+@contextmanager
+def _refusing(account: Azurite) -> Iterator[None]:
+    account.stop()
+    try:
+        yield
+    finally:
+        account.restart_if_dead()
+
+
+@contextmanager
+def _silent(account: Azurite) -> Iterator[None]:
+    """The kernel takes connections for a stopped process, and nobody answers."""
+    os.kill(account.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(account.pid, signal.SIGCONT)
+
+
+def _pace(crowd: Crowd, nodes: int, seconds: float) -> float:
+    """Steps a second that all make."""
+    began = time.time()
+    time.sleep(seconds)
+    steps = {line["step"] for line in lines(crowd.file) if line["world"] == nodes and line["time"] > began}
+    return len(steps) / seconds
+
+
+def _table_away(crowd: Crowd, nodes: int, seconds: float, usual: float, how: str, away: Callable[[], Any]) -> Any:
+    with away():
+        meanwhile = _pace(crowd, nodes, seconds)
+    back = time.time()
+    crowd.wait(nodes, back)
+    time.sleep(15)  # what heartbeats and looks find out afterwards
+    worlds = {line["world"] for line in lines(crowd.file) if line["time"] > back}
+    row = {"what": f"the table {how} for {seconds:.0f} s", "steps a second, before": usual, "meanwhile": meanwhile}
+    return {**row, "agents that live": len(crowd.alive()), "all in one team after": worlds == {nodes}}
+
+
+def _family(process: subprocess.Popen[bytes]) -> list[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [process.pid, *map(int, children)]
+
+
+def _node_stopped(crowd: Crowd, nodes: int, seconds: float) -> Any:
+    victims = _family(crowd.by_rank()[-1])
+    began = time.time()
+    for pid in victims:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        crowd.wait(nodes - 1, began)
+        without = crowd.again(nodes - 1, began)
+        time.sleep(max(0.0, began + seconds - time.time()))
+    finally:
+        for pid in victims:
+            os.kill(pid, signal.SIGCONT)
+    woken = time.time()
+    crowd.wait(nodes, woken)
+    row = {"what": f"a node is stopped for {seconds:.0f} s", "others go on after": without}
+    return {**row, "back in the team after": crowd.again(nodes, woken), "agents that live": len(crowd.alive())}

@@ -1,0 +1,51 @@
+"""Environments that are kept for the next job, and when they go: a folder of them would grow with each new content."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+log = logging.getLogger(__name__)
+
+DAY = 86_400.0
+UNUSED_SECONDS = 30 * DAY
+MOST = 40
+SURELY_IDLE_SECONDS = 2 * DAY  # longer than a job of a laptop runs in one that others overtook
+COMPLETE = "complete.json"  # its time is that of the last use
+
+
+def to_remove(used: Mapping[str, float], now: float) -> list[str]:
+    """Which of these go, by the time of their last use: those unused for 30 days, and beyond the 40 that were used last
+    those that were unused for 2 days."""
+    latest = sorted(used, key=lambda name: used[name], reverse=True)
+    old = [name for name in latest[:MOST] if now - used[name] > UNUSED_SECONDS]
+    return old + [name for name in latest[MOST:] if now - used[name] > SURELY_IDLE_SECONDS]
+
+
+def prune(folder: Path, now: float) -> list[str]:
+    """Remove what `to_remove` says, and return its names. One that is being made is left alone."""
+    removed = []
+    for name in to_remove(_used(folder), now):
+        with contextlib.suppress(Timeout, OSError), FileLock(folder / f"{name}.lock", timeout=0):
+            (folder / name / COMPLETE).unlink(missing_ok=True)  # first: the half of one is not taken for a whole
+            shutil.rmtree(folder / name)
+            removed.append(name)
+    if removed:
+        log.info("removed %d environments that no job has used lately", len(removed))
+    return removed
+
+
+def _used(folder: Path) -> dict[str, float]:
+    """When each was used last; of one whose making was cut off, when that began."""
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir():
+            with contextlib.suppress(FileNotFoundError):
+                complete = path / COMPLETE
+                found[path.name] = (complete if complete.exists() else path).stat().st_mtime
+    return found

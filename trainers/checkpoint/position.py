@@ -1,0 +1,83 @@
+"""How far a training is, and what follows from that alone; and when a checkpoint is to be made."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --checkpoint-dir and --checkpoint-every."""
+    group = parser.add_argument_group("checkpoints", "started again with the same folder, the training goes on")
+    group.add_argument("--checkpoint-dir", type=Path, help="where checkpoints are kept (default: none are made)")
+    group.add_argument(
+        "--checkpoint-every",
+        type=_interval,
+        default=0,
+        metavar="STEPS|epoch",
+        help="steps between two checkpoints, beside the one after each epoch (default: epoch)",
+    )
+
+
+def _interval(text: str) -> int:
+    """Steps; 0 stands for `epoch`."""
+    if text == "epoch":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number of steps, at least 1, or epoch, not {text!r}")
+    return int(text)
+
+
+@dataclass
+class Position:
+    """How far a training is. `samples` of `epoch` are done, counted over all processes; the first epoch is 1."""
+
+    epoch: int = 1
+    samples: int = 0
+    step: int = 0
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any] | None) -> Position:
+        """Where the checkpoint with these facts was made, or the start."""
+        return cls(facts["epoch"], facts["samples"], facts["step"]) if facts else cls()
+
+
+def dice(*numbers: int) -> torch.Generator:
+    """A generator that throws the same in every process and after every restart, fixed by e.g. (seed, epoch, step).
+
+    Whoever draws an epoch's order and each step's augmentation from such dice needs no generator's state in a
+    checkpoint, and doesn't depend on the number of processes.
+    """
+    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
+
+
+class OwnLength:
+    """A learning rate's schedule, for a checkpoint's state: its step comes back, its length is this training's own.
+
+    So a training that goes on with more epochs has the rate that the longer training has at this step.
+    """
+
+    def __init__(self, schedule: LRScheduler) -> None:
+        self._schedule = schedule
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._schedule.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The optimizer's own state is to be loaded before, since the rate is set in it."""
+        place = {name: state[name] for name in ("last_epoch", "_step_count")}
+        self._schedule.load_state_dict({**self._schedule.state_dict(), **place})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch wants get_lr to be called by step alone
+            rates = self._schedule.get_lr()
+        for group, rate in zip(self._schedule.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
