@@ -16,7 +16,7 @@ from .. import comparing, given, listing, show
 from ..client import patiently
 from ..costs import before
 from ..errors import CliError
-from ..names import drop_or_run, run_name
+from ..names import data_path, drop_or_run, run_name
 from ..sending import sent_data
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
@@ -88,7 +88,7 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         **what.read(session, parameters, bool(words["data"])),
         "parameters": {} if words["code_command"] else parameters,
         "from_run": run_name(session.api, start) if start else "",
-        "data": sent_data(session.api, words["data"], user_path, session.remark),
+        "data": data_path(session.api, sent_data(session.api, words["data"], user_path, session.remark)),
         "nodes": _nodes(words["nodes"]),
         "resubmissions": words["resubmissions"],
         "cluster": words["cluster"],
