@@ -241,6 +241,8 @@ class CurvesQuery(Struct):
         UNSET
     )
     points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    first: Annotated[float | UnsetType, Meta(description="Only points of this step and later ones.")] = UNSET
+    last: Annotated[float | UnsetType, Meta(description="Only points up to this step.")] = UNSET
     records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
 
 
