@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,3 +114,12 @@ class ErrorCopy(threading.Thread):
             while piece := source.read(65536):
                 out.write(piece)
                 self.tail = (self.tail + piece)[-TAIL_BYTES:]
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)
