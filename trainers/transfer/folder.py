@@ -36,7 +36,8 @@ def find(folder: Path) -> Folder:
     """List the images of `folder`/train/<class>/ and `folder`/val/<class>/, or of `folder`/<class>/.
 
     The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
-    set, since an archive often holds one. Raises DataError for fewer than two classes, one without images, and an unknown one in val.
+    set, since an archive often holds one. Raises DataError for fewer than two classes, one without images, and an
+    unknown one in val.
     """
     root = folder
     while len(inner := _folders(root)) == 1 and inner[0].name != "train":
