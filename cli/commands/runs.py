@@ -22,6 +22,7 @@ from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
+from .remarks import pairs
 from .work import Work
 
 PATIENCE_SECONDS = 30.0
@@ -45,6 +46,7 @@ def submit(
     timeout: options.Timeout = "",
     warm: options.KeepWarm = "",
     project: options.Project = "",
+    tag: options.Tags = None,
     key: options.Key = "",
     code_command: options.CodeCommand = "",
     env: options.Env = "",
@@ -94,7 +96,7 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         "cluster": words["cluster"],
         "experiment": words["experiment"],
         "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {"project": project} if project else {},
+        "tags": {**pairs(words["tag"]), **({"project": project} if project else {})},
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
     return {name: value for name, value in body.items() if value not in ("", None, {})}

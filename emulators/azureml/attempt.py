@@ -21,7 +21,7 @@ from emulators.azureml.environment import Gang, environment
 from emulators.azureml.environments import Environments, JobEnvironment
 from emulators.azureml.errors import DataError
 from emulators.azureml.guard import Guard
-from emulators.azureml.launchers import with_launcher
+from emulators.azureml.launchers import launched, with_launcher
 from emulators.azureml.logs import LogCopy
 from emulators.azureml.models import Job, Status
 from emulators.azureml.mounts import Mounts
@@ -199,7 +199,7 @@ class Attempt:
             node = spec.distribution.node_of(rank)
             here = replace(gang, paths={**gang.paths, **{key: own[node] for key, own in self._own.items()}})
             variables = environment(self._site.config, self._job, spec, here, rank)
-            command = resolve(spec.command, here.paths)
+            command = launched(resolve(spec.command, here.paths), spec.distribution)
             launches.append(Launch(command, self._folders.code(node), variables, copy.file))
         program = mpi.mpirun(gang.environment) if spec.distribution.kind == "Mpi" else None
         return [mpi.leader(launches, program, self._folders.run / "mpi")] if program else launches

@@ -70,6 +70,8 @@ class Route(Struct):
     min_nodes: Annotated[int, Meta(description="The fewest nodes of an elastic route, 0 for another.")]
     max_nodes: int
     timeout_seconds: float
+    vm_size: Annotated[str, Meta(description="Empty where the routes file does not say it.")]
+    processes: Annotated[int, Meta(description="On each node, one for each GPU; 0 where the job's template says it.")]
     experiment: str
     job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]
@@ -176,6 +178,12 @@ class Metrics(Struct):
     best: dict[str, float]
 
 
+class Note(Struct):
+    text: str
+    by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
+    at: datetime
+
+
 class Member(Struct):
     member: int
     job: str
@@ -247,6 +255,7 @@ Run = _model(
         "waiting": _Waiting,
         "elastic": _Elastic,
         "history": list[Moment],
+        "notes": list[Note],
         "metrics": Metrics,
         **_SUMMARY,
         "cost": Cost | None,
@@ -462,12 +471,13 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and _plain_fields(waiting),
-        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
+        **_plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: _plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         **_summary(record),
         "git": git(record.request),
+        "notes": [{"text": n.text, "by": n.by, "at": _plain(n.at)} for n in record.notes],
         "history": [{"state": m.state, "at": _plain(m.at), "why": m.why} for m in record.history],
     }
 

@@ -239,6 +239,12 @@ OPERATIONS = [
         problems=(404, 409, 422),
     ),
     Operation(
+        "post", "runs/{run}/notes", "Write a note on the run", {200: _A.Run}, body=_R.NoteRequest, problems=(404, 422)
+    ),
+    Operation(
+        "post", "runs/{run}/tags", "Change the run's tags", {200: _A.Run}, body=_R.TagsRequest, problems=(404, 422)
+    ),
+    Operation(
         "post",
         "runs/{run}/members/{member}/evict",
         "End a member's job, as losing its node does",
