@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -118,3 +119,12 @@ class ErrorCopy(threading.Thread):
 def _shell(command: str) -> list[str]:
     shell = shutil.which("bash") or shutil.which("sh")
     return [shell, "-c", command] if shell else [os.environ.get("COMSPEC", "cmd.exe"), "/c", command]
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)
