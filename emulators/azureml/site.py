@@ -41,8 +41,8 @@ class Site:
     """What every attempt uses.
 
     `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
-    `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of a mount, a
-    fault.
+    `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of
+    a mount, a fault.
     """
 
     config: Config
