@@ -31,6 +31,8 @@ OF_THE_API: dict[str, list[tuple[str, str]]] = {
     "cancel": [("post", "runs/{run}/cancel")],
     "retry": [("post", "runs/{run}/retry"), *FOLLOWED],
     "continue": [("post", "runs/{run}/continue"), *FOLLOWED],
+    "note": [("post", "runs/{run}/notes")],
+    "tag": [("post", "runs/{run}/tags")],
     "import": [("post", "imports"), ("post", "runs"), *FOLLOWED],
     "run": FOLLOWED,
     "clusters": [("get", "clusters")],

@@ -97,7 +97,7 @@ def build(settings: Settings) -> System:
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),
-        queues=queues.StorageQueues(clients.queue, clients.messages),
+        queues=queues.StorageQueues(clients.queue),
         blobs=blobs.StorageBlobs(clients.blob),
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),

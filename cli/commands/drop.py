@@ -12,6 +12,7 @@ from rich.prompt import Prompt
 from .. import given, show, upload
 from ..errors import CliError, NotFound
 from ..follow import find_drop, wait_for_drop
+from ..names import drop_name
 from ..results import Dropped, DropPlan
 from ..session import Session, command, user_path
 from ..upload import Plan
@@ -54,6 +55,7 @@ def drop(
     chosen = [name for name, given in (("--delete", delete), ("--merge", merge), ("--new", new)) if given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
+    target = drop_name(session.api, target) if "@" in target else target
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
     values = given.parameters(parameter)
     job = given.job_file(source, values)

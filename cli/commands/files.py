@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
+from .. import show
 from ..client import patiently
 from ..errors import CliError
 from ..follow import PATIENCE_SECONDS
@@ -52,7 +53,9 @@ def fetch(
         "bytes": size,
         "new": len(new),
     }
-    session.tell(told, f"{len(files):,} files, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says")
+    session.tell(
+        told, f"{show.files(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+    )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":
         session.remark(f"{run} is {ended['state']}: what it left behind is no finished model.", "yellow")

@@ -21,7 +21,7 @@ from emulators.azureml.environment import Gang, environment
 from emulators.azureml.environments import Environments, JobEnvironment
 from emulators.azureml.errors import DataError
 from emulators.azureml.guard import Guard
-from emulators.azureml.launchers import with_launcher
+from emulators.azureml.launchers import launched, with_launcher
 from emulators.azureml.logs import LogCopy
 from emulators.azureml.models import Job, Status
 from emulators.azureml.mounts import Mounts
@@ -184,7 +184,7 @@ class Attempt:
     def _launches(self, gang: Gang) -> list[Launch]:
         """How each rank is started; with Open MPI's mpirun, how that one is."""
         spec, launches = self._spec, []
-        command = resolve(spec.command, gang.paths)
+        command = launched(resolve(spec.command, gang.paths), spec.distribution)
         for rank, copy in enumerate(self._logs):
             variables = environment(self._site.config, self._job, spec, gang, rank)
             folder = self._folders.code(spec.distribution.node_of(rank))

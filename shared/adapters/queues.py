@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from azure.core.exceptions import HttpResponseError
 
@@ -16,9 +15,6 @@ from shared.adapters.translation import code_of, translated
 if TYPE_CHECKING:
     from azure.storage.queue import QueueServiceClient
 
-    from shared.adapters.wire import Wire
-
-VERSION = "2022-11-02"  # of the service
 _LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
 _FOR_EVER = -1  # the default is 7 days, after which the service drops a message that nobody could handle
 _MOST_PEEKED = 32  # and taken at once
@@ -28,9 +24,8 @@ _HIDDEN = 60  # seconds that a message on its way between two queues is seen by 
 class StorageQueues:
     """A queue is made by the first message that misses it; to reads a missing queue is an empty one."""
 
-    def __init__(self, service: QueueServiceClient, messages: Wire) -> None:
+    def __init__(self, service: QueueServiceClient) -> None:
         self._service = service
-        self._messages = messages
 
     def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
         seconds = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
@@ -89,9 +84,8 @@ class StorageQueues:
         return [str(message.content) for message in messages]
 
     def _send(self, queue: str, text: str, delay: int) -> None:
-        body = f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>".encode()
-        query = f"visibilitytimeout={delay}&messagettl={_FOR_EVER}"
-        self._messages.send("POST", f"/{queue}/messages", {"Content-Type": "application/xml"}, body, query)
+        client = self._service.get_queue_client(queue)
+        client.send_message(text, visibility_timeout=delay, time_to_live=_FOR_EVER)
 
     def _create(self, queue: str) -> None:
         try:

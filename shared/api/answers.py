@@ -54,6 +54,8 @@ class Route(Struct):
     min_nodes: Annotated[int, Meta(description="The fewest nodes of an elastic route, 0 for another.")]
     max_nodes: int
     timeout_seconds: float
+    vm_size: Annotated[str, Meta(description="Empty where the routes file does not say it.")]
+    processes: Annotated[int, Meta(description="On each node, one for each GPU; 0 where the job's template says it.")]
     experiment: str
     job_files: Annotated[bool, Meta(description="Whether a drop may bring a job file.")]
     parameters: Annotated[dict[str, Any], Meta(description="A JSON Schema of what a job file's inputs may set.")]

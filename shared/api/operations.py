@@ -211,6 +211,22 @@ OPERATIONS = [
     ),
     Operation(
         "post",
+        "runs/{run}/notes",
+        "Write a note on the run",
+        {200: records.Run},
+        body=requests.NoteRequest,
+        problems=(404, 422),
+    ),
+    Operation(
+        "post",
+        "runs/{run}/tags",
+        "Change the run's tags",
+        {200: records.Run},
+        body=requests.TagsRequest,
+        problems=(404, 422),
+    ),
+    Operation(
+        "post",
         "runs/{run}/members/{member}/evict",
         "End a member's job, as losing its node does",
         {202: run_answers.Evicted},

@@ -38,6 +38,12 @@ class Metrics(Struct):
     best: dict[str, float]
 
 
+class Note(Struct):
+    text: str
+    by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
+    at: datetime
+
+
 class Member(Struct):
     member: int
     job: str
@@ -100,6 +106,7 @@ Run = model_of(
         "waiting": _Waiting,
         "elastic": _Elastic,
         "history": list[Moment],
+        "notes": list[Note],
         "metrics": Metrics,
         **_SUMMARY,
         "cost": Cost | None,
@@ -121,12 +128,13 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "cost")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         **_summary(record),
         "git": git(record.request),
+        "notes": [{"text": n.text, "by": n.by, "at": plain(n.at)} for n in record.notes],
         "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
     }
 

@@ -19,7 +19,7 @@ def queues(request: pytest.FixtureRequest) -> Queues:
     if request.param == "fake":
         return FakeQueues()
     clients: StorageClients = request.getfixturevalue(request.param)
-    return StorageQueues(clients.queue, clients.messages)
+    return StorageQueues(clients.queue)
 
 
 def test_a_message_is_json_text(queues: Queues, unique: Callable[[], str]) -> None:
@@ -86,13 +86,13 @@ def test_a_message_that_is_too_long_is_refused(clients: StorageClients, unique: 
     """Beyond the service's 64 KiB the sender gets BadInput, naming the queue."""
     name = unique()
     with pytest.raises(BadInput, match=name):
-        StorageQueues(clients.queue, clients.messages).send(name, {"text": "x" * 70_000})
+        StorageQueues(clients.queue).send(name, {"text": "x" * 70_000})
 
 
 def test_a_message_never_expires(clients: StorageClients, unique: Callable[[], str]) -> None:
     """The service's own limit of 7 days would lose what nobody could handle in a week."""
     name = unique()
-    StorageQueues(clients.queue, clients.messages).send(name, {})
+    StorageQueues(clients.queue).send(name, {})
     (message,) = clients.queue.get_queue_client(name).peek_messages()
     assert message.expires_on is not None
     assert message.expires_on.year > 2100
