@@ -85,9 +85,16 @@ def find(system: System, name: str) -> dict[str, Any]:
     return {"run": found.run, "drop": found.drop}
 
 
+def _run_named(system: System, name: str) -> str:
+    found = names.find(system, name)
+    if not found.run:
+        raise NotFound(f"Drop {found.drop} has made no run yet, so there is nothing to compare.")
+    return found.run
+
+
 def compared(system: System, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
-    wanted = list(dict.fromkeys(names.find(system, name).run for name in text.split(",") if name.strip()))
+    wanted = list(dict.fromkeys(_run_named(system, name) for name in text.split(",") if name.strip()))
     if not 2 <= len(wanted) <= MOST_COMPARED:
         named = f"they all name {wanted[0]}" if len(wanted) == 1 else f"there are {len(wanted)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")
