@@ -35,7 +35,17 @@ TURNS, BESIDE = 7, 3
 RUNS, POINTS = 10, 10_000  # of each curve that both show
 FOLLOWED = 20.0  # seconds
 LOG_LINES, LIST = 1_000_000, 10_000
-VIEWS = ("runs", "run/curve-0", "compare?runs=curve-0,curve-1,curve-2", "drops", "clusters", "money", "health")
+VIEWS = (
+    "runs",
+    "run/curve-0",
+    "compare?runs=curve-0,curve-1,curve-2",
+    "drops",
+    "clusters",
+    "money",
+    "schedules",
+    "storage",
+    "health",
+)
 
 LOGGER = """
 import sys, time, math, mlflow

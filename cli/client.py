@@ -169,9 +169,18 @@ def _refusal(answer: httpx.Response) -> CliError:
         words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
     message = f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
-        hint = "" if "/api" in answer.request.url.path else " The address of an API ends in /api: give --url with it."
+        url = answer.request.url
+        hint = (
+            ""
+            if "/api" in url.path
+            else f" The address of an API ends in /api, such as {url.scheme}://{_host(url)}/api."
+        )
         return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
+
+
+def _host(url: httpx.URL) -> str:
+    return url.netloc.decode("ascii")
 
 
 def _words(answer: httpx.Response) -> tuple[str, str]:

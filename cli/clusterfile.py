@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from .errors import CliError
+from .results import ClusterStep
 
 Json = dict[str, Any]
 
@@ -54,7 +55,7 @@ class Step:
     changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     why: str = ""
 
-    def told(self) -> Json:
+    def told(self) -> ClusterStep:
         changes = {what: {"from": old, "to": new} for what, (old, new) in self.changes.items()}
         return {"cluster": self.cluster.name, "action": self.action, "changes": changes, "why": self.why}
 

@@ -3,6 +3,7 @@
     probe.py pair FOLDER     both nodes of a job: a token, what one writes to a mount seen by the other, a rename
     probe.py listener        a job that waits for a caller
     probe.py caller          another job, which calls the address in PEER
+    probe.py evicted FOLDER  a job that asks whether its node is to go; with WAIT it stays until it is taken
 
 Python's own modules only: it travels as text in the job's command.
 """
@@ -17,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 SEEN_SECONDS, CALL_SECONDS = 180.0, 600.0
@@ -96,7 +98,46 @@ def caller() -> None:
         say("traffic", False, f"{host}:{port}: {error}")
 
 
+def evicted(folder: Path) -> None:
+    """Ask the machine's metadata service for Scheduled Events; the job that follows one that was taken just ends."""
+    if (folder / "begun").is_file():
+        say("again", True, "another job went on after the first had lost its node")
+        return
+    (folder / "begun").write_text("x")
+    if _events("events", 180.0, announced=False) and os.environ.get("WAIT"):
+        _events("announced", CALL_SECONDS, announced=True)
+        time.sleep(CALL_SECONDS)
+
+
+def _events(check: str, patience: float, *, announced: bool) -> bool:
+    """Ask until there is an answer, or one with an event; the first answer may take two minutes."""
+    address = os.environ.get("NODE_METADATA_ENDPOINT") or "http://169.254.169.254"
+    trust = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
+    handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust))
+    url = f"{address}/metadata/scheduledevents?api-version=2020-07-01"
+    asked = urllib.request.Request(url, headers={"Metadata": "true"})  # noqa: S310 (the node's)
+    deadline, fault = time.time() + patience, "no event"
+    while time.time() < deadline:
+        try:
+            with urllib.request.build_opener(*handlers).open(asked, timeout=10) as answer:
+                found = json.load(answer)
+            kinds = [event["EventType"] for event in found["Events"]]
+            if kinds or not announced:
+                say(check, True, f"incarnation {found['DocumentIncarnation']}, events {', '.join(kinds) or 'none'}")
+                return True
+        except (OSError, ValueError, KeyError) as error:
+            fault = f"{type(error).__name__}: {error}"
+        time.sleep(1)
+    say(check, False, f"{fault} within {patience:g} s")
+    return False
+
+
 if __name__ == "__main__":
-    parts = {"pair": lambda: pair(Path(sys.argv[2])), "listener": listener, "caller": caller}
+    parts: dict[str, Callable[[], None]] = {
+        "pair": lambda: pair(Path(sys.argv[2])),
+        "listener": listener,
+        "caller": caller,
+        "evicted": lambda: evicted(Path(sys.argv[2])),
+    }
     parts[sys.argv[1]]()
     say("end", True, "")

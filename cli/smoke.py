@@ -22,12 +22,18 @@ import httpx
 
 from .client import Api
 from .errors import CliError
+from .preempt import Way, preempt
+from .profiles import Profile
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
 IMAGES = 64  # of the data set that is dropped
 LOOK_SECONDS = 2.0
 FOLLOWERS = 20
 EVENT_SECONDS = 60.0  # an end that is known sooner was told by an event; the timer comes every five minutes
+MOUNT = "${{outputs.mount}}"
+NOTICE_SECONDS = 5.0  # for a node of the local cloud
+MOST_RUNS = 200  # that are looked through for one that lost its nodes
+TAKEN, LOST = "preemption words", "Its nodes were taken"
 BY_TIMER = "no event came: the timer told it, up to five minutes late"
 
 
@@ -49,7 +55,7 @@ class Smoke:
     route: str
     patience: float
     say: Callable[[str], None]
-    local: bool = False  # the local cloud, which is reached by its account's key
+    stand_in: Profile | None = None  # the local cloud, which is reached by its account's key, and takes nodes away
     token: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     checks: list[Check] = field(default_factory=list)
 
@@ -65,13 +71,12 @@ class Smoke:
             ("forged caller", self._forged),
             ("drop to archive", lambda: self._drop(container)),
             ("nodes", self._nodes),
+            (WORDS["events"], self._eviction),
         ):
             try:
                 step()
             except CliError as error:
                 self.note(name, FAILED, str(error))
-        self.note("preemption words", NOT_SHOWN, "a preempted run must say so in its reason; look at the first one")
-        self.note("message encoding", NOT_SHOWN, "the app reads base64 and plain messages alike")
         return self.checks
 
     # --- without a run ------------------------------------------------------------------------------------------------
@@ -106,9 +111,11 @@ class Smoke:
             container.upload_blob(f"{self.route}/{name}/{file}", content)
         job = json.dumps({"inputs": {"epochs": 1}}).encode()
         container.upload_blob(f"{self.route}/{name}/job.json", job)
-        how = "uploaded with the account's key" if self.local else "uploaded by identity"
-        self.note("upload without keys", NOT_SHOWN if self.local else OK, how)
+        how = "uploaded with the account's key" if self.stand_in else "uploaded by identity"
+        self.note("upload without keys", NOT_SHOWN if self.stand_in else OK, how)
         drop = self._wait(f"drop {name} to close", lambda: self._closed(name))
+        form = drop.get("event_form") or ""
+        self.note("message encoding", bool(form), f"events come as {form}" if form else "no event told of this drop")
         if drop["state"] != "sealed":
             self.note("drop to archive", FAILED, str(drop.get("reason") or drop["state"]))
             return
@@ -127,8 +134,8 @@ class Smoke:
     # --- jobs that try things -----------------------------------------------------------------------------------------
 
     def _nodes(self) -> None:
-        pair = self._submit("pair ${{outputs.mount}}", nodes=2)
-        listener = self._submit("listener", variables={"SMOKE_ADDRESS": "127.0.0.1"} if self.local else None)
+        pair = self._submit(f"pair {MOUNT}", nodes=2)
+        listener = self._submit("listener", variables={"SMOKE_ADDRESS": "127.0.0.1"} if self.stand_in else None)
         address = self._wait("the listener's address", lambda: self._address(listener))
         self._count_nodes()
         caller = self._submit("caller", variables={"PEER": address})
@@ -149,6 +156,7 @@ class Smoke:
         }
         if nodes > 1:
             job["distribution"] = {"type": "pytorch", "process_count_per_instance": 1}
+        if MOUNT in what:
             job["outputs"] = {"mount": {"type": "uri_folder", "mode": "rw_mount"}}
         body = {"job": job, "experiment": "smoke", "timeout_seconds": 1800}
         run: str = self.api.post("runs", body=body, headers={"Idempotency-Key": f"{self.token} {what}"})["run"]
@@ -197,9 +205,32 @@ class Smoke:
 
     def _said(self, run: str, nodes: int) -> Iterator[dict[str, Any]]:
         for rank in range(nodes):
-            for line in self.api.log(run, rank, 0).data.decode(errors="replace").splitlines():
-                if line.startswith("smoke {"):
-                    yield json.loads(line.removeprefix("smoke "))
+            yield from _lines(self.api.log(run, rank, 0).data)
+
+    # --- a node that is taken -----------------------------------------------------------------------------------------
+
+    def _eviction(self) -> None:
+        """A job that asks for Scheduled Events. The local cloud then announces that it takes its node, and lets the job
+        fail as Azure ML does now and then; Azure takes none when asked."""
+        run = self._submit(f"evicted {MOUNT}", variables={"WAIT": "1"} if self.stand_in else None)
+        if self.stand_in:
+            self._wait(f"{run} to ask", lambda: [line for line in self._said(run, 1) if line["check"] == "events"])
+            preempt(self.stand_in, self.api.get("runs", run), 0, Way(NOTICE_SECONDS, fails=True))
+        row = self._archived(run)
+        names = ["logs/attempt-1/std_log.txt", "logs/std_log.txt"] if self.stand_in else ["logs/std_log.txt"]
+        for line in (line for name in names for line in _lines(self._file(run, name))):
+            if line["check"] in WORDS:
+                self.note(WORDS[line["check"]], line["ok"], line["detail"])
+        if self.stand_in:
+            self.note(TAKEN, row["state"] == "completed" and bool(_taken(row)), _taken(row) or str(row["reason"]))
+            return
+        found = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
+        advice = f"no run lost its nodes yet; look at the first one that does: its history must say {LOST!r}"
+        self.note(TAKEN, OK if found else NOT_SHOWN, found or advice)
+
+    def _file(self, run: str, name: str) -> bytes:
+        with self.api.artifact(run, name) as stream:
+            return b"".join(stream.iter_bytes())
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +251,23 @@ class Smoke:
         return found
 
 
+def _lines(log: bytes) -> Iterator[dict[str, Any]]:
+    """What probe.py said in a log."""
+    for line in log.decode(errors="replace").splitlines():
+        if line.startswith("smoke {"):
+            yield json.loads(line.removeprefix("smoke "))
+
+
+def _taken(run: dict[str, Any]) -> str:
+    """What was said when a job of this run lost its nodes; nothing if none did."""
+    whys = [str(moment["why"]) for moment in run.get("history") or []]
+    return next((why for why in whys if why.startswith(LOST)), "")
+
+
 WORDS = {
+    "events": "scheduled events on a node",
+    "announced": "eviction announced to its node",
+    "again": "another job after an eviction",
     "token": "token on a node",
     "rename": "rename on a mount",
     "mount": "mount seen by another node",

@@ -18,20 +18,22 @@ STORAGE = "AzureWebJobsStorage"
 @blueprint.queue_trigger("message", system.DROP_EVENTS, STORAGE)
 def drop_events(message: func.QueueMessage) -> None:
     """A blob event that Event Grid put on the queue."""
-    _note(incoming.decode(message.get_body()))
+    body = message.get_body()
+    event = incoming.decode(body)
+    _note(event, incoming.form(body, event))
 
 
 @blueprint.event_grid_trigger("event")
 def drop_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
-    _note(incoming.decode(event.encode()))
+    _note(incoming.decode(event.encode()), "by a direct call")
 
 
-def _note(event: incoming.Json) -> None:
+def _note(event: incoming.Json, form: str) -> None:
     written = incoming.blob_written(event)
     if written and written.container == system.DROPS_CONTAINER:
         with telemetry.span("note upload", drop="/".join(written.name.split("/")[:2])):
-            collect.note_upload(the_system(), written.name, written.at)
+            collect.note_upload(the_system(), written.name, written.at, form)
 
 
 @blueprint.queue_trigger("message", system.DROP_CHECKS, STORAGE)

@@ -11,14 +11,14 @@ import pytest
 from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.drops.model import DropKey
-from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.storage import Place
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
 from shared.removals.remove import Asked, remove_drop, remove_run
-from shared.runs import artifacts
+from shared.runs import artifacts, successors
 from shared.runs.data import kept_listing
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState
 from tests.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -156,6 +156,74 @@ def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
     world.run_until_idle()
     assert left(world, "drops") == []
     assert {removal.by for removal in world.removals.newest()} == {"", "retention"}
+
+
+def gone_on(world: World, run: Run, epochs: int) -> Run:
+    """A run that goes on from this one, to its end."""
+    following = successors.continue_run(world.system, run.name, {"epochs": epochs})
+    world.run_until_idle()
+    world.job_goes(following.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    return world.runs.get(following.name).value
+
+
+def test_what_runs_share_stays_for_those_that_are_kept(world: World) -> None:
+    """Checkpoints of runs that go on from one another go with the last one that is kept, whichever is removed first."""
+    first = trained(world)
+    second = gone_on(world, first, 3)
+    shared = f"trainyard/{first.name}/checkpoints/1/state"
+    for run in (first, second):
+        assert shared in left(world, "azureml-blobstore")
+        remove_run(world.system, world.removals, run.name, Asked())
+        world.run_until_idle()
+        assert left(world, "output", f"digits/{run.name}/models/") == []
+    assert shared not in left(world, "azureml-blobstore")
+
+
+def test_retention_lets_the_last_run_decide(world: World) -> None:
+    """Checkpoints of a completed run stay while a run goes on from them, and until the last one's days are over."""
+    first = trained(world)
+    world.clock.advance(6 * 86400)
+    second = gone_on(world, first, 3)
+    third = successors.continue_run(world.system, second.name, {"epochs": 5})
+    world.clock.advance(30 * 86400)
+
+    def cleared() -> list[str]:
+        found = retention.enforce(world.system, world.removals)
+        world.run_until_idle()
+        return [going.name for going in found if going.what is What.CHECKPOINTS]
+
+    shared = f"trainyard/{first.name}/checkpoints/1/state"
+    assert cleared() == []
+    world.job_goes(third.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert cleared() == []
+    assert shared in left(world, "azureml-blobstore")
+    world.clock.advance(8 * 86400)
+    assert cleared() == [third.name]
+    assert shared not in left(world, "azureml-blobstore")
+
+
+def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
+    """Retention leaves a model while a run that begins with it has not ended; later its retry is refused in words."""
+    first = trained(world)
+    other = trained(world, name="b")
+    stored = world.runs.get(other.name)
+    world.runs.update(stored, from_run=first.name, state=RunState.RUNNING)
+    world.clock.advance(31 * 86400)
+
+    def copies() -> set[str]:
+        found = retention.enforce(world.system, world.removals)
+        world.run_until_idle()
+        return {going.name for going in found if going.what is What.COPIES}
+
+    assert first.name not in copies()
+    world.runs.update(world.runs.get(other.name), state=RunState.COMPLETED)
+    assert first.name in copies()
+    with pytest.raises(Impossible, match=f"its archive has it: fetch {first.name} --only models"):
+        successors.retry_run(world.system, other.name)
 
 
 def test_the_plan_is_told_a_week_before(world: World) -> None:

@@ -18,11 +18,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from azure.data.tables import TableServiceClient
+
 from benchmarks.scaling.cloud import p95
 from emulators.storage import services
-from shared.adapters import keys, storage
+from shared.adapters import keys
 from shared.adapters.run_table import TableRuns
-from shared.adapters.wire import Wire
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
@@ -57,8 +58,8 @@ def measure(home: Path, runs: int) -> dict[str, Any]:
     return {"runs": runs, "rows": rows, "loaded_seconds": round(loaded, 1), "asked": asked}
 
 
-def _service(running: services.Services) -> Wire:
-    return storage.tables(running.connection_string)
+def _service(running: services.Services) -> TableServiceClient:
+    return TableServiceClient.from_connection_string(running.connection_string)
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 from .. import batchai, clusterfile, show
 from .. import workspace as workspaces
 from ..errors import CliError, NotFound
+from ..results import ClusterSteps
 from ..session import Session, command, user_path
 from . import options
 from .options import ClusterVerb
@@ -58,8 +59,8 @@ def clusters(
         if what is ClusterVerb.apply:
             _apply(azure, steps, found)
     others = sorted(set(found) - {cluster.name for cluster in declared})
-    told = {"steps": [step.told() for step in steps], "not_in_the_file": others}
-    session.tell(told, show.cluster_steps(told, done=what is ClusterVerb.apply))
+    plan: ClusterSteps = {"steps": [step.told() for step in steps], "not_in_the_file": others}
+    session.tell(plan, show.cluster_steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
         raise CliError("Some clusters can't become what the file declares; see above.")
 

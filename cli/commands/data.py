@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import show
+from ..names import data_ref, drop_name
 from ..session import Session, command_of
 from . import options
 
@@ -15,7 +16,7 @@ def data_log(session: Session, drop: options.DataDrop) -> None:
 
     Example: trainyard data log mnist/digits-1
     """
-    route, _, name = drop.removeprefix("drops/").strip("/").partition("/")
+    route, _, name = drop_name(session.api, drop).partition("/")
     found = session.api.get("drops", route, name, "generations")
     session.tell(found, show.generations(f"{route}/{name}", found))
 
@@ -28,7 +29,7 @@ def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """
-    found: dict[str, Any] = session.api.get("data", "diff", a=a, b=b)
+    found: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
     session.tell(found, show.difference(found))
 
 
@@ -38,6 +39,7 @@ def data_files(session: Session, data: options.DataRef) -> None:
 
     Example: trainyard data files mnist/digits-1@now
     """
+    data = data_ref(session.api, data)
     found: dict[str, Any] = session.api.get("data", "files", of=data)
     rows = page = found["files"]
     while page and len(rows) < found["count"]:

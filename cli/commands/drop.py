@@ -12,6 +12,8 @@ from rich.prompt import Prompt
 from .. import given, show, upload
 from ..errors import CliError, NotFound
 from ..follow import find_drop, wait_for_drop
+from ..names import drop_name
+from ..results import Dropped, DropPlan
 from ..session import Session, command, user_path
 from ..upload import Plan
 from ..visible import one_line
@@ -53,6 +55,7 @@ def drop(
     chosen = [name for name, given in (("--delete", delete), ("--merge", merge), ("--new", new)) if given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
+    target = drop_name(session.api, target) if "@" in target else target
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
     values = given.parameters(parameter)
     job = given.job_file(source, values)
@@ -113,7 +116,8 @@ class _Upload:
             key = {"Idempotency-Key": uuid.uuid4().hex}
             run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
             unchanged = False
-        told = _told(self.todo) | {
+        told: Dropped = {
+            **_told(self.todo),
             "drop": self.drop,
             "files": done.files,
             "bytes": done.bytes,
@@ -196,7 +200,7 @@ def _ask(session: Session, why: str, free: str) -> str:
     return answer
 
 
-def _told(todo: Plan) -> dict[str, Any]:
+def _told(todo: Plan) -> DropPlan:
     def names(blobs: Any) -> list[str]:
         return [blob.removeprefix(f"{todo.drop}/") for blob in blobs]
 

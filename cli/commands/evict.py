@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from .. import png
 from ..errors import CliError
 from ..phases import FINAL
-from ..profiles import Profile
+from ..preempt import Way, preempt
+from ..results import EvictedNode
 from ..session import Session, command, user_path
 from ..trace import Replay, Trace, read_trace
 from . import options
 from .runs import seconds
 
 LOOK_SECONDS = 1.0
-ANSWER_SECONDS = 30.0
 
 
 @command
@@ -71,14 +68,6 @@ def evict(
         raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a node of the local cloud goes: so many seconds after a notice, and whether its job fails."""
-
-    notice: float = 0.0
-    fails: bool = False
-
-
 def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
     """Take away what the run has too many of, at each moment of a trace."""
     seen = Replay(run, trace, time.time())
@@ -99,9 +88,10 @@ def _draw(session: Session, seen: Replay, file: Path) -> None:
     """Write the picture of a replay, from the run's metrics; without any it has the trace alone."""
     series = session.api.get("runs", seen.run, "metrics")["series"]
     png.draw_replay(seen.curves(series), seen.taken, f"{seen.run}, {seen.trace.title}", file)
-    session.tell_line({"run": seen.run, "png": str(file.resolve())}) if session.as_json else session.out.print(
-        str(file)
-    )
+    if session.as_json:
+        session.tell_line({"run": seen.run, "png": str(file.resolve())})
+    else:
+        session.out.print(str(file), soft_wrap=True)
 
 
 def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, patient: bool) -> bool:
@@ -131,34 +121,13 @@ def _still_runs(session: Session, run: str, pause: float) -> bool:
     return True
 
 
-def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> dict[str, Any]:
+def _evict(session: Session, run: dict[str, Any], node: int | None, way: Way) -> EvictedNode:
     elastic = run.get("elastic")
     running = [m["member"] for m in elastic["members"] if m["state"] == "running"] if elastic else []
     if elastic and not running:
         raise CliError(f"No member of run {run['run']} is running.", "not_running")
     chosen = random.choice(running) if elastic and node is None else node or 0  # noqa: S311  # no secret
     if session.profile.azureml:
-        return _preempt(session.profile, run, chosen, way)
+        return preempt(session.profile, run, chosen, way)
     answer = session.api.post("runs", run["run"], "members", str(chosen), "evict")
     return {"run": run["run"], "job": answer["job"], "node": chosen}
-
-
-def _preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> dict[str, Any]:
-    """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
-    members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
-    job = members.get(node, run["run"])
-    with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
-        cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
-        at_work = [found for found in cluster["nodes"] if _runs(found["job"], job, plain=not members)]
-        nodes, job = [found["index"] for found in at_work], at_work[0]["job"] if at_work else job
-        place = 0 if members else node
-        if (members and node not in members) or place >= len(nodes):
-            raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
-        how = {"node": nodes[place], "job": "failed" if way.fails else "queued", "notice": way.notice}
-        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=how).raise_for_status()
-    return {"run": run["run"], "job": job, "node": node}
-
-
-def _runs(found: str | None, job: str, plain: bool) -> bool:
-    """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
-    return found == job or (plain and bool(found) and str(found).rpartition("-a")[0] == job)

@@ -9,9 +9,11 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
+from .. import show
 from ..client import patiently
 from ..errors import CliError
 from ..follow import PATIENCE_SECONDS
+from ..results import Fetched
 from ..session import Session, command, user_path
 from . import options
 from .bars import bar
@@ -44,14 +46,16 @@ def fetch(
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     size = sum(file.size for file in files)
-    told = {
+    told: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
         "files": [file.name for file in files],
         "bytes": size,
         "new": len(new),
     }
-    session.tell(told, f"{len(files):,} files, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says")
+    session.tell(
+        told, f"{show.files(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+    )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":
         session.remark(f"{run} is {ended['state']}: what it left behind is no finished model.", "yellow")

@@ -71,7 +71,11 @@ JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
 ]
 Data = Annotated[
-    str, Option(metavar="PATH", help="drops/<route>/<name>, <datastore>/<path>, an azureml:// path, or a folder here.")
+    str,
+    Option(
+        metavar="PATH",
+        help="drops/<route>/<name> or mnist@latest, <datastore>/<path>, an azureml:// path, or a folder here.",
+    ),
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -84,6 +88,10 @@ Parameters = Annotated[
 ]
 FromRun = Annotated[
     str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
+]
+Tags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="NAME=VALUE", help="A tag to find the run by, such as team=vision. Repeat it for more."),
 ]
 Changes = Annotated[
     list[str] | None,
@@ -188,7 +196,12 @@ Png = Annotated[
 
 # drop, fetch
 Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a single .zip, .tar, .tar.gz or .tgz.")]
-Target = Annotated[str, Argument(metavar="ROUTE[/NAME]", help="Where to; without NAME, the folder's own name.")]
+Target = Annotated[
+    str,
+    Argument(
+        metavar="ROUTE[/NAME]", help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop."
+    ),
+]
 Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
 Merge = Annotated[bool, Option("--merge", help="Keep what is in the drop and not in the folder, without asking.")]
 New = Annotated[bool, Option("--new", help="Upload to a new drop instead: the name with the next free number.")]

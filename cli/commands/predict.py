@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from .. import fetch as fetching
 from ..errors import CliError
 from ..profiles import config_folder
+from ..results import Guess, Prediction
 from ..session import Session, command, user_path
 from ..visible import Text, one_line
 from . import options
@@ -21,6 +21,7 @@ from .bars import bar
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
+NOTHING: Guess = {"label": "nothing", "score": None}
 
 
 @command
@@ -48,7 +49,7 @@ def predict(session: Session, run: options.Run, files: options.Files, picture: o
         session.remark(f"The picture is {one_line(str(picture))}.")
 
 
-def _look(arguments: list[str]) -> list[dict[str, Any]]:
+def _look(arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
         done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
@@ -60,12 +61,12 @@ def _look(arguments: list[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _table(rows: list[Prediction]) -> Table:
     table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("file", "guess", "sure", "where"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        for number, guess in enumerate(row["guesses"] or [{"label": "nothing", "score": None}]):
+        for number, guess in enumerate(row["guesses"] or [NOTHING]):
             sure = f"{guess['score']:.1%}" if guess["score"] is not None else ""
             where = ", ".join(f"{x:g}" for x in guess.get("box", []))
             name = one_line(row["file"]) if number == 0 else ""

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
+from .. import completion as completing
 from .. import doctor as examining
 from ..client import Api
 from ..errors import CliError
 from ..profiles import LOCAL, FileSecrets, Profile
+from ..results import Address, Completion, LoggedIn, LoggedOut
 from ..session import Session, command
 from ..visible import Text
 from . import options
+
+Shell = Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]
 
 
 @command
@@ -49,7 +54,7 @@ def login(
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):
         session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")
-    session.tell({"profile": name, "url": url, "secret": profile.secret}, f"Logged in to {url} as {name!r}.")
+    session.tell(LoggedIn(profile=name, url=url, secret=profile.secret), f"Logged in to {url} as {name!r}.")
 
 
 @command
@@ -62,7 +67,7 @@ def logout(session: Session, name: options.OldName = "") -> None:
     if not name:
         raise CliError("Nobody is logged in.")
     session.profiles.remove(name)
-    session.tell({"profile": name}, f"Forgot {name!r}.")
+    session.tell(LoggedOut(profile=name), f"Forgot {name!r}.")
 
 
 @command
@@ -78,6 +83,22 @@ def doctor(session: Session) -> None:
 
 
 @command
+def completion(session: Session, shell: Shell) -> None:
+    """Print what makes bash, zsh or fish complete commands and options.
+
+    Put eval "$(python3 trainyard.py completion bash)" into the shell's start file. In a clone the script also defines
+    the command `trainyard`.
+
+    Example: trainyard completion bash
+    """
+    made = completing.script(shell, clone="TRAINYARD_CWD" in os.environ)
+    if session.as_json:
+        session.tell_json(Completion(shell=shell, script=made))
+    else:
+        sys.stdout.write(made)
+
+
+@command
 def _open(session: Session, run: options.OpenWhat = "", show_only: options.PrintOnly = False) -> None:
     """Open the page in the browser: a run, or all of them.
 
@@ -88,4 +109,4 @@ def _open(session: Session, run: options.OpenWhat = "", show_only: options.Print
     address = f"{session.profile.url}/page#/run/{run}" if run else f"{session.profile.url}/page"
     if not show_only and not session.as_json and not webbrowser.open(address):
         session.remark("No browser could be opened here. The address:", "yellow")
-    session.tell({"url": address}, Text(address))
+    session.tell(Address(url=address), Text(address))

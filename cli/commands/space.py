@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from .. import show
 from ..errors import CliError
+from ..names import drop_or_run
 from ..session import Session, command
 
 Things = Annotated[list[str], Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.")]
@@ -26,12 +27,12 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
 
     Example: trainyard rm mnist-0123456789abcdef mnist/digits-1 --yes
     """
-    if not yes and not _agreed(session, things):
+    found = [drop_or_run(session.api, name) for name in things]
+    if not yes and not _agreed(session, [drop or run for drop, run in found]):
         raise CliError("Nothing was removed.", "stopped")
     done = []
-    for name in things:
-        route, slash, drop = name.removeprefix("drops/").strip("/").partition("/")
-        where = ("drops", route, drop) if slash else ("runs", name)
+    for drop, run in found:
+        where = ("drops", *drop.split("/", 1)) if drop else ("runs", run)
         done.append(session.api.post(*where, "remove"))
     session.tell(done, "\n".join(f"{each['what']} {each['name']}: it goes now." for each in done))
 

@@ -19,6 +19,13 @@ TENANT = "00000000-0000-0000-0000-0000000000aa"
 
 SUBSCRIPTION_KINDS = ("microsoft.resources/resourcegroups",)
 
+# environment() in each cloud, as far as templates here ask for it: https://learn.microsoft.com/cli/azure/manage-clouds-azure-cli
+CLOUDS = {
+    "AzureCloud": ("core.windows.net", "https://login.microsoftonline.com/"),
+    "AzureUSGovernment": ("core.usgovcloudapi.net", "https://login.microsoftonline.us/"),
+    "AzureChinaCloud": ("core.chinacloudapi.cn", "https://login.chinacloudapi.cn/"),
+}
+
 # What Azure alone knows of a resource, such as an identity's principal id: (resource, path of the property) to value.
 Runtime = Callable[[Resource, tuple[str, ...]], Any]
 
@@ -30,6 +37,7 @@ class Deployment:
     runtime: Runtime
     subscription: str
     tenant: str
+    cloud: str = "AzureCloud"
     resources: dict[str, Resource] = field(default_factory=dict)  # by id in lower case: ids ignore case
     outputs: Json = field(default_factory=dict)
 
@@ -51,9 +59,10 @@ def deploy(
     parameters: Mapping[str, Any],
     runtime: Runtime | None = None,
     subscription: str = SUBSCRIPTION,
+    cloud: str = "AzureCloud",
 ) -> Deployment:
-    """Work out everything that the file declares with these parameters. Raises BicepError."""
-    deployment = Deployment(runtime or value_of, subscription, TENANT)
+    """Work out everything that the file declares with these parameters, in one of CLOUDS. Raises BicepError."""
+    deployment = Deployment(runtime or value_of, subscription, TENANT, cloud)
     place = f"/subscriptions/{subscription}"
     deployment.outputs = Template(deployment, syntax.read(file.resolve()), parameters, place).run()
     return deployment
@@ -180,14 +189,15 @@ class Template:
     def function(self, name: str) -> Any:
         """The functions that depend on where the template is deployed; None for others."""
         subscription = "/subscriptions/" + self.deployment.subscription
+        storage, login = CLOUDS[self.deployment.cloud]
         known: dict[str, Callable[..., Any]] = {
             "subscription": lambda: {"id": subscription, "subscriptionId": self.deployment.subscription},
             "resourceGroup": lambda: {"id": self.place, "name": self.place.rpartition("/")[2]},
             "tenant": lambda: {"tenantId": self.deployment.tenant},
             "environment": lambda: {
-                "name": "AzureCloud",
-                "suffixes": {"storage": "core.windows.net"},
-                "authentication": {"loginEndpoint": "https://login.microsoftonline.com/"},
+                "name": self.deployment.cloud,
+                "suffixes": {"storage": storage},
+                "authentication": {"loginEndpoint": login},
             },
             "subscriptionResourceId": lambda kind, *names: resource_id(subscription, kind, "/".join(names)),
         }

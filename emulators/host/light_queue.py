@@ -27,7 +27,7 @@ from azure.core.exceptions import (
 from azure.storage.queue import QueueMessage
 from yarl import URL
 
-KEEP_ALIVE_SECONDS = 3.0  # Azurite closes a connection after 5 idle seconds
+KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; one that the other side has closed is taken out of the pool
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 TRIES = 3  # an idle connection may be closed by the other side in the moment in which it is used
 _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: ResourceExistsError}

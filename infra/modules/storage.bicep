@@ -40,6 +40,13 @@ var tables = [
   'rendezvous' // where the nodes of elastic runs meet; the only one that they may write
 ]
 
+// Where apps are in each cloud; environment() does not say, and the app itself comes after its storage.
+var appDomains = {
+  AzureCloud: 'azurewebsites.net'
+  AzureUSGovernment: 'azurewebsites.us'
+  AzureChinaCloud: 'chinacloudsites.cn'
+}
+
 resource account 'Microsoft.Storage/storageAccounts@2025-01-01' = {
   name: 'st${token}'
   location: location
@@ -72,7 +79,7 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
     cors: {
       corsRules: [
         {
-          allowedOrigins: [ 'https://func-${token}.azurewebsites.net' ]
+          allowedOrigins: [ 'https://func-${token}.${appDomains[environment().name]}' ]
           allowedMethods: [ 'GET', 'PUT' ]
           allowedHeaders: [ 'x-ms-blob-type', 'x-ms-version', 'content-type' ]
           exposedHeaders: [ 'x-ms-error-code' ]

@@ -8,13 +8,13 @@ from shared.adapters import table
 from shared.adapters.table import Table
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 
 class TableAssets:
     """Which content is registered with Azure ML under which id."""
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "assets")
 
     def get(self, kind: str, digest: str) -> str | None:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
 from shared.adapters.records import Row, from_row, to_row
-from shared.adapters.rows import Operation
 from shared.adapters.table import RowMissing, Table
 from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 _BATCH = 100  # rows that one transaction may hold
 _LAST_GENERATION = 10**8 - 1
@@ -33,7 +32,7 @@ _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 class TableDrops:
     _PARTITION = "drop"
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "drops")
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -99,7 +98,7 @@ class TableDrops:
             except BadInput as exc:
                 yield _broken(row, exc)
 
-    def _write(self, *operations: Operation, leaves: Drop, unless: DropState | None = None) -> str:
+    def _write(self, *operations: table.Operation, leaves: Drop, unless: DropState | None = None) -> str:
         """Do this, and take the copy away that the drop had in its state before. An older version may have none."""
         copy = _COPIES.get(leaves.state)
         if copy is None or (unless and _COPIES.get(unless) == copy):
@@ -111,7 +110,7 @@ class TableDrops:
                 raise
             return self._table.write(*operations)[0]
 
-    def _copies(self, drop: Drop) -> list[Operation]:
+    def _copies(self, drop: Drop) -> list[table.Operation]:
         kind = _COPIES.get(drop.state)
         copies = [table.put(self._row(drop, kind))] if kind else []
         if drop.state is DropState.SEALING:

@@ -19,13 +19,13 @@ from shared.kernel.errors import Changed, NotFound
 from shared.kernel.stored import Stored
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 
 class TableLeases:
     _PARTITION = "lease"
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "leases")
 
     def insert(self, lease: Lease) -> bool:

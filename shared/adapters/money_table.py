@@ -19,13 +19,13 @@ from shared.money.model import Account, Day
 from shared.money.prices import Price
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 _CLOSED = "!closed"  # before every cluster: a name begins with a letter or a digit
 
 
 class TableBooks:
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "money")
 
     def account(self, project: str) -> Stored[Account] | None:

@@ -22,7 +22,7 @@ from shared.kernel.stored import Stored
 from shared.notices.model import Delivery, Subscription
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class TableNotices:
     _SUBSCRIPTIONS = "subscription"
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "notices")
 
     def add(self, subscription: Subscription) -> None:

@@ -13,13 +13,13 @@ from shared.adapters.table import Table
 from shared.removals.model import Removal, What
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 
 class TableRemovals:
     _PARTITION = "removal"
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "removals")
 
     def put(self, removal: Removal) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from shared.adapters import keys, table
 from shared.adapters.records import Row, column_names, some_columns
-from shared.adapters.rows import Operation
+from shared.adapters.table import Operation
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 

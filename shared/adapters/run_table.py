@@ -32,7 +32,7 @@ from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
 from shared.runs.ports import RunChanges, RunFilter, RunPage
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 _PAGE = 1000  # the most rows that the service gives in one answer
 _REQUESTS = 4  # for one page of a filter; a page may then be short, and has a token
@@ -46,7 +46,7 @@ _TIME = "Timestamp"  # of a row's last write; the service's own column
 class TableRuns:
     _PARTITION = index.PARTITION
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "runs")
         self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
         self._time_keys: dict[str, str] = {}
@@ -221,7 +221,7 @@ def _mark(oldest: str, times: Iterable[datetime]) -> str:
 
 
 def _read_mark(mark: str) -> tuple[str, datetime]:
-    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    no_mark = Impossible("`changes` must be the value that came with a page. Begin without it.", "bad_token")
     try:
         oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
         since = datetime.fromisoformat(latest)

@@ -19,13 +19,13 @@ from shared.adapters.table import Table
 from shared.clusters.samples import Sample, day_of
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 _CLUSTERS = "clusters"  # a partition of samples has a ! in its name
 
 
 class TableSamples:
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "samples")
         self._known: set[str] = set()  # clusters whose names this process has written
 

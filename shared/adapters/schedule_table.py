@@ -20,7 +20,7 @@ from shared.kernel.stored import Stored
 from shared.schedules.model import Firing, Schedule
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _LAST_ORDER = 10**14 - 1
 class TableSchedules:
     _SCHEDULES = "schedule"
 
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "schedules")
 
     def add(self, schedule: Schedule) -> None:

@@ -18,13 +18,13 @@ from shared.adapters.table import Table
 from shared.clusters.model import Decision
 
 if TYPE_CHECKING:
-    from shared.adapters.wire import Wire
+    from azure.data.tables import TableServiceClient
 
 _PAGE = 1000  # the most rows that the service gives in one answer
 
 
 class TableSweepLog:
-    def __init__(self, service: Wire) -> None:
+    def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "sweeps")
 
     def record(self, decision: Decision) -> None:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as replace_
 from datetime import datetime
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any, cast
 
+from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
-from shared.adapters import rows
 from shared.adapters.records import Row
-from shared.adapters.rows import Operation
 from shared.adapters.translation import code_of, reason_of, status_of, translated
-from shared.adapters.wire import Wire
 from shared.kernel.errors import Changed, Impossible
 
-_CONTINUED = ("PartitionKey", "RowKey")  # what a service's token is made of
+if TYPE_CHECKING:
+    from azure.data.tables import TableEntity, TableServiceClient
+
+Operation = tuple[str, Row] | tuple[str, Row, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,6 @@ class Ask:
     query: str
     parameters: dict[str, Any]
     columns: list[str] | None
-
-    def text(self, limit: int | None, token: dict[str, str]) -> str:
-        """The query of the address."""
-        words = (rows.quoted(self.parameters[w[1:]]) if w.startswith("@") else w for w in self.query.split(" "))
-        asked = {"$filter": " ".join(words)}
-        if limit:
-            asked["$top"] = str(limit)
-        if self.columns:
-            asked["$select"] = ",".join(self.columns)
-        return urlencode(asked | {f"Next{name}": value for name, value in token.items()}, quote_via=quote)
 
 
 class RowMissing(Changed):
@@ -54,21 +43,20 @@ class RowMissing(Changed):
 class Table:
     """A table that is made by the first write that misses it; to reads a missing table is an empty one."""
 
-    def __init__(self, service: Wire, name: str) -> None:
+    def __init__(self, service: TableServiceClient, name: str) -> None:
         self._service = service
+        self._client = service.get_table_client(name)
         self._name = name
 
-    def get(self, partition: str, key: str, columns: list[str] | None = None) -> Row | None:
+    def get(self, partition: str, key: str, columns: list[str] | None = None) -> TableEntity | None:
         """The row with all or some columns, or None."""
-        query = urlencode({"$select": ",".join(columns)}, quote_via=quote) if columns else ""
         with translated(f"could not read table {self._name}"):
             try:
-                found = self._service.send("GET", rows.row_path(self._name, partition, key), rows.READ, query=query)
+                return self._client.get_entity(partition, key, select=columns)
             except HttpResponseError as exc:
                 if status_of(exc) == 404:
                     return None
                 raise
-        return rows.from_json(json.loads(found.body))
 
     def query(
         self, partition: str, low: str, high: str, limit: int | None = None, columns: list[str] | None = None
@@ -77,12 +65,16 @@ class Table:
         query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
         yield from self.all(Ask(query, {"partition": partition, "low": low, "high": high}, columns), limit)
 
-    def all(self, ask: Ask, limit: int | None = None) -> Iterator[Row]:
+    def all(self, ask: Ask, limit: int | None = None) -> Iterator[TableEntity]:
         """All rows that are asked for, in pages of `limit` (1,000 if None)."""
-        token: dict[str, str] | None = {}
-        while token is not None:
-            found, token = self._page(ask, limit, token)
-            yield from found
+        with translated(f"could not read table {self._name}"):
+            try:
+                yield from self._client.query_entities(
+                    ask.query, parameters=ask.parameters, results_per_page=limit, select=ask.columns
+                )
+            except HttpResponseError as exc:
+                if status_of(exc) != 404:
+                    raise
 
     def page(self, ask: Ask, limit: int, token: str) -> tuple[list[Row], str]:
         """Up to `limit` rows in one request, and the service's token of what follows, '' at the end.
@@ -93,20 +85,18 @@ class Table:
         begin, follow = _read_token(token)
         if begin:
             ask = replace_(ask, parameters=ask.parameters | {"low": max(begin, ask.parameters["low"])})
-        found, following = self._page(ask, limit, follow or {})
-        return found, _write_token(following)
-
-    def _page(self, ask: Ask, limit: int | None, token: dict[str, str]) -> tuple[list[Row], dict[str, str] | None]:
         with translated(f"could not read table {self._name}"):
             try:
-                found = self._service.send("GET", f"/{self._name}()", rows.READ, query=ask.text(limit, token))
+                # The SDK types the token as text; it is a mapping.
+                pages: Any = self._client.query_entities(
+                    ask.query, parameters=ask.parameters, select=ask.columns, results_per_page=limit
+                ).by_page(cast("str", follow))
+                rows: list[Row] = list(next(pages, ()))
             except HttpResponseError as exc:
                 if status_of(exc) != 404:
                     raise
-                return [], None
-        following = {name: found.headers.get(f"x-ms-continuation-Next{name}", "") for name in _CONTINUED}
-        given = {name: value for name, value in following.items() if value}
-        return [rows.from_json(row) for row in json.loads(found.body)["value"]], given or None
+                return [], ""
+        return rows, _write_token(pages.continuation_token)
 
     def write(self, *operations: Operation) -> list[str]:
         """Make these writes to one partition, all or none, and return the rows' new etags ('' for a deleted one).
@@ -119,33 +109,32 @@ class Table:
             except HttpResponseError as exc:
                 if code_of(exc) != "TableNotFound":
                     raise
-            self._make()
+            self._service.create_table_if_not_exists(self._name)
             return self._submit(operations)
-
-    def _make(self) -> None:
-        body = json.dumps({"TableName": self._name}).encode()
-        headers = {**rows.READ, "Content-Type": "application/json", "Prefer": "return-no-content"}
-        try:
-            self._service.send("POST", "/Tables", headers, body)
-        except HttpResponseError as exc:
-            if code_of(exc) != "TableAlreadyExists":
-                raise
 
     def _submit(self, operations: tuple[Operation, ...]) -> list[str]:
         try:
-            if len(operations) == 1:
-                return [self._alone(operations[0])]
-            headers, body = rows.batch(self._service.url, self._name, operations)
-            return rows.etags(self._service.send("POST", "/$batch", headers, body))
+            if len(operations) == 1 and operations[0][0] != "delete":  # the SDK's delete hides that no row was there
+                try:
+                    return [self._alone(*operations[0])]
+                except HttpResponseError as exc:
+                    if status_of(exc) != 404:  # else a transaction tells whether it is the row or the table
+                        raise
+            results = self._client.submit_transaction(operations)
         except HttpResponseError as exc:
             if status_of(exc) == 404 and code_of(exc) != "TableNotFound":
-                number = re.match(r"(\d+):", exc.message)  # a transaction says which of its operations it was
-                raise RowMissing(reason_of(exc), int(number[1]) if number else 0) from exc
+                raise RowMissing(reason_of(exc), getattr(exc, "index", 0)) from exc
             raise
+        return [str(result.get("etag", "")) for result in results]
 
-    def _alone(self, one: Operation) -> str:
+    def _alone(self, kind: str, row: Row, options: dict[str, Any] | None = None) -> str:
         """One write without a transaction, which costs three times as much. Returns the new etag."""
-        return self._service.send(one.method, one.path(self._name), one.headers(), one.body()).headers.get("ETag", "")
+        calls: dict[str, Any] = {
+            "create": self._client.create_entity,
+            "upsert": self._client.upsert_entity,
+            "update": self._client.update_entity,
+        }
+        return str(calls[kind](row, **(options or {})).get("etag", ""))
 
 
 def _write_token(token: dict[str, str] | None) -> str:
@@ -178,37 +167,41 @@ def kind(name: str) -> tuple[str, str]:
     return f"{name}!", f'{name}"'
 
 
-def etag(row: Row) -> str:
-    return str(row[rows.ETAG])
+def etag(row: TableEntity) -> str:
+    return str(row.metadata["etag"])
 
 
 def written_at(row: Row) -> datetime:
     """When the row was written last, by the service's clock; the row must have been asked for with its Timestamp."""
-    return datetime.fromisoformat(row[rows.WRITTEN])
+    return cast("datetime", cast("TableEntity", row).metadata["timestamp"])
 
 
 def create(row: Row) -> Operation:
-    return Operation("POST", row)
+    return ("create", row)
 
 
 def put(row: Row) -> Operation:
     """Write the row over whatever is there."""
-    return Operation("PUT", row)
+    return ("upsert", row, {"mode": "replace"})
 
 
 def replace(row: Row, etag: str) -> Operation:
-    return Operation("PUT", row, etag)
+    return ("update", row, {"mode": "replace", **_if(etag)})
 
 
 def merge(row: Row, etag: str) -> Operation:
     """Write these columns and leave the others."""
-    return Operation("PATCH", row, etag)
+    return ("update", row, {"mode": "merge", **_if(etag)})
 
 
 def add(row: Row) -> Operation:
     """Write these columns and leave the others of the row, which need not be there."""
-    return Operation("PATCH", row)
+    return ("upsert", row, {"mode": "merge"})
 
 
 def delete(partition: str, key: str, etag: str | None = None) -> Operation:
-    return Operation("DELETE", {"PartitionKey": partition, "RowKey": key}, etag or "*")
+    return ("delete", {"PartitionKey": partition, "RowKey": key}, _if(etag) if etag else {})
+
+
+def _if(etag: str) -> dict[str, Any]:
+    return {"etag": etag, "match_condition": MatchConditions.IfNotModified}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.drops.contents import drop_blobs
@@ -31,10 +31,11 @@ log = logging.getLogger(__name__)
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
-def note_upload(system: System, blob_name: str, at: datetime | None) -> None:
+def note_upload(system: System, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
-    The row is written before its check is sent: if we die in between, the reconcile timer sends one.
+    `form` is how the event came, which a drop that it opens keeps. The row is written before its check is sent: if we
+    die in between, the reconcile timer sends one.
     """
     key, at = DropKey.of(blob_name), at or system.clock()
     if not key.name and blob_name.endswith("/"):
@@ -44,20 +45,31 @@ def note_upload(system: System, blob_name: str, at: datetime | None) -> None:
         stored = system.drops.get(key)
         step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))
         try:
-            if _take(system, step, stored, key, path, at):
+            if _take(system, step, stored, Upload(key, path, at, form)):
                 return
         except Changed:
             continue
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
 
 
-def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> bool:
+@dataclass(frozen=True)
+class Upload:
+    """A file of a drop was written: its path in the drop, when, and how the event said so."""
+
+    key: DropKey
+    path: str
+    at: datetime
+    form: str
+
+
+def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, upload: Upload) -> bool:
     """Do what the upload asks for. False: the drop was brought to another state first, decide again."""
+    key, path, at = upload.key, upload.path, upload.at
     if step is OnUpload.REJECT:
         _write(system, stored, _rejected(system, stored, key, path, at))
     elif step is OnUpload.OPEN:
         before = stored.value if stored else None
-        open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]))
+        open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]), upload.form)
     elif step is OnUpload.LOOK and stored:
         send_check(system, stored.value)
     elif step is OnUpload.FINISH and stored:
@@ -66,7 +78,9 @@ def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, key: Drop
     return True
 
 
-def open_drop(system: System, stored: Stored[Drop] | None, key: DropKey, look_after: float) -> None:
+def open_drop(
+    system: System, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = ""
+) -> None:
     """Begin collecting. Raises Changed if another writer was first."""
     now = system.clock()
     before = stored.value if stored else Drop(key, DropState.OPEN, "", now)
@@ -77,6 +91,7 @@ def open_drop(system: System, stored: Stored[Drop] | None, key: DropKey, look_af
         opened_at=now,
         code="collecting",
         why="Uploads are arriving.",
+        event_form=event_form,
     )
     _write(system, stored, opened)
     send_check(system, opened, look_after)

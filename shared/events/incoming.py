@@ -14,12 +14,13 @@ from shared.kernel.errors import BadInput, BadMessage
 from shared.kernel.outside import read_json
 
 Json = dict[str, Any]
+_PLAIN = (b"{", b"[")  # what JSON begins with, and base64 never
 
 
 def decode(body: bytes) -> Json:
     """Read a queue message: a JSON object as text, or in base64 as Event Grid delivers it."""
     try:
-        text = body if body.lstrip()[:1] in (b"{", b"[") else base64.b64decode(body, validate=True)
+        text = body if body.lstrip()[:1] in _PLAIN else base64.b64decode(body, validate=True)
     except (ValueError, binascii.Error) as exc:
         raise BadMessage(f"Neither JSON nor base64 of JSON: {body[:80]!r}.") from exc
     try:
@@ -31,6 +32,12 @@ def decode(body: bytes) -> Json:
     if not isinstance(message, dict):
         raise BadMessage(f"Expected one JSON object, found a {type(message).__name__}: {body[:80]!r}.")
     return message
+
+
+def form(body: bytes, message: Json) -> str:
+    """How this event came: its schema, and its encoding in the queue. Azure's has changed before."""
+    schema = "CloudEvent" if "specversion" in message else "Event Grid's schema"
+    return f"{schema}, {'plain text' if body.lstrip()[:1] in _PLAIN else 'base64'}"
 
 
 def text(message: Json, key: str) -> str:

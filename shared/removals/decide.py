@@ -24,11 +24,11 @@ class Going:
     why: str
 
 
-def of_run(run: Run, rules: Retention, successor: Run | None) -> Iterator[Going]:
-    """What of an archived run will go. Checkpoints stay while the run that goes on from them has not completed."""
+def of_run(run: Run, rules: Retention, later: Iterable[Run]) -> Iterator[Going]:
+    """What of an archived run will go. Checkpoints that later runs went on from are theirs: the last one decides."""
     if run.archived_at is None or run.removed_at is not None or run.gave_up_at is not None:
         return
-    needed = successor is not None and successor.state is not RunState.COMPLETED
+    needed = any(each.removed_at is None for each in later)
     kinds = (
         (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED and not needed),
         (What.COPIES, rules.copies, True),

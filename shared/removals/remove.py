@@ -16,6 +16,7 @@ from shared.drops.model import DropKey, DropState
 from shared.jobs.job import LEFT_OUTPUT
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.storage import Blob, Place
+from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
 from shared.runs.archive import archive_folder
@@ -75,7 +76,9 @@ def remove_drop(system: System, removals: Removals, key: DropKey, asked: Asked) 
 
 
 def clear(system: System, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
-    """Ask for the checkpoints, or the copies, of an archived run to go."""
+    """Ask for the checkpoints, or the copies, of an archived run to go. Raises Conflict while a run begins with one."""
+    if what is What.COPIES and (user := next((run for run in _live(system) if run.from_run == name), None)):
+        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.state}.", "needed")
     return _ask(system, removals, Removal(what, name, system.clock(), asked.by, asked.why))
 
 
@@ -97,16 +100,17 @@ def carry_out(system: System, removals: Removals, what: What, name: str, asked_a
 
 
 def places(system: System, what: What, run: Run) -> Iterator[Place]:
-    """Where lies what this removal of a run takes. Folders that another run owns too are not among them."""
+    """Where lies what this removal of a run takes. What a run that goes on from it needs, stays."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
+    own = own_paths(system, what, run)
     for output in outputs(run):
         left = output.name == LEFT_OUTPUT
         if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
             continue
         if output.job and not output.path:
             yield Place(system.jobs.logs(output.job).container, f"{system.jobs.logs(output.job).prefix}{output.part}")
-        elif f"/trainyard/{run.name}/" in output.path:
+        elif output.path in own:
             yield system.jobs.place(output.path)
 
 

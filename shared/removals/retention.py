@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from shared.drops.model import Drop, DropKey
 from shared.kernel.errors import Conflict, NotFound
+from shared.removals.chain import later
 from shared.removals.decide import Going, is_due, is_soon, of_drop, of_run
 from shared.removals.model import What
 from shared.removals.ports import Removals
 from shared.removals.remove import Asked, clear, remove_drop
-from shared.runs.model import Run, asked_run_name
+from shared.runs.model import Run
 from shared.system import System
 
 log = logging.getLogger(__name__)
@@ -53,20 +54,12 @@ def _all(system: System) -> Iterator[Going]:
     for run in _runs(system):
         by_drop.setdefault(run.drop, []).append(run)
         if run.route in rules:
-            yield from of_run(run, rules[run.route], _successor(system, run) if run.archived_at else None)
+            yield from of_run(run, rules[run.route], later(system, run) if run.archived_at else [])
     for route, each in sorted(rules.items()):
         if each.drops:
             for drop in _drops(system, route):
                 if going := of_drop(drop, each, by_drop.get(str(drop.key), ())):
                     yield going
-
-
-def _successor(system: System, run: Run) -> Run | None:
-    """The run that goes on from this one's checkpoints, if there is one."""
-    try:
-        return system.runs.get(asked_run_name("continue", run.name)).value
-    except NotFound:
-        return None
 
 
 def _runs(system: System) -> Iterator[Run]:

@@ -252,7 +252,8 @@ def model_of(system: System, name: str) -> str:
         raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
     path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
     if not path or system.blobs.first(system.jobs.place(path)) is None:
-        raise Impossible(f"The model of run {name} is not in the workspace's storage any more.", "no_model")
+        gone = "was removed" if run.removed_at else f"was cleaned up; its archive has it: fetch {name} --only models"
+        raise Impossible(f"No job can begin with the model of run {name}: it {gone}.", "no_model")
     return path
 
 

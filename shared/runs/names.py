@@ -67,7 +67,7 @@ def _chosen(system: System, name: str) -> Found:
     runs = _candidates(system, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""
-        raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of}.{_meant(system, where)}")
+        raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(system, where)}")
     best = runs[0] if kind == "latest" else _best(runs, metric)
     return Found(best.name)
 
@@ -105,7 +105,7 @@ def _pages(system: System, wanted: RunFilter) -> Iterator[Run]:
 
 
 def _meant(system: System, where: str) -> str:
-    return did_you_mean(where, system.routes) if where else ""
+    return did_you_mean(where, system.routes) if where and where not in system.routes else ""
 
 
 def _nothing(system: System, text: str) -> NotFound:

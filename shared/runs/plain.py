@@ -63,7 +63,7 @@ class Plain:
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
         if status.state is RunState.FAILED:
             if lost_its_nodes(status):
-                return _after_a_loss(run, now)
+                return _after_a_loss(run, first_line(status.error), now)
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
         return Look(status.state, status.error or why_step(run, status, now))
@@ -113,15 +113,15 @@ def lost_its_nodes(status: JobStatus) -> bool:
     return bool(PREEMPTED.match(status.error))
 
 
-def _after_a_loss(run: Run, now: datetime) -> Look:
-    """A further job, if one may follow."""
+def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
+    """A further job, if one may follow. `words` are Azure ML's."""
     if run.cancel_asked_at is not None:
         return Look(RunState.CANCELED, run.cancel_why or "Canceled as asked.")
     used, left = run.job_number - 1, _seconds_left(run, now)
     if used >= run.resubmissions or (left is not None and left < LEAST_SECONDS):
         why = f"Its nodes were taken, and {_count(used) if used >= run.resubmissions else 'its time limit is used up.'}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
-    why = f"Azure ML ended the job as its nodes were taken; job {run.job_number + 1} goes on from its checkpoints."
+    why = f"Its nodes were taken; job {run.job_number + 1} goes on from its checkpoints. Azure ML: {words}"
     return Look(RunState.QUEUED, why, {"job_number": run.job_number + 1, "resubmit": True})
 
 

@@ -21,7 +21,7 @@ from shared.jobs.parameters import (
 from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.money import admission
-from shared.runs.ask import content_of, record
+from shared.runs.ask import content_of, model_of, record
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
@@ -40,6 +40,7 @@ def retry_run(system: System, name: str, given: Given | None = None, owner: str 
     """
     old = _final(system, name)
     job, changed = _with_parameters(system, old.request, given or {})
+    _check_start(system, old)
     new = asked_run_name("retry", f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
     return record(system, replace(_successor(system, old, again(job, name, new), why), retry_of=name, owner=owner))
@@ -57,6 +58,7 @@ def continue_run(system: System, name: str, given: Given | None = None, owner: s
     job, changed = _with_parameters(system, old.request, given or {})
     _check_more_to_do(old, changed)
     _check_checkpoint(system, old)
+    _check_start(system, old)
     new, asked = asked_run_name("continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
     try:
         made = system.runs.get(new).value
@@ -155,11 +157,15 @@ def _check_checkpoint(system: System, old: Run) -> None:
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
     if system.blobs.first(system.jobs.place(path)) is None:
-        raise Impossible(
-            f"Run {old.name} left no checkpoint, or it was cleaned up. Retry it, or begin from its model: "
-            f"submit ... --from {old.name}.",
-            "no_checkpoint",
-        )
+        model = f", or begin from its model: submit ... --from {old.name}" if old.state is RunState.COMPLETED else ""
+        gone = "was removed" if old.removed_at else "left no checkpoint, or it was cleaned up"
+        raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed_at else ''}.", "no_checkpoint")
+
+
+def _check_start(system: System, old: Run) -> None:
+    """Raise Impossible if the job begins with a model that is gone: it would fail on its nodes."""
+    if old.from_run:
+        model_of(system, old.from_run)
 
 
 def _text(changed: Given) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import typer
 
 from cli import docs
 from cli.session import COMMON, app
+from tests.gate.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -63,3 +65,10 @@ def test_every_module_is_installed() -> None:
         name.replace("trainyard_cli", "cli").replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]
     }
     assert installed == packages
+
+
+def test_the_schemas_are_current() -> None:
+    """schemas/cli.json has each command, and is what the types make: after a change, run .ci/schemas.py."""
+    made = load("schemas")
+    assert made.FILE.read_text("utf-8") == made.text()
+    assert {name.replace(" ", "-") for name in COMMANDS} <= json.loads(made.text())["$defs"].keys()

@@ -23,7 +23,6 @@ from emulators import certs, process
 from emulators.storage import azurite, services
 from emulators.tokens import issue
 from shared.adapters import storage
-from shared.adapters.rows import READ
 from shared.adapters.storage import StorageClients
 from shared.kernel.settings import Settings, Storage
 from tests.contract.wire import LocalAzureML, azureml_config
@@ -101,9 +100,8 @@ def tables(clients: StorageClients) -> StorageClients:
 
 
 def without_tables(clients: StorageClients) -> StorageClients:
-    found = json.loads(clients.table.send("GET", "/Tables", READ).body)["value"]
-    for table in found:
-        clients.table.send("DELETE", f"/Tables('{table['TableName']}')", READ)
+    for table in clients.table.list_tables():
+        clients.table.delete_table(table.name)
     return clients
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from azure.data.tables import TableServiceClient
 
 from emulators.storage.azurite import Azurite
-from shared.adapters import storage
 from shared.adapters.drop_table import TableDrops
 from shared.adapters.storage import StorageClients
 from shared.drops.model import Drop, DropKey, DropState
@@ -174,7 +174,8 @@ def test_no_crash_parts_a_drop_from_the_open_ones(
         lambda d: d.replace(replace(opened.value, state=DropState.SEALED), opened),
     ]
     for step in steps:
-        with storage.tables(account.connection_string, Dying(at, sent)) as service, suppress(Crash):
+        connection, transport = account.connection_string, Dying(at, sent)
+        with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
             step(TableDrops(service))
         unfinished = [d for d in drops.listed() if d.state in (DropState.OPEN, DropState.SEALING)]
         assert sorted(d.key for d in drops.open()) == sorted(d.key for d in unfinished)

@@ -8,17 +8,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from azure.data.tables import TableServiceClient, UpdateMode
 
 from emulators.storage.azurite import Azurite
-from shared.adapters import keys, storage
+from shared.adapters import keys
 from shared.adapters import run_index as index
 from shared.adapters.run_table import TableRuns
 from shared.adapters.storage import StorageClients
-from shared.adapters.table import Table, create, delete, merge
+from shared.adapters.table import Table, create, delete
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.runs.model import Elastic, Member, Moment, Run, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
-from tests.contract.wire import Dying, RecordingPool
+from tests.contract.wire import Dying, Recording
 from tests.fakes import Crash, FakeRuns
 
 HOUR = "20260102T03"
@@ -314,7 +315,8 @@ def test_a_half_done_insert_is_completed() -> None:
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: StorageClients, at: int, sent: bool) -> None:
     """Wherever an insert dies, the next one finds all of the run or nothing of it."""
-    with storage.tables(account.connection_string, Dying(at, sent)) as service, suppress(Crash):
+    connection, transport = account.connection_string, Dying(at, sent)
+    with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
         TableRuns(service).insert(run())
     runs = TableRuns(tables.table)
     there = [r.name for r in runs.newest()]
@@ -326,22 +328,22 @@ def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: Stora
 
 def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, tables: StorageClients) -> None:
     """The first page of 3 costs one request among 10 runs and among 60."""
-    pool = RecordingPool()
-    with storage.tables(account.connection_string, pool) as service:
+    transport = Recording()
+    with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs, made = TableRuns(service), 0
         for size in (10, 60):
             while made < size:
                 runs.insert(run(f"mnist-{made}", made))
                 made += 1
-            pool.requests.clear()
+            transport.requests.clear()
             assert [r.name for r in runs.newest(3)] == [f"mnist-{i}" for i in (size - 1, size - 2, size - 3)]
-            assert len(pool.requests) == 1
+            assert len(transport.requests) == 1
 
 
 def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
     """A page is one request, also of a filter by any field, of several, and of a condition among 4,000 runs."""
-    pool = RecordingPool()
-    with storage.tables(account.connection_string, pool) as service:
+    transport = Recording()
+    with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs = TableRuns(service)
         for i in range(50):
             runs.insert(run(f"mnist-{i}", i, owner="ann", tags={"a": "b"}))
@@ -349,9 +351,9 @@ def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: St
         filters += [RunFilter(experiment="digits"), RunFilter(state="received"), RunFilter(cluster="cpu-cluster")]
         filters += [RunFilter(owner="ann"), RunFilter(tag="a=b"), RunFilter("digits", "received", owner="ann")]
         for wanted in filters:
-            pool.requests.clear()
+            transport.requests.clear()
             assert len(runs.page(wanted, 5).runs) == 5
-            assert len(pool.requests) == 1, wanted
+            assert len(transport.requests) == 1, wanted
 
 
 @pytest.mark.parametrize("age", ["no index", "names alone"])
@@ -406,10 +408,10 @@ def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> Non
     runs = TableRuns(tables.table)
     for i in range(3):
         runs.insert(run(f"mnist-{i}", i))
-    table = Table(tables.table, "runs")
+    table = tables.table.get_table_client("runs")
     key = f"t!{keys.newest_first(NOW + timedelta(seconds=1), 'mnist-1')}"
     for column, value in (("nodes", "many"), ("history", "[[["), ("state", "lost"), ("created_at", "")):
-        table.write(merge({"PartitionKey": "run", "RowKey": key, column: value}, "*"))
+        table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode=UpdateMode.MERGE)
         found = runs.newest()
         assert [r.name for r in found] == ["mnist-2", "mnist-1", "mnist-0"]
         assert found[1].state is RunState.BROKEN

@@ -11,7 +11,6 @@ from typing import Any
 
 import requests
 from azure.core.pipeline.transport import RequestsTransport
-from urllib3 import PoolManager
 
 from emulators.process import Part
 from shared.kernel.settings import Workspace
@@ -34,32 +33,20 @@ class Recording(RequestsTransport):  # type: ignore[misc] # the SDK hides its ty
         return response
 
 
-class RecordingPool(PoolManager):
-    """Keeps method and address of every request to tables in `requests`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[str] = []
-
-    def urlopen(self, method: str, url: str, redirect: bool = True, **kwargs: Any) -> Any:  # type: ignore[override]
-        self.requests.append(f"{method} {url}")
-        return super().urlopen(method, url, redirect, **kwargs)
-
-
-class Dying(PoolManager):
+class Dying(RequestsTransport):  # type: ignore[misc]
     """Raises Crash in request number `at` (from 0): before it is sent, or when its answer is lost."""
 
     def __init__(self, at: int, sent: bool) -> None:
         super().__init__()
         self.left, self.sent = at, sent
 
-    def urlopen(self, method: str, url: str, redirect: bool = True, **kwargs: Any) -> Any:  # type: ignore[override]
+    def send(self, request: Any, **kwargs: Any) -> Any:
         self.left -= 1
         if self.left >= 0:
-            return super().urlopen(method, url, redirect, **kwargs)
+            return super().send(request, **kwargs)
         if self.sent:
-            super().urlopen(method, url, redirect, **kwargs)
-        raise Crash(f"in {method}")
+            super().send(request, **kwargs)
+        raise Crash(f"in {request.method}")
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
+import jsonschema
 import pytest
+import typer
 from azure.storage.blob import ContainerClient
+from PIL import Image
 
+import cli.commands  # noqa: F401  # registers them
+from cli.session import app
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
@@ -27,6 +34,13 @@ EXECUTED = (
     "docs/operations.md",
     "docs/schedules-and-notices.md",
 )
+BATCH_AI = {
+    "properties": {
+        "nodeCount": 1,
+        "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/x",
+        "customToolkitSettings": {"commandLine": "echo done"},
+    }
+}
 SCRIPT = "import pathlib, sys; print(sys.argv)"
 JOB = {"command": "echo done", "environment": "azureml:trainyard@latest", "experiment_name": "own"}
 
@@ -66,6 +80,116 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
     assert todo
     assert [words for words in todo if words[:2] != ["python3", "trainyard.py"]] == []
     type_all(desk, [words[2:] for words in todo], 250)
+
+
+SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
+# Every command with --json, in an order in which each has what it needs; <url> is the cloud's address.
+AS_JSON = """
+submit mnist --data drops/mnist/digits-1 --dry-run
+drop my-folder mnist/again --follow
+pause cpu-cluster --force
+submit sleeper.yml
+drop my-folder mnist/again --dry-run
+drop my-folder mnist/again
+runs
+runs --sort -accuracy
+compare mnist/again own@latest
+show mnist/again
+show @latest
+logs mnist/again
+metrics mnist/again
+metrics mnist/again --png curves.png
+fetch mnist/again
+predict mnist/again digit.png
+note mnist/again "a good one"
+tag mnist/again team=vision --remove draft
+retry mnist/again -p seed=2
+cancel @latest
+continue mnist/again -p epochs=2
+cancel @latest
+import batchai.json --cluster cpu-cluster --dry-run
+clusters
+clusters plan --file clusters.yaml
+clusters --history cpu-cluster
+cost
+lease cpu-cluster --for 2m --why json
+leases
+extend 20260131T080000-0123abcd --for 3m
+release 20260131T080000-0123abcd
+status
+du
+du --soon
+du --log
+data log mnist/again
+data diff mnist/again@1 mnist/again@now
+data files mnist/again@now
+schedule add --cron "0 6 1 1 *" --dry-run submit mnist --data drops/mnist/digits-1
+schedule add --cron "0 6 1 1 *" submit mnist --data drops/mnist/digits-1
+schedule list
+schedule log s-0123456789abcdef
+schedule pause s-0123456789abcdef
+schedule resume s-0123456789abcdef
+schedule remove s-0123456789abcdef
+notify add --on poison --to ada@example.org
+notify list
+notify test n-0123456789abcdef
+notify log n-0123456789abcdef
+notify remove n-0123456789abcdef
+admin register
+admin replay
+open @latest --print
+completion bash
+login <url> --name here
+doctor
+logout here
+evict own@latest
+rm mnist/again --yes
+cancel own@latest
+"""
+ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
+SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
+
+
+def command_of(words: list[str]) -> str:
+    """The command's name in the schema: its first word, or the two of a group."""
+    return next(name for name in (" ".join(words[:2]), words[0]) if name.replace(" ", "-") in SCHEMA["$defs"])
+
+
+@pytest.mark.timeout(300)
+def test_what_every_command_prints_has_its_schema(desk: Desk) -> None:
+    """With --json each command prints what schemas/cli.json says of it, on real runs."""
+    (desk.folder / "sleeper.yml").write_text(json.dumps(SLEEPER))
+    (desk.folder / "batchai.json").write_text(json.dumps(BATCH_AI))
+    shutil.copy(ROOT / "clusters.yaml", desk.folder)
+    Image.new("L", (28, 28)).save(desk.folder / "digit.png")
+    commands = [shlex.split(line.replace("<url>", desk.cloud.api)) for line in AS_JSON.strip().splitlines()]
+    assert {command_of(words) for words in commands} | set(ELSEWHERE) == every_command()
+
+    printed = type_all(
+        desk,
+        [
+            [*words, "--json"] if "schedule" not in words[0] else [*words[:2], "--json", *words[2:]]
+            for words in commands
+        ],
+        280,
+    )
+
+    for words, (out, _) in zip(commands, printed, strict=True):
+        name = command_of(words)
+        schema = {"$ref": f"#/$defs/{name.replace(' ', '-')}", "$defs": SCHEMA["$defs"]}
+        rows = [json.loads(line) for line in out.splitlines()] if name in ("logs", "evict") else [json.loads(out)]
+        assert rows, words
+        for row in rows:
+            jsonschema.Draft202012Validator(schema).validate(row)
+
+
+def every_command() -> set[str]:
+    top: Any = typer.main.get_command(app)
+    return {
+        f"{name} {each}" if each else name
+        for name, found in top.commands.items()
+        for each in getattr(found, "commands", [""])
+    }
 
 
 def _all_over(desk: Desk) -> bool:

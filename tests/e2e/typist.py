@@ -17,6 +17,11 @@ from unittest.mock import patch
 from tests.e2e.desk import ROOT, Desk
 
 Words = Sequence[str]
+NAMED = {  # a made-up name: the command that lists such things, and the field with the name
+    "20260131T080000-0123abcd": (("leases",), "lease"),
+    "s-0123456789abcdef": (("schedule", "list"), "id"),
+    "n-0123456789abcdef": (("notify", "list"), "id"),
+}
 
 
 def type_all(desk: Desk, commands: Sequence[Words], seconds: float) -> list[tuple[str, str]]:
@@ -60,7 +65,10 @@ def known(word: str) -> str:
     """The name of a run or lease that is there, in place of a made-up one."""
     if word == "mnist-0123456789abcdef":
         return str(_ask("show", "mnist/first")["run"])
-    return str(_ask("leases")[0]["lease"]) if word == "20260131T080000-0123abcd" else word
+    for made_up, (words, field) in NAMED.items():
+        if word == made_up:
+            return str(_ask(*words)[0][field])
+    return word
 
 
 def _ask(*words: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulators.arm import declared
+from emulators.arm import declared, deploy
 from emulators.eventgrid import config, filters, schema
 from local import configs
 from local.declaration import Declaration
@@ -16,7 +16,7 @@ from shared.adapters.arm import endpoints
 from shared.kernel.settings import SETTINGS, Settings, Storage
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
-from tests.infra.declared import INFRA, ROOT, main
+from tests.infra.declared import INFRA, ROOT, main, parameters
 
 POISON = "-poison"
 OF_THE_HOST = {"app-package", "azureml"}  # containers that the platform and the workspace write, not the app
@@ -172,3 +172,21 @@ def test_the_workspace_shares_the_apps_account() -> None:
     assert workspace.properties["storageAccount"] == account.id
     assert workspace.properties["systemDatastoresAuthMode"] == "Identity"
     assert "enablePurgeProtection" not in main().one("Microsoft.KeyVault/vaults").properties
+
+
+@pytest.mark.parametrize(
+    ("cloud", "apps", "login"),
+    [
+        ("AzureCloud", "azurewebsites.net", "https://login.microsoftonline.com/"),
+        ("AzureUSGovernment", "azurewebsites.us", "https://login.microsoftonline.us/"),
+        ("AzureChinaCloud", "chinacloudsites.cn", "https://login.chinacloudapi.cn/"),
+    ],
+)
+def test_every_cloud_has_its_own_addresses(cloud: str, apps: str, login: str) -> None:
+    """Files are open to the page of the app's own address in that cloud alone, and tokens come from its own sign-in."""
+    deployment = deploy.deploy(INFRA / "main.bicep", parameters(), cloud=cloud)
+    site = deployment.one("Microsoft.Web/sites").last_name
+    assert [rule["allowedOrigins"] for rule in declared.cors(deployment)] == [[f"https://{site}.{apps}"]]
+    settings = declared.app_settings(deployment)
+    assert settings["AZURE_AUTHORITY_HOST"] == login
+    assert cloud in settings["AML_CLIENT_KWARGS"]

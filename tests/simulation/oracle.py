@@ -27,6 +27,7 @@ class Oracle:
         self.world, self.simulation = world, simulation
         self.opened: dict[DropKey, int] = {}  # open drops: the step since when
         self.needed: dict[str, int] = {}  # runs: the step since when their cluster is needed
+        self.put: dict[str, int] = {}  # jobs: the step in which they were put
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
         self.overlapped: set[str] = set()  # ClusterAtZero that sweeps at the same time may have left out
@@ -98,6 +99,7 @@ class Oracle:
         name = args[0]["name"]
         run = run_of_job(name)
         require(run in self.world.runs.rows, f"job {name} belongs to no run")
+        self.put.setdefault(name, self.simulation.scheduler.steps)
         member = name.rpartition("-")[0]
         if member != run:
             same = [job for job in self._live() if run_of_job(job) != job and job.rpartition("-")[0] == member]
@@ -141,8 +143,10 @@ class Oracle:
         ]
         runs = [row.value for row in self.world.runs.rows.values()]
         mine = [run for run in runs if run.cluster == cluster]
-        busy = [r for r in mine if r.state not in FINAL or any(run_of_job(j) == r.name for j in self._live())]
-        return drops + [(f"run {run.name}", self.needed.get(run.name, now)) for run in busy]
+        needs = [(f"run {run.name}", self.needed.get(run.name, now)) for run in mine if run.state not in FINAL]
+        over = {run.name for run in mine if run.state in FINAL}
+        late = [job for job in self._live() if run_of_job(job) in over]  # put by a submission that began before the end
+        return [*drops, *needs, *((f"job {job}", self.put.get(job, now)) for job in late)]
 
     def _archived(self, run: Run) -> None:
         manifest = self.world.manifest(run)

@@ -256,8 +256,14 @@ def test_a_broken_one_is_passed_over(
     assert checkpoint.verified(tmp_path / "000003-step-2")
 
 
+def old_view(path: Path) -> None:
+    """As a mount shows it that saw the file when it was half written, and looks at neither again."""
+    cut(path / "__0_0.distcp")
+    (path.parent / checkpoint.NEWEST).unlink()
+
+
 @pytest.mark.parametrize(
-    "damage", [lambda path: flip(path / "__0_0.distcp"), lambda path: (path / "complete.json").unlink()]
+    "damage", [lambda path: flip(path / "__0_0.distcp"), lambda path: (path / "complete.json").unlink(), old_view]
 )
 def test_none_that_loads_is_an_error(alone: None, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """Where a checkpoint was complete once and none can be read the training ends; it never starts over in silence."""

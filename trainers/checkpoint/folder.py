@@ -15,6 +15,7 @@ from files import replacing
 
 MARKER = "complete.json"
 NEWEST = "newest.json"
+UNFINISHED = "so it was never finished"
 # The number of the save, how many steps were done, and in an elastic run which team it was: what a node writes that was
 # stopped, and wakes up after the others went on, is older than what they write.
 NAME = re.compile(r"(\d{6})-step-\d+(?:-round-(\d+))?")
@@ -39,7 +40,7 @@ def read_marker(path: Path) -> dict[str, Any]:
     try:
         text = (path / MARKER).read_text()
     except FileNotFoundError:
-        raise Damaged(f"it has no {MARKER}, so it was never finished") from None
+        raise Damaged(f"it has no {MARKER}, {UNFINISHED}") from None
     except (OSError, ValueError) as error:
         raise Damaged(f"its {MARKER} cannot be read: {error}") from None
     try:

@@ -19,7 +19,7 @@ from files import DataError
 from torch.distributed.checkpoint.api import CheckpointException  # not an Exception
 
 from . import folder as on_disk
-from .folder import Damaged, check_sizes, check_sums, newest_of, order_of, read_marker, reason_of, sum_of
+from .folder import UNFINISHED, Damaged, check_sizes, check_sums, newest_of, order_of, read_marker, reason_of, sum_of
 from .staging import Staging, wait_for_copies
 from .state import broadcast, first, from_rank_0, put, random_state, set_random_state, sharded, tree_of
 from .writer import Writer
@@ -152,10 +152,13 @@ class Checkpoints:
         return facts
 
     def _start_over(self, skipped: list[str]) -> None:
-        """Say that the training begins at its first step although there are checkpoints; not if one was complete."""
+        """Say that the training begins at its first step although there are checkpoints; not if one was complete.
+
+        One with a marker was. That nothing verifies then may be the mount's fault, which shows what it saw long ago.
+        """
         assert self.folder
         newest = from_rank_0([newest_of(self.folder)] if self._place.rank == 0 else [])[0]
-        if newest or any("could not be loaded" in why for why in skipped):
+        if newest or any(UNFINISHED not in why for why in skipped):
             first = skipped[0] if skipped else f"{newest} is not there"
             raise CheckpointError(
                 f"{self.folder}: no complete checkpoint could be loaded; the newest: {first}. Give another "

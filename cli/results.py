@@ -1,0 +1,120 @@
+"""What commands print with --json where it isn't an answer of the API. schemas/cli.json is made from it and the API."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class DropPlan(TypedDict):
+    """`drop --dry-run`: what an upload would change, as names in the drop."""
+
+    drop: str
+    added: list[str]
+    changed: list[str]
+    gone: list[str]
+    same: int
+
+
+class Dropped(DropPlan):
+    """`drop`. `run` is empty while there is none; `trained_before`: the run is an older one of the same content."""
+
+    files: int
+    bytes: int
+    kept: int
+    deleted: int
+    closed: bool
+    run: str
+    generation: int
+    trained_before: bool
+
+
+class LogPiece(TypedDict):
+    """A line that `logs` prints. The next piece begins at `next_offset`."""
+
+    offset: int
+    next_offset: int
+    complete: bool
+    text: str
+
+
+class Picture(TypedDict):
+    """`metrics --png`."""
+
+    run: str
+    png: str
+
+
+class Fetched(TypedDict):
+    """`fetch`. `new` is how many of the files were not there before."""
+
+    run: str
+    folder: str
+    files: list[str]
+    bytes: int
+    new: int
+
+
+class Guess(TypedDict):
+    label: str
+    score: float | None
+    box: NotRequired[list[float]]
+
+
+class Prediction(TypedDict):
+    """`predict`: what the model makes of a file, or of a [MASK] in it."""
+
+    file: str
+    guesses: list[Guess]
+
+
+class EvictedNode(TypedDict):
+    """A line that `evict` prints."""
+
+    run: str
+    job: str
+    node: int
+
+
+class ClusterStep(TypedDict):
+    cluster: str
+    action: str
+    changes: dict[str, dict[str, Any]]
+    why: str
+
+
+class ClusterSteps(TypedDict):
+    """`clusters plan` and `clusters apply`."""
+
+    steps: list[ClusterStep]
+    not_in_the_file: list[str]
+
+
+class LoggedIn(TypedDict):
+    """`login`. `secret` says which kind is stored: key, token, or none."""
+
+    profile: str
+    url: str
+    secret: str
+
+
+class LoggedOut(TypedDict):
+    profile: str
+
+
+class Address(TypedDict):
+    """`open`."""
+
+    url: str
+
+
+class Completion(TypedDict):
+    shell: str
+    script: str
+
+
+class SmokeCheck(TypedDict):
+    """A line of `admin smoke`."""
+
+    check: str
+    result: str
+    detail: str

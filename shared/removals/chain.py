@@ -1,0 +1,65 @@
+"""Runs that go on from one another share checkpoints and metrics, in the folder of the first: who else needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shared.jobs.job import mapping
+from shared.kernel.errors import NotFound
+from shared.removals.model import What
+from shared.runs.model import Run, asked_run_name
+from shared.system import System
+
+_LONGEST = 1000  # runs; each is one read
+
+
+def later(system: System, run: Run) -> list[Run]:
+    """The runs that go on from this one, from the next to the last."""
+    found: list[Run] = []
+    while len(found) < _LONGEST and (following := _next(system, (found or [run])[-1])):
+        found.append(following)
+    return found
+
+
+def earlier(system: System, run: Run) -> list[Run]:
+    """The runs that this one goes on from, from the last to the first."""
+    found: list[Run] = []
+    while len(found) < _LONGEST and (before := _get(system, (found or [run])[-1].continues)):
+        found.append(before)
+    return found
+
+
+def own_paths(system: System, what: What, run: Run) -> set[str]:
+    """The paths of the outputs that a removal of this run takes: its own, and those that it was the last to need.
+
+    Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
+    """
+    before, after = earlier(system, run), later(system, run)
+    folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]
+    users = after if what is What.CHECKPOINTS else [*before, *after]
+    needed = {path for user in users if _keeps(user, what) for path in _paths(user)}
+    return {path for path in _paths(run) if path not in needed and any(folder in path for folder in folders)}
+
+
+def _keeps(run: Run, what: What) -> bool:
+    return run.removed_at is None and str(what) not in run.cleared
+
+
+def _paths(run: Run) -> Iterator[str]:
+    for output in mapping(run.request.get("outputs")).values():
+        if path := str(mapping(output).get("path", "")):
+            yield path
+
+
+def _next(system: System, run: Run) -> Run | None:
+    names = (asked_run_name(kind, run.name) for kind in ("continue", "move"))
+    return next((found for name in names if (found := _get(system, name))), None)
+
+
+def _get(system: System, name: str) -> Run | None:
+    if not name:
+        return None
+    try:
+        return system.runs.get(name).value
+    except NotFound:
+        return None

@@ -1,0 +1,65 @@
+"""What names a drop, its data or a run: whole names, beginnings, @latest, a run for its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli import names
+from cli.client import Api
+from cli.errors import NotFound
+
+RUN = "mnist-0123456789abcdef"
+
+
+@pytest.fixture
+def api(server: Any) -> Api:
+    server.says("/api/find?name=mnist%2Fdig", {"run": RUN, "drop": "mnist/digits-1"})
+    server.says("/api/find?name=mnist%40latest", {"run": RUN, "drop": ""})
+    server.says("/api/find?name=mnist%2Fnone", {"detail": "There is no run or drop.", "code": "not_found"}, 404)
+    server.says(f"/api/runs/{RUN}", {"run": RUN, "drop": "mnist/digits-1"})
+    server.says("/api/runs/run-0123456789abcdef", {"run": "run-0123456789abcdef", "drop": ""})
+    return Api(server.url)
+
+
+@pytest.mark.parametrize(
+    ("told", "text", "meant"),
+    [
+        (names.drop_name, "mnist/dig", "mnist/digits-1"),
+        (names.drop_name, "mnist@latest", "mnist/digits-1"),
+        (names.drop_name, RUN, "mnist/digits-1"),
+        (names.data_ref, "mnist/dig@2", "mnist/digits-1@2"),
+        (names.data_ref, "mnist@latest@now", "mnist/digits-1@now"),
+        (names.data_ref, "mnist@latest", RUN),
+        (names.data_path, "drops/mnist/dig", "drops/mnist/digits-1"),
+        (names.data_path, "drops/mnist/dig/train", "drops/mnist/digits-1/train"),
+        (names.data_path, "mnist@latest", "drops/mnist/digits-1"),
+        (names.data_path, "drops/mnist/none", "drops/mnist/none"),
+        (names.data_path, "azureml://datastores/d/paths/a@b", "azureml://datastores/d/paths/a@b"),
+        (names.data_path, "workspaceblobstore/some/path", "workspaceblobstore/some/path"),
+    ],
+)
+def test_a_name_is_made_whole(api: Api, told: Callable[[Api, str], str], text: str, meant: str) -> None:
+    """A beginning, @latest and a run stand for the drop that they lead to; what is whole, or elsewhere, stays."""
+    assert told(api, text) == meant
+
+
+def test_a_run_without_a_drop_says_so(api: Api) -> None:
+    """A run that was made from no drop names no data, and a drop that there is not is the API's to refuse."""
+    with pytest.raises(NotFound, match="was made from no drop"):
+        names.drop_name(api, "run-0123456789abcdef")
+    with pytest.raises(NotFound, match="There is no run or drop"):
+        names.data_ref(api, "mnist/none")
+
+
+def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that has a run's form is asked for as it is; only where it names nothing, its neighbours are sought."""
+    wrong = f"{RUN[:-1]}0"
+    server.says(f"/api/find?name={wrong}", {"detail": f"There is no run. Did you mean {RUN!r}?", "code": "x"}, 404)
+    for command in ("show", "cancel"):
+        assert run(command, wrong, "--url", server.url) == 3
+        assert "Did you mean" in capsys.readouterr().err
