@@ -16,7 +16,7 @@ from .. import comparing, given, listing, show
 from ..client import patiently
 from ..costs import before
 from ..errors import CliError
-from ..names import data_path, drop_or_run, run_name
+from ..names import data_path, drop_or_run, run_name, suggesting
 from ..sending import sent_data
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
@@ -161,7 +161,8 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     Example: trainyard show mnist/digits-1
     """
     drop, run = drop_or_run(session.api, name)
-    answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
+    with suggesting(session.api, name):
+        answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
     session.tell(answer, show.drop(answer) if drop else show.run(answer))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import threading
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulators.azureml import shell
 from emulators.azureml.guard import Guard, signal_groups
 from emulators.process import IS_WINDOWS
 
@@ -47,7 +47,7 @@ class RankProcess:
         try:
             with launch.log.open("ab", buffering=0) as out:
                 process = await asyncio.create_subprocess_exec(
-                    *_shell(launch.command),
+                    *shell.argv(launch.command),
                     cwd=launch.folder,
                     env=dict(launch.environment),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -114,11 +114,6 @@ class ErrorCopy(threading.Thread):
             while piece := source.read(65536):
                 out.write(piece)
                 self.tail = (self.tail + piece)[-TAIL_BYTES:]
-
-
-def _shell(command: str) -> list[str]:
-    shell = shutil.which("bash") or shutil.which("sh")
-    return [shell, "-c", command] if shell else [os.environ.get("COMSPEC", "cmd.exe"), "/c", command]
 
 
 def free_ports(count: int) -> tuple[int, ...]:
