@@ -49,7 +49,9 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
     name, reverse = by.removeprefix("-"), by.startswith("-")
     having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
     if runs and not having:
-        raise CliError(f"None of these runs has a parameter, metric or field {name!r}.", "unknown_name")
+        known = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {*FIELDS, "cost"}
+        there = f"There are: {', '.join(sorted(known))}."
+        raise CliError(f"None of these runs has a parameter, metric or field {name!r}. {there}", "unknown_name")
     numbers = all(isinstance(value, int | float) for value, _ in having)
     having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
     return [run for _, run in having] + [run for run in runs if value_of(run, name) is None]
@@ -63,9 +65,13 @@ def value_of(run: Run, name: str) -> Any:
         return cost_of(run)
     if name in (parameters := run.get("parameters") or {}):
         return parameters[name]
-    best = (run.get("metrics") or {}).get("best") or {}
+    best = _best(run)
     metric = next((part + name for part in HELD_OUT if part + name in best), "")
     return best[metric] if metric else (run.get("tags") or {}).get(name)
+
+
+def _best(run: Run) -> dict[str, Any]:
+    return (run.get("metrics") or {}).get("best") or {}
 
 
 def cost_of(run: Run) -> float | None:

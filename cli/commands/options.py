@@ -89,6 +89,10 @@ Parameters = Annotated[
 FromRun = Annotated[
     str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
 ]
+Tags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="NAME=VALUE", help="A tag to find the run by, such as team=vision. Repeat it for more."),
+]
 Changes = Annotated[
     list[str] | None,
     Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),

@@ -52,3 +52,14 @@ def test_a_run_without_a_drop_says_so(api: Api) -> None:
         names.drop_name(api, "run-0123456789abcdef")
     with pytest.raises(NotFound, match="There is no run or drop"):
         names.data_ref(api, "mnist/none")
+
+
+def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that has a run's form is asked for as it is; only where it names nothing, its neighbours are sought."""
+    wrong = f"{RUN[:-1]}0"
+    server.says(f"/api/find?name={wrong}", {"detail": f"There is no run. Did you mean {RUN!r}?", "code": "x"}, 404)
+    for command in ("show", "cancel"):
+        assert run(command, wrong, "--url", server.url) == 3
+        assert "Did you mean" in capsys.readouterr().err

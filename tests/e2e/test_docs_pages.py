@@ -87,6 +87,7 @@ SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
 AS_JSON = """
 submit mnist --data drops/mnist/digits-1 --dry-run
 drop my-folder mnist/again --follow
+pause cpu-cluster --force
 submit sleeper.yml
 drop my-folder mnist/again --dry-run
 drop my-folder mnist/again
@@ -100,6 +101,8 @@ metrics mnist/again
 metrics mnist/again --png curves.png
 fetch mnist/again
 predict mnist/again digit.png
+note mnist/again "a good one"
+tag mnist/again team=vision --remove draft
 retry mnist/again -p seed=2
 cancel @latest
 continue mnist/again -p epochs=2
@@ -135,13 +138,13 @@ notify remove n-0123456789abcdef
 admin register
 admin replay
 open @latest --print
+completion bash
 login <url> --name here
 doctor
 logout here
 evict own@latest
 rm mnist/again --yes
 cancel own@latest
-pause cpu-cluster --force
 """
 ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
 SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
