@@ -36,6 +36,7 @@ class Process:
     """A started program, with those of Popen's words that tests use."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._process = _context.Process(target=_run, args=(program,), daemon=True)
         self._process.start()
         assert self._process.pid
@@ -54,11 +55,18 @@ class Process:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return self._process.exitcode
 
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)
+        return self._program.out.read_text(), self._program.err.read_text() if self._program.err else ""
+
     def kill(self) -> None:
         self._process.kill()
 
     def terminate(self) -> None:
         self._process.terminate()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
 
 
 def _run(program: Program) -> None:
