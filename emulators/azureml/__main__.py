@@ -222,6 +222,7 @@ def _site(
         code_place=code_place,
         recipe=recipes.find,
         register=Register(workspace, places),
+        own_mounts=lambda: workspace.faults.own_mounts,
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from emulators.azureml import mpi
 from emulators.azureml.blobs import Place
@@ -21,6 +22,7 @@ from emulators.azureml.processes import Launch, RankProcess, free_ports
 from emulators.azureml.run_logs import failure, heading, log_names
 from emulators.azureml.site import Outcome, Progress, Site, Stop, run_place
 from emulators.azureml.spec import JobSpec, resolve
+from emulators.azureml.views import views
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Attempt:
         self._logs: list[LogCopy] = []
         self._watched: list[Watched] = []
         self._mounted: list[Watched] = []
+        self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
         """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
@@ -109,10 +112,17 @@ class Attempt:
             self._watched.append(watch)
         return {**inputs, **outputs}
 
-    async def _mount(self, place: Place) -> Watched:
-        watched = await self._site.mounts.take(self._site.blobs, place)
-        self._mounted.append(watched)
-        return watched
+    async def _mount(self, output: str, place: Place) -> list[Watched]:
+        """One folder for all nodes of all jobs; with the fault one for each node, which may see less."""
+        if not self._site.own_mounts():
+            watched = await self._site.mounts.take(self._site.blobs, place)
+            self._mounted.append(watched)
+            return [watched]
+        seen = views(self._folders.run / "mounts" / output, place, self._spec.nodes, self._spec.variables)
+        for view in seen:
+            await view.fill(self._site.blobs)
+        self._own[f"outputs.{output}"] = [view.folder.as_posix() for view in seen]
+        return list(seen)
 
     async def _launch(self, gang: Gang, progress: Progress) -> None:
         names = log_names(self._spec)
@@ -129,11 +139,12 @@ class Attempt:
     def _launches(self, gang: Gang) -> list[Launch]:
         """How each rank is started; with Open MPI's mpirun, how that one is."""
         spec, launches = self._spec, []
-        command = launched(resolve(spec.command, gang.paths), spec.distribution)
         for rank, copy in enumerate(self._logs):
-            variables = environment(self._site.config, self._job, spec, gang, rank)
-            folder = self._folders.code(spec.distribution.node_of(rank))
-            launches.append(Launch(command, folder, variables, copy.file))
+            node = spec.distribution.node_of(rank)
+            here = replace(gang, paths={**gang.paths, **{key: own[node] for key, own in self._own.items()}})
+            variables = environment(self._site.config, self._job, spec, here, rank)
+            command = launched(resolve(spec.command, here.paths), spec.distribution)
+            launches.append(Launch(command, self._folders.code(node), variables, copy.file))
         program = mpi.mpirun(gang.environment) if spec.distribution.kind == "Mpi" else None
         return [mpi.leader(launches, program, self._folders.run / "mpi")] if program else launches
 

@@ -68,7 +68,8 @@ class ControlRoutes:
 
     async def put_faults(self, request: web.Request) -> web.Response:
         """What goes wrong from now on, instead of what did: `{"requests": [{"method", "path", "status", "code",
-        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores}}`."""
+        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores},
+        "mounts": "shared" or "own"}`."""
         self._parts.workspace.faults.replace(await body(request))
         self._parts.scheduler.wake()
         return web.json_response({})

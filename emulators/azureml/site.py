@@ -41,7 +41,8 @@ class Site:
     """What every attempt uses.
 
     `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
-    `register` makes an asset of an output that names one.
+    `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of
+    a mount, a fault.
     """
 
     config: Config
@@ -55,6 +56,7 @@ class Site:
     code_place: Callable[[AssetRef], Place]
     recipe: Callable[[AssetRef], Awaitable[Recipe]]
     register: Callable[[Job, Output], None]
+    own_mounts: Callable[[], bool]
 
 
 @dataclass(frozen=True)
