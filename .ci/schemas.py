@@ -72,6 +72,7 @@ OWN: dict[str, list[Any]] = {
     "rm": [list[removals.Removal]],
     "doctor": [list[doctor.Finding]],
     "open": [results.Address],
+    "completion": [results.Completion],
     "login": [results.LoggedIn],
     "logout": [results.LoggedOut],
     "admin smoke": [list[results.SmokeCheck]],

@@ -75,6 +75,7 @@ ORDER = (
         "rm",
         "doctor",
         "open",
+        "completion",
         "login",
         "logout",
     ),

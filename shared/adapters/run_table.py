@@ -221,7 +221,7 @@ def _mark(oldest: str, times: Iterable[datetime]) -> str:
 
 
 def _read_mark(mark: str) -> tuple[str, datetime]:
-    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    no_mark = Impossible("`changes` must be the value that came with a page. Begin without it.", "bad_token")
     try:
         oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
         since = datetime.fromisoformat(latest)

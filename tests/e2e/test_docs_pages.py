@@ -138,6 +138,7 @@ notify remove n-0123456789abcdef
 admin register
 admin replay
 open @latest --print
+completion bash
 login <url> --name here
 doctor
 logout here
