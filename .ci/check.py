@@ -44,6 +44,7 @@ SLOW = (
     "tests/emulators/azureml/test_mlclient.py",
     "tests/emulators/azureml/test_mpi.py",
     "tests/emulators/azureml/test_environments.py",
+    "tests/emulators/azureml/test_registries.py",
     "tests/emulators/azureml/test_tracking.py",
     "tests/emulators/azureml/test_walk.py",
     "tests/emulators/test_up.py",
