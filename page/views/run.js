@@ -7,7 +7,7 @@ import { beside, between, bytes, clock, duration, money, number, shell, shortClo
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
-import { ordered, primary } from "../metric.js";
+import { ordered } from "../metric.js";
 import { announce, Ask, Command, Drawing, Facts, State, Trouble, useOutcome, When } from "../parts.js";
 import { cost, ended, took } from "../record.js";
 import { refine, to } from "../route.js";
@@ -136,7 +136,7 @@ function Phases({ run }) {
 
 function What({ run }) {
   const f = W.run.fields, known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const best = bestFirst(run.metrics.best).slice(0, 4).map((name) => `${name} ${number(run.metrics.best[name])}`).join(", ");
+  const best = ordered(Object.keys(run.metrics.best)).slice(0, 3).map((name) => `${name} ${number(run.metrics.best[name])}`).join(", ");
   return html`<${Facts} rows=${[
     [W.runs.best, best],
     [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
@@ -151,11 +151,6 @@ function What({ run }) {
     ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),
     [W.runs.took, took(run) === null ? "" : duration(took(run))],
   ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
-}
-
-function bestFirst(values) {
-  const names = Object.keys(values), first = primary(names);
-  return names.sort((a, b) => (b === first) - (a === first));
 }
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
