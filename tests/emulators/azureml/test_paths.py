@@ -195,7 +195,7 @@ def asked(cloud: Cloud, path: str, method: str) -> None:
         sent = writable(cloud.call("GET", where).json(), method)
     answer = cloud.call(method.upper(), where, sent)
     assert answer.ok, f"{method} {where}: {answer.text}"
-    entry = cloud.call("GET", "/control/requests").json()[-1]
+    entry = cloud.call("GET", "/control/requests?newest=1").json()[-1]
     assert (entry["method"], entry["path"]) == (method.upper(), where)
     assert azureml().check(entry) == []
 
