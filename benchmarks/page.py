@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -98,7 +99,9 @@ def digits_of(home: Path) -> Path:
 
 def weight() -> int:
     """Bytes of all files together, as they travel."""
-    return sum(len(files._packed(name)) for name in files._files() if not name.endswith(".txt"))
+    index = files._file(files.INDEX)[0].decode()
+    names = [files.INDEX, *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)]
+    return sum(len(files._packed(name)) for name in names)
 
 
 def fill(lab: Lab) -> None:

@@ -8,7 +8,7 @@ import { spoken } from "./spark.js";
 import uPlot from "./vendor/uplot.js";
 import { W } from "./words.js";
 
-const HEIGHT = 220, PALETTE = 8, TABLE_ROWS = 200, SETTLED = 150; // milliseconds after the last zoom
+const HEIGHT = 200, PALETTE = 8, TABLE_ROWS = 200, SETTLED = 150; // milliseconds after the last zoom
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const colour = (at) => css(`--curve-${at % PALETTE}`);
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the first colour again, and another dash
@@ -77,7 +77,7 @@ function options(series, width, logarithmic, zoomed, sync) {
     width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 6 }, ...(sync ? { sync: { key: sync, setSeries: false } } : {}) },
     scales: { x: { time: false }, y: { distr: positive ? 3 : 1 } },
-    axes: [{ ...axis, values: (_, ticks) => ticks.map(number) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) }],
+    axes: [{ ...axis, size: 30, values: (_, ticks) => ticks.map(number) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) }],
     series: [{}, ...series.map((one, i) => ({ label: one.name, stroke: colour(one.colour ?? i), dash: DASHES[Math.floor((one.colour ?? i) / PALETTE) % DASHES.length], width: 1.5, spanGaps: true, points: { show: one.x.length < 2 } }))],
     hooks: { setScale: [zoomed] },
   };

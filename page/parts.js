@@ -11,7 +11,7 @@ export function announce(text) {
 
 export const State = ({ state }) => html`<span class=${`state ${W.states[state] ? state : "broken"}`}>${W.states[state] || visible(state)}</span>`;
 
-export const When = ({ at }) => (at ? html`<time datetime=${at} title=${clock(at)}>${ago(at)}</time>` : W.nothing);
+export const When = ({ at }) => (at ? html`<time datetime=${at} onPointerEnter=${(e) => { e.currentTarget.title = clock(at); }}>${ago(at)}</time>` : W.nothing);
 
 export const Text = ({ children }) => visible(children);
 

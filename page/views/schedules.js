@@ -1,27 +1,27 @@
 // What makes runs by itself, and who is told of what.
 import { get, post, remove } from "../api.js";
 import { clock, count, visible } from "../format.js";
-import { html, useState } from "../html.js";
+import { html, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Ask, Command, Trouble, useOutcome } from "../parts.js";
 import { to } from "../route.js";
 import { W } from "../words.js";
 
 export function Schedules({ me }) {
-  const { value, error, again } = useLive(async (signal) => together(await Promise.all([get(["schedules"], {}, { signal }), get(["notices"], {}, { signal })])), [], { soon: 8000 });
+  const turn = useRef(0), known = useRef({ schedules: null, notices: null });
+  // The first look asks for both; then each look asks for one of them, by turns.
+  const { value, error, again } = useLive(async (signal) => {
+    const first = turn.current++ === 0, odd = turn.current % 2 === 1, before = known.current;
+    const [schedules, notices] = await Promise.all([first || odd ? get(["schedules"], {}, { signal }) : before.schedules, first || !odd ? get(["notices"], {}, { signal }) : before.notices]);
+    if (schedules !== before.schedules || notices !== before.notices) known.current = { schedules, notices };
+    return known.current;
+  }, [], { soon: 4000 });
+  const anew = () => { turn.current = 0; again(); };
   return html`<section><h1 tabindex="-1">${W.schedules.title}</h1>
     ${error && value && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}<${Trouble} error=${error} value=${value} />
     ${value && html`${value.schedules.length === 0 && html`<div class="notice"><p>${W.schedules.empty}</p><${Command} text=${W.schedules.emptyCommand} /></div>`}
-      ${value.schedules.map((schedule) => html`<${One} key=${schedule.id} schedule=${schedule} me=${me} again=${again} />`)}
-      <section class="part spaced"><h2>${W.notices.title}</h2><${Notices} list=${value.notices} me=${me} again=${again} /></section>`}</section>`;
-}
-
-let last = { schedules: null, notices: null };
-
-/** Both answers as one value; the very same object while both are. */
-function together([schedules, notices]) {
-  if (last.schedules !== schedules || last.notices !== notices) last = { schedules, notices };
-  return last;
+      ${value.schedules.map((schedule) => html`<${One} key=${schedule.id} schedule=${schedule} me=${me} again=${anew} />`)}
+      <section class="part spaced"><h2>${W.notices.title}</h2><${Notices} list=${value.notices} me=${me} again=${anew} /></section>`}</section>`;
 }
 
 /** What a schedule's request trains, in a few words. */
