@@ -210,9 +210,9 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
     command = (
         "python -c \"import os, time; print('ASK', os.environ['NODE_METADATA_ENDPOINT'], flush=True); time.sleep(60)\""
     )
-    cloud.submit("told", "told", command)
-    wait_for(lambda: "ASK" in cloud.log("told"), 20, "the job to run")
-    (asked,) = re.findall(r"^ASK (\S+)$", cloud.log("told"), re.MULTILINE)
+    cloud.submit("told-early", "told", command)
+    wait_for(lambda: "ASK" in cloud.log("told-early"), 20, "the job to run")
+    (asked,) = re.findall(r"^ASK (\S+)$", cloud.log("told-early"), re.MULTILINE)
     path = asked.removeprefix(cloud.url)
     headers, query = {"Metadata": "true"}, "metadata/scheduledevents?api-version=2020-07-01"
     assert cloud.call("GET", f"{path}/{query}").status_code == 400, "without the header"
@@ -231,7 +231,7 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
         "GET", f"{path}/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=headers
     )
     assert name.text == victim["id"]
-    wait_for(lambda: "attempt 2" in cloud.log("told"), 30, "the job to start again")
+    wait_for(lambda: "attempt 2" in cloud.log("told-early"), 30, "the job to start again")
     assert cloud.call("GET", f"/nodes/{neighbour}/{query}", headers=headers).json()["Events"] == []
     cloud.arm("POST", "jobs/told/cancel")
 
