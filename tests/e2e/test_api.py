@@ -274,7 +274,7 @@ def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
     done = subprocess.run([*cli, "register", "--json"], **options)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert [route["problem"] for route in told["routes"]] == ["", "", ""]
+    assert {route["problem"] for route in told["routes"]} == {""}
 
     done = subprocess.run([*cli, "smoke", "--json", "--patience", "120"], **options)
     assert done.returncode == 0, done.stdout + done.stderr
