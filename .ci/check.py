@@ -48,6 +48,7 @@ SLOW = (
     "tests/emulators/azureml/test_tracking.py",
     "tests/emulators/azureml/test_walk.py",
     "tests/emulators/test_up.py",
+    "tests/simulation/test_more_schedules.py",
     "tests/test_money_month.py",
     "tests/emulators/eventgrid/test_azurite.py",
     "tests/emulators/eventgrid/test_eventgrid_deadletter.py",

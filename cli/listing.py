@@ -87,9 +87,18 @@ def differing(runs: list[Run]) -> list[str]:
     return [name for name in names if len({str(values[name]) for values in having if name in values}) > 1]
 
 
-def own_name(api: Api) -> str:
-    """Who you are to this Trainyard. Raises CliError where it knows nobody by name."""
-    name = str(api.get("me")["name"])
-    if not name:
+def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> Found:
+    """The same of your own runs: by your object id, and by your name those that have no id, as from a drop.
+
+    Raises CliError where this Trainyard knows nobody by name.
+    """
+    me = api.get("me")
+    owners = [who for who in (me.get("id"), me["name"]) if who]
+    if not owners:
         raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
-    return name
+    parts = [found(api, {**query, "owner": who}, limit, everything) for who in owners]
+    by_name = {run["run"]: run for part in parts for run in part.runs if run.get("owner_id", "") in ("", me.get("id"))}
+    runs = sorted(by_name.values(), key=lambda run: str(run["created_at"]), reverse=True)
+    most = SCANNED if everything else limit
+    more = len(runs) > most or any(part.more for part in parts)
+    return Found(runs[:most], more, max(part.looked_at for part in parts))

@@ -38,7 +38,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
         access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
-    return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
+    return _accepted(ask.create_run(the_system(), body, key, *access.who(req)))
 
 
 @blueprint.route("imports", methods=["POST"])
@@ -88,7 +88,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, access.caller(req)))
+    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/continue", methods=["POST"])
@@ -96,7 +96,7 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def continue_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run that goes on from the checkpoint of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, access.caller(req)))
+    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/notes", methods=["POST"])

@@ -66,7 +66,7 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why", waits: "It waits",
-    jumps: "Parts of this view", phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
+    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
     commands: "From a terminal", facts: "What it is", identity: "Job, code, environment, content", generation: (n) => `generation ${n}`, parameters: "Parameters", cost: "Cost",
     cancel: "Cancel", retry: "Try again", goOn: "Continue", compare: "Compare",
     cancelAsk: "End this run? What it has written stays.", yes: "Yes, end it", no: "No",
@@ -75,7 +75,7 @@ export const W = {
     fields: {
       experiment: "Experiment", route: "Route", cluster: "Cluster", nodes: "Nodes", owner: "Owner", tags: "Tags", attempts: "Attempts", job: "Job",
       code: "Code", environment: "Environment", output: "Archive", created_at: "Made", archived_at: "Archived", fingerprint: "Content", data_note: "Note on the data",
-      git: "Commit", dirty: "with changes", note: "Note", archive_error: "Archive failed", gave_up_at: "Archiving given up", drop: "Drop", cancel_asked_at: "Asked to end",
+      git: "Commit", dirty: "with changes", archive_error: "Archive failed", gave_up_at: "Archiving given up", drop: "Drop", cancel_asked_at: "Asked to end",
     },
     phaseNames: { received: "Recorded", submitted: "Sent", queued: "Waiting for nodes", running: "Training", archive: "Archiving" },
     unpriced: " (for some of it no price is known)",

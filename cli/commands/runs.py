@@ -122,9 +122,9 @@ def runs(
     if state not in ("", *listing.STATES):
         raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(listing.STATES)}.")
     began = moment(since) if since else ""
-    owner = listing.own_name(session.api) if mine else owner
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
-    found = listing.found(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    ask = listing.own if mine else listing.found
+    found = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
     shown, more = found.runs, found.more
     if sort:
         shown, more = listing.ordered(shown, sort)[:limit], len(shown) > limit

@@ -74,8 +74,10 @@ class ControlRoutes:
         self._parts.scheduler.wake()
         return web.json_response({})
 
-    async def list_requests(self, _: web.Request) -> web.Response:
-        return web.json_response(list(self._parts.recorder.seen))
+    async def list_requests(self, request: web.Request) -> web.Response:
+        """The latest requests, oldest first; with `?newest=N` the last N of them."""
+        seen, newest = list(self._parts.recorder.seen), request.query.get("newest", "")
+        return web.json_response(seen[-int(newest) :] if newest.isdecimal() and int(newest) else seen)
 
 
 def _node(index: int, node: Node) -> Json:

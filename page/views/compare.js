@@ -44,13 +44,16 @@ function rows(records) {
 
 const shown = (value) => (value === undefined || value === null ? "" : typeof value === "number" ? number(value) : String(value));
 
+/** A hash by its beginning; the whole of it as its title. */
+const short = (value) => (/^[0-9a-f]{32,}$/.test(value) ? html`<span class="mono" title=${value}>${value.slice(0, 12)}…</span>` : visible(value));
+
 function Differences({ records, names }) {
   const all = rows(records), differ = all.filter(([, , values]) => new Set(values).size > 1), same = all.filter(([, , values]) => new Set(values).size === 1 && values[0] !== "");
-  const line = ([group, name, values], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th>${values.map((value, j) => html`<td key=${j} class="cell">${visible(value)}</td>`)}</tr>`;
+  const line = ([group, name, values], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th>${values.map((value, j) => html`<td key=${j} class="cell">${short(value)}</td>`)}</tr>`;
   const head = html`<thead><tr><th scope="col"><span class="sr">${W.compare.differs}</span></th>${records.map((run, i) => html`<th scope="col" key=${run.run}><svg class="swatch" viewBox="0 0 14 8" aria-hidden="true"><line class=${`curve-${i % 8}`} x1="0" x2="14" y1="4" y2="4" /></svg> <a href=${to("run", [run.run])}>${visible(run.run)}</a> <${State} state=${run.state} /> <button type="button" class="quiet small" aria-label=${W.compare.remove(visible(run.run))} onClick=${() => refine({ runs: names.filter((name) => name !== run.run).join(",") })}>×</button></th>`)}</tr></thead>`;
   return html`<section class="part"><h2>${W.compare.differs}</h2>${differ.length === 0 && html`<p class="dim">${W.compare.noDifference}</p>`}
     <div class="scroll" tabindex="0" role="region" aria-label=${W.compare.differs}><table class="compare">${head}<tbody>${differ.map(line)}</tbody></table></div>
-    <details><summary>${W.compare.same(same.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label=${W.compare.same(same.length)}><table><tbody>${same.map(([group, name, [value]], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th><td class="cell">${visible(value)}</td></tr>`)}</tbody></table></div></details></section>`;
+    <details><summary>${W.compare.same(same.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label=${W.compare.same(same.length)}><table><tbody>${same.map(([group, name, [value]], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th><td class="cell">${short(value)}</td></tr>`)}</tbody></table></div></details></section>`;
 }
 
 function Over({ value, records, query }) {

@@ -43,6 +43,7 @@ export function Run({ route, me }) {
       <section class="part" id="part-files"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
     </div><aside aria-label=${W.run.facts}>
       <section class="card"><h2>${W.run.facts}</h2><${What} run=${run} /></section>
+      ${(run.notes?.length > 0 || me.may_change) && html`<section class="card"><h2>${W.run.notes}</h2><${Notes} run=${run} me=${me} again=${again} /></section>`}
       <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
       <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
     </aside></div>
@@ -147,10 +148,20 @@ function What({ run }) {
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
     ...FIELDS.map(known),
     [f.git, run.git && html`<span class="mono">${visible(run.git.commit.slice(0, 12))}</span>${run.git.branch ? ` ${visible(run.git.branch)}` : ""}${run.git.dirty ? `, ${f.dirty}` : ""}<small>${visible(run.git.repository)}</small>`],
-    [f.note, run.note],
     ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),
     [W.runs.took, took(run) === null ? "" : duration(took(run))],
   ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
+}
+
+function Notes({ run, me, again }) {
+  const [outcome, attempt] = useOutcome();
+  const submit = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    if (await attempt(async () => { await post(["runs", run.run, "notes"], { text: form.elements.text.value }); })) { form.reset(); again(); }
+  };
+  return html`${run.notes?.length > 0 && html`<ul class="lines">${run.notes.map((note) => html`<li key=${note.at}>${visible(note.text)}<small><${When} at=${note.at} />${note.by ? ` · ${visible(note.by)}` : ""}</small></li>`)}</ul>`}
+    ${me.may_change && html`<form class="note" onSubmit=${submit}><label><span class="sr">${W.run.note}</span><input name="text" maxlength="500" placeholder=${W.run.note} required /></label><button type="submit">${W.run.addNote}</button></form>`}${outcome}`;
 }
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;

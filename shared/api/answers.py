@@ -119,6 +119,7 @@ class Uploads(Struct):
 class Me(Struct):
     auth: Annotated[str, Meta(description="keys or entra")]
     name: Annotated[str, Meta(description="Who calls, as Entra ID names them; empty with keys.")]
+    id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
 
 

@@ -29,7 +29,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
     catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
     overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
 
-    def wish(self, owner: str) -> plan.Wish:
+    def wish(self, owner: str, owner_id: str) -> plan.Wish:
         return plan.Wish(
             self.run,
             self.cron,
@@ -39,6 +39,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
             self.catch_up,
             self.overlap,
             owner,
+            owner_id,
         )
 
 

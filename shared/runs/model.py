@@ -231,6 +231,7 @@ class Run:
     removed_at: datetime | None = None  # when someone asked for all that it left to go
     removed_by: str = ""
     cleared: tuple[str, ...] = ()  # what of it retention has let go: checkpoints, copies
+    owner_id: str = ""  # who that is for ever, whatever their name becomes: their object id in Entra ID
     cancel_why: str = ""  # why it was asked to end, if not by its owner
     notes: tuple[Note, ...] = ()  # what people wrote on it, oldest first
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -63,3 +64,19 @@ def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
     for command in ("show", "cancel"):
         assert run(command, wrong, "--url", server.url) == 3
         assert "Did you mean" in capsys.readouterr().err
+
+
+def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--mine finds runs by the object id, and by the name those that have no id; a namesake's are not among them."""
+
+    def row(name: str, at: str, owner_id: str) -> dict[str, Any]:
+        return {"run": name, "state": "completed", "created_at": at, "owner": "ann", "owner_id": owner_id}
+
+    server.says("/api/me", {"auth": "entra", "name": "ann", "id": "0a1b", "may_change": True})
+    mine, drops, other = row("r1", "2026-01-01", "0a1b"), row("r2", "2026-01-02", ""), row("r3", "2026-01-03", "9f9f")
+    server.says("/api/runs?owner=0a1b&limit=20", {"runs": [mine], "continue": None, "looked_at": 1})
+    server.says("/api/runs?owner=ann&limit=20", {"runs": [other, drops, mine], "continue": None, "looked_at": 3})
+    assert run("runs", "--mine", "--json", "--url", server.url) == 0
+    assert [each["run"] for each in json.loads(capsys.readouterr().out)] == ["r2", "r1"]

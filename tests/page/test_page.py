@@ -74,6 +74,10 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     with page.expect_download() as download:
         page.get_by_role("button", name="Download models/model.json").click()
     assert b"accuracy" in download.value.path().read_bytes()
+    page.get_by_label("A note on this run").fill("<b>the best</b> so far")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".card", has_text="Notes").locator("li")).to_contain_text("<b>the best</b> so far")
+    assert [note["text"] for note in lab.api("GET", f"runs/{trained}")["notes"]] == ["<b>the best</b> so far"]
     assert lab.faults == []
     page.close()
 
