@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from emulators.storage import azurite
 from tests.elastic.proxy import Proxy
-from trainers.elastic import connection
+from trainers.elastic import client, connection
 from trainers.elastic.client import LIFETIME, Table, connect
 from trainers.elastic.errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable, translated
 from trainers.elastic.values import ENTITY_BYTES, KEY_CHARS, MAX_VALUE, WRITERS_BYTES, key_text, pack, size, unpack
