@@ -5,9 +5,9 @@
     python3 trainyard.py up        start the local cloud and keep it; Ctrl-C stops it
     python3 trainyard.py down      stop it from another terminal; --purge also removes its data
     python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
-                                   compare, predict, continue, import, run, data, schedule, notify, clusters, cost,
-                                   lease, leases, extend, release, pause, evict, status, du, rm, doctor, open, login,
-                                   logout, admin
+                                   compare, predict, continue, note, tag, import, run, data, schedule, notify,
+                                   clusters, cost, lease, leases, extend, release, pause, evict, status, du, rm,
+                                   doctor, open, completion, login, logout, admin
     python3 trainyard.py package   the files that Azure runs, as a folder and a zip in .trainyard/package
     python3 trainyard.py test      run the tests; further arguments go to pytest
     python3 trainyard.py check     all that CI runs: format, lint, types, tests
@@ -63,7 +63,8 @@ COMMANDS = {
 CLI = (
     "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
     "data", "schedule", "notify", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict",
-    "status", "du", "rm", "doctor", "open", "login", "logout", "compare", "predict", "admin",
+    "status", "du", "rm", "doctor", "open", "login", "logout", "compare", "predict", "note", "tag",
+    "completion", "admin",
 )  # fmt: skip
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"

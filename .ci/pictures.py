@@ -20,7 +20,7 @@ def main() -> int:
     for made, wanted in WANTED.items():
         with Image.open(MADE / f"{made}.png") as picture:
             part = picture.convert("RGB").crop((0, 0, picture.width, min(picture.height, TALLEST)))
-            part.quantize(64).save(DOCS / f"{wanted}.png", optimize=True)
+            part.quantize(160).save(DOCS / f"{wanted}.png", optimize=True)
     return 0
 
 

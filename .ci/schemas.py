@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cli import doctor, replay, results  # noqa: E402
-from shared.api import answers, openapi, removals  # noqa: E402
+from shared.api import operations, records, removals  # noqa: E402
 
 FILE = ROOT / "schemas" / "cli.json"
 LINES = ("logs", "evict")  # print an object a line, each of which is described
@@ -31,6 +31,8 @@ OF_THE_API: dict[str, list[tuple[str, str]]] = {
     "cancel": [("post", "runs/{run}/cancel")],
     "retry": [("post", "runs/{run}/retry"), *FOLLOWED],
     "continue": [("post", "runs/{run}/continue"), *FOLLOWED],
+    "note": [("post", "runs/{run}/notes")],
+    "tag": [("post", "runs/{run}/tags")],
     "import": [("post", "imports"), ("post", "runs"), *FOLLOWED],
     "run": FOLLOWED,
     "clusters": [("get", "clusters")],
@@ -59,17 +61,18 @@ OF_THE_API: dict[str, list[tuple[str, str]]] = {
     "admin register": [("post", "register")],
 }
 OWN: dict[str, list[Any]] = {
-    "runs": [list[answers.Run]],
+    "runs": [list[records.Run]],
     "drop": [results.Dropped, results.DropPlan],
     "logs": [results.LogPiece],
     "metrics": [results.Picture],
     "fetch": [results.Fetched],
     "predict": [list[results.Prediction]],
-    "clusters": [results.ClusterSteps, list[answers.Decision]],
+    "clusters": [results.ClusterSteps, list[records.Decision]],
     "evict": [results.EvictedNode],
     "rm": [list[removals.Removal]],
     "doctor": [list[doctor.Finding]],
     "open": [results.Address],
+    "completion": [results.Completion],
     "login": [results.LoggedIn],
     "logout": [results.LoggedOut],
     "admin smoke": [list[results.SmokeCheck]],
@@ -99,7 +102,7 @@ def _types(command: str) -> list[Any]:
 
 def _answer(method: str, path: str) -> list[Any]:
     """The types of the good answers of an operation of the API."""
-    found = next(o for o in openapi.OPERATIONS if (o.method, o.path) == (method, path))
+    found = next(o for o in operations.OPERATIONS if (o.method, o.path) == (method, path))
     return [model for model in found.answers.values() if model is not None]
 
 

@@ -57,7 +57,7 @@ Scores = dict[str, dict[float, dict[str, Score]]]
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """The jobs of a CSV, in order of their start. Raises ValueError naming the line that makes no sense."""
+    """The jobs of a CSV, in order of their start. Raises ValueError naming the line that can't be read."""
     jobs = []
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -35,7 +36,17 @@ TURNS, BESIDE = 7, 3
 RUNS, POINTS = 10, 10_000  # of each curve that both show
 FOLLOWED = 20.0  # seconds
 LOG_LINES, LIST = 1_000_000, 10_000
-VIEWS = ("runs", "run/curve-0", "compare?runs=curve-0,curve-1,curve-2", "drops", "clusters", "money", "health")
+VIEWS = (
+    "runs",
+    "run/curve-0",
+    "compare?runs=curve-0,curve-1,curve-2",
+    "drops",
+    "clusters",
+    "money",
+    "schedules",
+    "storage",
+    "health",
+)
 
 LOGGER = """
 import sys, time, math, mlflow
@@ -88,7 +99,9 @@ def digits_of(home: Path) -> Path:
 
 def weight() -> int:
     """Bytes of all files together, as they travel."""
-    return sum(len(files._packed(name)) for name in files._files() if not name.endswith(".txt"))
+    index = files._file(files.INDEX)[0].decode()
+    names = [files.INDEX, *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)]
+    return sum(len(files._packed(name)) for name in names)
 
 
 def fill(lab: Lab) -> None:

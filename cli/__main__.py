@@ -6,6 +6,7 @@ import os
 import sys
 
 from . import commands  # noqa: F401  # registers them
+from .completion import VARIABLE
 from .errors import INTERRUPTED, CliError
 from .session import app, program
 from .visible import visible
@@ -14,7 +15,7 @@ from .visible import visible
 def main() -> int:
     """Run the command line. Returns the exit status; errors.EXIT_CODES says what each means."""
     try:
-        app(prog_name=program())
+        app(prog_name=program(), complete_var=VARIABLE)
     except CliError as exc:
         sys.stderr.write(visible(f"trainyard: {exc}\n"))
         return exc.status

@@ -31,7 +31,9 @@ is another than `.trainyard/cloud`.
 deployment it needs `--account-url` (here or at `login`), the extra `drop`, and whoever is signed in (`az login`) needs
 the role Storage Blob Data Contributor on the account. `admin` needs the account too, with the extra `admin`.
 
-Completion for bash, zsh and fish: `trainyard --install-completion`, once, in that shell.
+Completion for bash, zsh and fish: `eval "$(trainyard completion bash)"` in the shell's start file (fish: `trainyard
+completion fish | source`). In a clone, `eval "$(python3 trainyard.py completion bash)"` also makes the command
+`trainyard`, for every folder.
 
 Every command takes these:
 

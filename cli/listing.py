@@ -49,7 +49,9 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
     name, reverse = by.removeprefix("-"), by.startswith("-")
     having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
     if runs and not having:
-        raise CliError(f"None of these runs has a parameter, metric or field {name!r}.", "unknown_name")
+        known = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {*FIELDS, "cost"}
+        there = f"There are: {', '.join(sorted(known))}."
+        raise CliError(f"None of these runs has a parameter, metric or field {name!r}. {there}", "unknown_name")
     numbers = all(isinstance(value, int | float) for value, _ in having)
     having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
     return [run for _, run in having] + [run for run in runs if value_of(run, name) is None]
@@ -63,9 +65,13 @@ def value_of(run: Run, name: str) -> Any:
         return cost_of(run)
     if name in (parameters := run.get("parameters") or {}):
         return parameters[name]
-    best = (run.get("metrics") or {}).get("best") or {}
+    best = _best(run)
     metric = next((part + name for part in HELD_OUT if part + name in best), "")
     return best[metric] if metric else (run.get("tags") or {}).get(name)
+
+
+def _best(run: Run) -> dict[str, Any]:
+    return (run.get("metrics") or {}).get("best") or {}
 
 
 def cost_of(run: Run) -> float | None:
@@ -81,9 +87,18 @@ def differing(runs: list[Run]) -> list[str]:
     return [name for name in names if len({str(values[name]) for values in having if name in values}) > 1]
 
 
-def own_name(api: Api) -> str:
-    """Who you are to this Trainyard. Raises CliError where it knows nobody by name."""
-    name = str(api.get("me")["name"])
-    if not name:
+def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> Found:
+    """The same of your own runs: by your object id, and by your name those that have no id, as from a drop.
+
+    Raises CliError where this Trainyard knows nobody by name.
+    """
+    me = api.get("me")
+    owners = [who for who in (me.get("id"), me["name"]) if who]
+    if not owners:
         raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
-    return name
+    parts = [found(api, {**query, "owner": who}, limit, everything) for who in owners]
+    by_name = {run["run"]: run for part in parts for run in part.runs if run.get("owner_id", "") in ("", me.get("id"))}
+    runs = sorted(by_name.values(), key=lambda run: str(run["created_at"]), reverse=True)
+    most = SCANNED if everything else limit
+    more = len(runs) > most or any(part.more for part in parts)
+    return Found(runs[:most], more, max(part.looked_at for part in parts))

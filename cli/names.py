@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .client import Api
 from .errors import NotFound
@@ -16,6 +18,17 @@ def run_name(api: Api, text: str) -> str:
     if not run:
         raise NotFound(f"Drop {drop} has made no run yet; `show {drop}` says why.")
     return run
+
+
+@contextmanager
+def suggesting(api: Api, text: str) -> Iterator[None]:
+    """Let a whole name that names nothing say what may have been meant, as a beginning does."""
+    try:
+        yield
+    except NotFound:
+        if WHOLE.fullmatch(text):
+            api.get("find", name=text)
+        raise
 
 
 def drop_or_run(api: Api, text: str) -> tuple[str, str]:

@@ -74,6 +74,34 @@ def draw_days(days: Sequence[dict[str, Any]], kinds: Sequence[str], title: str, 
     figure.savefig(path)
 
 
+def draw_replay(curves: Curves, taken: Sequence[float], title: str, path: Path) -> None:
+    """Write a PNG of a trace's replay over its seconds: nodes in the trace and at work above, losses below.
+
+    `taken`: when a node was taken away; a line through both. Raises CliError if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise CliError(f"--png needs matplotlib: {extra('png')}.") from exc
+    figure = Figure(figsize=(9.0, 6.0), dpi=DOTS_PER_INCH, facecolor="white", layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, weight="bold", color=INK)
+    above, below = figure.subplots(2, 1, sharex=True)
+    lost = {name: points for name, points in curves.items() if "loss" in name}
+    for axes, chosen, kind in ((above, curves.keys() - lost.keys(), "nodes"), (below, lost.keys(), "loss")):
+        _frame(axes, kind)
+        for at in taken:
+            axes.axvline(at, color=COLOURS[0], linewidth=0.8, linestyle=":", label="taken" if at == taken[0] else None)
+        for colour, name in zip(COLOURS[1:], sorted(chosen), strict=False):
+            axes.plot(*zip(*curves[name], strict=True), color=colour, linewidth=2, label=name)
+        axes.set_ylim(bottom=0)
+        if chosen:
+            axes.legend(frameon=False, fontsize=9.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    above.set_xlabel("")
+    below.set_xlabel("seconds of the replay")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
 def smooth(curve: Sequence[Point]) -> list[Point]:
     """The mean of a curve over a sliding twentieth of its length; a short curve as it is."""
     if len(curve) <= POINTS_MARKED:

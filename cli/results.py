@@ -107,6 +107,11 @@ class Address(TypedDict):
     url: str
 
 
+class Completion(TypedDict):
+    shell: str
+    script: str
+
+
 class SmokeCheck(TypedDict):
     """A line of `admin smoke`."""
 

@@ -21,7 +21,7 @@ from rich.console import RenderableType
 
 from .away import Away
 from .client import Api
-from .names import run_name
+from .names import run_name, suggesting
 from .profiles import Profile, Profiles, choose, config_folder
 from .visible import Console, Text
 
@@ -151,9 +151,11 @@ def _registered(
     @functools.wraps(function)
     def run(*args: Any, url: str, profile: str, as_json: bool, **kwargs: Any) -> None:
         session = Session(url, profile, as_json)
-        if kwargs.get(RUN):
-            kwargs[RUN] = run_name(session.api, kwargs[RUN])
-        function(session, *args, **kwargs)
+        if not kwargs.get(RUN):
+            function(session, *args, **kwargs)
+            return
+        with suggesting(session.api, kwargs[RUN]):
+            function(session, *args, **kwargs | {RUN: run_name(session.api, kwargs[RUN])})
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [

@@ -99,6 +99,7 @@ def run(told: dict[str, Any]) -> RenderableType:
         "cluster": Text(f"{told['cluster']}, {node_words(told)}"),
         "owner": Text(one_line(told.get("owner") or "") or "nobody by name"),
         "parameters": parameters(told),
+        **({"tags": Text(tags(told))} if told.get("tags") else {}),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(_code(told)),
@@ -109,10 +110,25 @@ def run(told: dict[str, Any]) -> RenderableType:
         "project": Text(told.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
-    parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), Text(), _history(told)]
+    parts: list[RenderableType] = [Text(told["run"], "bold"), _facts(facts), *_notes(told), Text(), _history(told)]
     if told.get("elastic"):
         parts += [Text(), members(told["elastic"])]
     return Group(*parts, *_reason(told))
+
+
+def tags(told: dict[str, Any]) -> str:
+    return ", ".join(one_line(f"{name}={value}") for name, value in sorted((told.get("tags") or {}).items()))
+
+
+def _notes(told: dict[str, Any]) -> list[RenderableType]:
+    """What people wrote on it, each with who and when."""
+    if not (notes := told.get("notes")):
+        return []
+    table = Table.grid(padding=(0, 2))
+    for note in notes:
+        who = one_line(note["by"]) or "somebody"
+        table.add_row(Text(f"  {clock(note['at'])}", "dim"), Text(who, "dim"), Text(one_line(note["text"])))
+    return [Text(), Text("Notes", "bold"), table]
 
 
 def _data_of(told: dict[str, Any]) -> str:

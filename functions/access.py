@@ -21,12 +21,12 @@ CALLER = "x-trainyard-caller"  # percent-encoded
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 ROLES = (READER, CONTRIBUTOR, CODER)  # each has the rights of those before it
 _NAME_LIMIT = 256  # characters
+_ID_CLAIMS = ("http://schemas.microsoft.com/identity/claims/objectidentifier", "oid")
 _NAME_CLAIMS = (
     "preferred_username",
     "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/upn",
     "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name",
-    "http://schemas.microsoft.com/identity/claims/objectidentifier",
-    "oid",
+    *_ID_CLAIMS,
 )
 _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role")
 
@@ -108,10 +108,22 @@ def caller(req: func.HttpRequest) -> str:
     return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
 
+def caller_id(req: func.HttpRequest) -> str:
+    """Who calls, by an id that stays when their name changes: their object id. '' with keys."""
+    claims = _claims(req.headers) if by_roles() else []
+    return next((value for kind in _ID_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+
+
+def who(req: func.HttpRequest) -> tuple[str, str]:
+    """The caller's name and id, as a run's record has them."""
+    return caller(req), caller_id(req)
+
+
 def me(req: func.HttpRequest) -> dict[str, Any]:
     """Who calls, for a page that shows only what they may do. Who has a key of the host may do everything."""
     may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
-    return {"auth": "entra" if by_roles() else "keys", "name": caller(req), "may_change": may_change}
+    auth = "entra" if by_roles() else "keys"
+    return {"auth": auth, "name": caller(req), "id": caller_id(req), "may_change": may_change}
 
 
 def _roles(headers: Mapping[str, str]) -> set[str]:

@@ -6,7 +6,7 @@ import azure.functions as func
 
 from functions import access, telemetry
 from functions.http import answer, handled
-from shared.api import answers, nodes, status
+from shared.api import nodes, records, status
 from shared.api.nodes import NodesQuery
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
@@ -66,7 +66,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
     system, wanted = the_system(), read_body(req.get_body(), LeaseRequest)
     made = lease.lease(system, req.route_params["cluster"], wanted, access.caller(req))
-    return answer(answers.lease(made, system.clock()), 201)
+    return answer(records.lease(made, system.clock()), 201)
 
 
 @blueprint.route("leases/{lease}/extend", methods=["POST"])
@@ -74,7 +74,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
 def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Let a lease go on for longer."""
     system, wanted = the_system(), read_body(req.get_body(), LeaseExtension)
-    return answer(answers.lease(lease.extend(system, req.route_params["lease"], wanted), system.clock()))
+    return answer(records.lease(lease.extend(system, req.route_params["lease"], wanted), system.clock()))
 
 
 @blueprint.route("leases/{lease}", methods=["DELETE"])
@@ -83,7 +83,7 @@ def release_lease(req: func.HttpRequest) -> func.HttpResponse:
     """End a lease now."""
     system = the_system()
     ended = lease.release(system, req.route_params["lease"], access.caller(req))
-    return answer(answers.lease(ended, system.clock()))
+    return answer(records.lease(ended, system.clock()))
 
 
 @blueprint.route("clusters/{cluster}/scale-to-zero", methods=["POST"])

@@ -26,7 +26,7 @@ def list_generations(req: func.HttpRequest) -> func.HttpResponse:
 def train_again(req: func.HttpRequest) -> func.HttpResponse:
     """A further run of the content that the drop has already made one of."""
     key = requests.read_key(req.headers.get("idempotency-key"))
-    run = again.train_again(the_system(), _drop(req), key, access.caller(req))
+    run = again.train_again(the_system(), _drop(req), key, *access.who(req))
     return answer({"run": run.name, "state": run.state}, 202, {"Location": f"/api/runs/{run.name}"})
 
 

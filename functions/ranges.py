@@ -12,7 +12,7 @@ _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 
 
 def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
-    """The first and last byte that the header asks for. One that makes no sense, or asks for several, is ignored."""
+    """The first and last byte that the header asks for. One that can't be read, or asks for several, is ignored."""
     match = _RANGE.fullmatch((header or "").replace(" ", ""))
     if not match or not (match[1] or match[2]):
         return None

@@ -9,11 +9,13 @@ from functions import access
 from functions.http import answer, handled
 from shared import system
 from shared.api import removals
+from shared.bootstrap import post as the_post
 from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
 from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.kernel.settings import retention_schedule
+from shared.notices import tell
 from shared.removals import remove, retention, usage
 from shared.removals.model import What
 from shared.removals.remove import Asked
@@ -34,6 +36,7 @@ def removals_queue(message: func.QueueMessage) -> None:
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
+    tell.prune(the_system(), the_post())
     retention.enforce(the_system(), the_removals())
 
 

@@ -16,12 +16,14 @@ from shared.api.requests import (
     LiveQuery,
     LogQuery,
     MetricsQuery,
+    NoteRequest,
     RunRequest,
     RunsQuery,
+    TagsRequest,
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, imports, live, logs, metrics, submit, successors
+from shared.runs import artifacts, ask, imports, live, logs, metrics, remarks, submit, successors
 from shared.runs.model import FINAL, Run
 
 blueprint = func.Blueprint()
@@ -36,7 +38,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
         access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
-    return _accepted(ask.create_run(the_system(), body, key, access.caller(req)))
+    return _accepted(ask.create_run(the_system(), body, key, *access.who(req)))
 
 
 @blueprint.route("imports", methods=["POST"])
@@ -86,7 +88,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, access.caller(req)))
+    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/continue", methods=["POST"])
@@ -94,7 +96,25 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def continue_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run that goes on from the checkpoint of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, access.caller(req)))
+    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
+
+
+@blueprint.route("runs/{run}/notes", methods=["POST"])
+@handled
+def note_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Write a note on the run, with who and when."""
+    text = requests.read_body(req.get_body(), NoteRequest).text.strip()
+    run = remarks.add_note(the_system(), req.route_params["run"], text, access.caller(req))
+    return answer(queries.run(the_system(), run.name))
+
+
+@blueprint.route("runs/{run}/tags", methods=["POST"])
+@handled
+def tag_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Set some of the run's tags, and take others off."""
+    asked = requests.read_body(req.get_body(), TagsRequest)
+    run = remarks.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove)
+    return answer(queries.run(the_system(), run.name))
 
 
 @blueprint.route("runs/{run}/members/{member}/evict", methods=["POST"])

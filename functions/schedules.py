@@ -38,7 +38,7 @@ def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     asked = read_body(req.get_body(), ScheduleRequest)
     if asked.run.job is not None:  # its command is code
         access.admit_code(req)
-    wish = asked.wish(access.caller(req))
+    wish = asked.wish(*access.who(req))
     if read_query(req.params, DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
     made = plan.add(the_system(), the_schedules(), wish)

@@ -255,8 +255,7 @@ class Cloud:
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
         nodes = {**self._declaration.nodes, "token_key": self._token_key}
         limits: dict[str, Any] | None = {} if options.arm_limits else None
-        here = {"TRAINYARD_LOCAL_NODES": "1"}  # trainers/batchai_launch.py installs nothing on such a node
-        return {**config, "events": events, "nodes": nodes, "node_environment": here, "arm_limits": limits}
+        return {**config, "events": events, "nodes": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""

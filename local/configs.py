@@ -72,7 +72,10 @@ def azureml(
         "environments": str(ENVIRONMENTS),
         "registries": str(REGISTRIES),
         "made_of": {"trainyard": trainer_requirements()},
-        "node_environment": {"TRAINYARD_MLFLOW": "off"},  # our trainers' rows are in their files
+        "node_environment": {
+            "TRAINYARD_MLFLOW": "off",  # our trainers' rows are in their files
+            "TRAINYARD_LOCAL_NODES": "1",  # trainers/batchai_launch.py installs nothing on such a node
+        },
     }
 
 

@@ -9,7 +9,7 @@ import { chosen, turn } from "./theme.js";
 import { Runs } from "./views/runs.js";
 import { W } from "./words.js";
 
-// Only the first view comes with the page; the others when they are wanted.
+// Views run when they are wanted.
 const VIEWS = {
   runs: () => Runs,
   run: () => import("./views/run.js").then((m) => m.Run),
@@ -17,10 +17,13 @@ const VIEWS = {
   drops: () => import("./views/drops.js").then((m) => m.Drops),
   clusters: () => import("./views/clusters.js").then((m) => m.Clusters),
   money: () => import("./views/money.js").then((m) => m.Money),
+  schedules: () => import("./views/schedules.js").then((m) => m.Schedules),
+  storage: () => import("./views/storage.js").then((m) => m.Storage),
+  batchai: () => import("./views/batchai.js").then((m) => m.BatchAI),
   health: () => import("./views/health.js").then((m) => m.Health),
 };
-const JUMPS = { r: "runs", c: "compare", d: "drops", l: "clusters", m: "money", h: "health" };
-const NAV = ["runs", "compare", "drops", "clusters", "money", "health"];
+const JUMPS = { r: "runs", c: "compare", d: "drops", l: "clusters", m: "money", s: "schedules", t: "storage", h: "health" };
+const NAV = ["runs", "compare", "drops", "clusters", "money", "schedules", "storage", "health"];
 
 const SOMEBODY = { auth: "", name: "", may_change: false }; // until the API said who it is: the view need not wait for that
 
@@ -57,6 +60,7 @@ function Header({ view, me, keys, signOut }) {
     addEventListener("theme", look);
     return () => removeEventListener("theme", look);
   }, []);
+  useEffect(() => document.querySelector(".top nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }), [view]);
   const sign = { auto: "◐", light: "☀", dark: "☾" }[theme], name = { auto: W.theme.auto, light: W.theme.light, dark: W.theme.dark }[theme];
   return html`<header class="top">
     <a class="brand" href="#/runs"><img src=${new URL("./icon.svg", import.meta.url).href} alt="" width="22" height="22" /> ${W.title}</a>

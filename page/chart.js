@@ -8,17 +8,24 @@ import { spoken } from "./spark.js";
 import uPlot from "./vendor/uplot.js";
 import { W } from "./words.js";
 
-const HEIGHT = 220, PALETTE = 8, TABLE_ROWS = 200;
+const HEIGHT = 200, PALETTE = 8, TABLE_ROWS = 200, SETTLED = 150; // milliseconds after the last zoom
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const colour = (at) => css(`--curve-${at % PALETTE}`);
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the first colour again, and another dash
 
 /**
- * `series`: [{ name, label, x, y }] with typed arrays. `title` names the metric. `time`: x are seconds since the start.
+ * `series`: [{ name, label, x, y }] with typed arrays. `title` names the metric. `finer(from, to)` promises the same series
+ * with all that there is of them between two places; it is asked once somebody has zoomed there.
  */
-export function Chart({ title, series, logarithmic = false, sync = "" }) {
+export function Chart({ title, series, logarithmic = false, sync = "", finer }) {
   const box = useRef(), plot = useRef(), drawn = useRef(), [width, setWidth] = useState(0), [zoom, setZoom] = useState(null), [theme, setTheme] = useState(0);
-  const ends = useMemo(() => range(series), [series]);
+  const ends = useMemo(() => range(series), [series]), [fine, setFine] = useState(null), shown = (zoom && fine) || series;
+  useEffect(() => {
+    if (!zoom || !finer) { setFine(null); return undefined; }
+    let over = false;
+    const timer = setTimeout(() => finer(...zoom).then((found) => { if (!over && found) setFine(found); }, () => {}), SETTLED);
+    return () => { over = true; clearTimeout(timer); };
+  }, [zoom, Boolean(finer)]);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
     watch.observe(box.current);
@@ -34,7 +41,7 @@ export function Chart({ title, series, logarithmic = false, sync = "" }) {
       if (key === "x" && drawn.current && (min !== drawn.current[0] || max !== drawn.current[1])) setZoom(min <= ends[0] && max >= ends[1] ? null : [min, max]);
     };
     drawn.current = null;
-    const made = new uPlot(options(series, width, logarithmic, zoomed, sync), aligned(series, ...(zoom || ends), width), box.current);
+    const made = new uPlot(options(series, width, logarithmic, zoomed, sync), aligned(shown, ...(zoom || ends), width), box.current);
     drawn.current = zoom || ends;
     plot.current = made;
     made.over.addEventListener("dblclick", () => setZoom(null));
@@ -44,14 +51,14 @@ export function Chart({ title, series, logarithmic = false, sync = "" }) {
     if (!plot.current || !ends) return;
     const [from, to] = zoom || ends;
     drawn.current = [from, to];
-    plot.current.setData(aligned(series, from, to, width), false);
+    plot.current.setData(aligned(shown, from, to, width), false);
     plot.current.batch(() => {
       plot.current.setScale("x", { min: from, max: to });
     });
-  }, [series, zoom, width, theme]);
+  }, [shown, zoom, width, theme]);
   return html`<figure class="chart">
     <figcaption><h3>${visible(title)}</h3></figcaption>
-    <div class="plot" ref=${box} aria-hidden="true" data-series=${series.length}></div>
+    <div class="plot" ref=${box} aria-hidden="true" data-series=${series.length} data-points=${shown.reduce((sum, one) => sum + one.x.length, 0)}></div>
     ${!ends && html`<p class="dim">${W.chart.none}</p>`}
     <${Legend} title=${title} series=${series} />
   </figure>`;
@@ -70,7 +77,7 @@ function options(series, width, logarithmic, zoomed, sync) {
     width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 6 }, ...(sync ? { sync: { key: sync, setSeries: false } } : {}) },
     scales: { x: { time: false }, y: { distr: positive ? 3 : 1 } },
-    axes: [{ ...axis, values: (_, ticks) => ticks.map(number) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) }],
+    axes: [{ ...axis, size: 30, values: (_, ticks) => ticks.map(number) }, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) }],
     series: [{}, ...series.map((one, i) => ({ label: one.name, stroke: colour(one.colour ?? i), dash: DASHES[Math.floor((one.colour ?? i) / PALETTE) % DASHES.length], width: 1.5, spanGaps: true, points: { show: one.x.length < 2 } }))],
     hooks: { setScale: [zoomed] },
   };

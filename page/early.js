@@ -9,6 +9,8 @@ globalThis.early = new Map();
     run: () => [[`runs/${parts[0]}/live`, [["rank", given.get("rank") || 0], ["offset", 0]]]],
     drops: () => [[parts.length > 1 ? `drops/${parts.join("/")}` : "drops", parts.length > 1 ? [] : of(["route"])]],
     clusters: () => [["clusters", []], ["leases", []], ["nodes", [["hours", 24]]]],
+    schedules: () => [["schedules", []], ["notices", []]],
+    storage: () => [["removals", []]],
     health: () => [["status", []]],
   };
   const key = sessionStorage.getItem("trainyard.key"), headers = key ? { "x-functions-key": key } : {};

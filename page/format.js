@@ -1,22 +1,23 @@
 // Values as people read them: in their zone and their way to write numbers. What comes from outside stays text.
 import { W } from "./words.js";
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
-const COUNT = new Intl.NumberFormat();
-
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+/** Formatters take milliseconds to make, which the first view need not wait for. */
+const lazy = (make) => { let made; return (value) => (made ??= make()).format(value); };
+const CLOCK = lazy(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }));
+const SHORT = lazy(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }));
+const TIME = lazy(() => new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }));
+const COUNT = lazy(() => new Intl.NumberFormat());
 
 /** The time alone where the day is known from another moment, else with its day. */
-export const beside = (text, other) => (new Date(text).toDateString() === new Date(other).toDateString() ? TIME.format(new Date(text)) : shortClock(text));
-export const count = (value) => COUNT.format(value);
-export const clock = (text) => (text ? CLOCK.format(new Date(text)) : "");
-export const shortClock = (text) => (text ? SHORT.format(new Date(text)) : "");
+export const beside = (text, other) => (new Date(text).toDateString() === new Date(other).toDateString() ? TIME(new Date(text)) : shortClock(text));
+export const count = (value) => (Math.abs(value) < 1000 ? String(value) : COUNT(value));
+export const clock = (text) => (text ? CLOCK(new Date(text)) : "");
+export const shortClock = (text) => (text ? SHORT(new Date(text)) : "");
 
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e15) return COUNT.format(value);
+  if (Number.isInteger(value) && size < 1e15) return count(value);
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 

@@ -94,7 +94,7 @@ export function Log({ reader, ranks, rank, query }) {
       <span class="dim log-size">${W.log.lines(count(lines.count))}${reader.offset < reader.size ? ` · ${W.log.loading(Math.floor((100 * reader.offset) / reader.size))}` : ""}</span>
     </div>
     ${lines.full && html`<p class="notice">${W.log.tooLong(bytes(lines.length))}</p>`}
-    <div class=${`log ${wrap ? "wrap" : ""}`} ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label=${W.run.log}>
+    <div class=${`log ${wrap ? "wrap" : ""} ${lines.count ? "" : "empty"}`} ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label=${W.run.log}>
       ${lines.count === 0 && html`<p class="dim">${W.log.empty}</p>`}
       <div style=${{ height: `${tall}px` }}></div>
       <div class="log-lines" style=${{ top: `${place.top - (logical - layout.top(from))}px` }}>

@@ -5,3 +5,9 @@ export function primary(names) {
   for (const wanted of FIRST) { const found = names.find((name) => wanted.test(name)); if (found) return found; }
   return names[0] || "";
 }
+
+/** Those that say how good a model is first, others in their order. */
+export function ordered(names) {
+  const rank = (name) => { const at = FIRST.findIndex((wanted) => wanted.test(name)); return at < 0 ? FIRST.length : at; };
+  return [...names].sort((a, b) => rank(a) - rank(b));
+}

@@ -1,5 +1,5 @@
 // Small parts that several views share.
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { ago, clock, visible } from "./format.js";
 import { W } from "./words.js";
 
@@ -11,7 +11,7 @@ export function announce(text) {
 
 export const State = ({ state }) => html`<span class=${`state ${W.states[state] ? state : "broken"}`}>${W.states[state] || visible(state)}</span>`;
 
-export const When = ({ at }) => (at ? html`<time datetime=${at} title=${clock(at)}>${ago(at)}</time>` : W.nothing);
+export const When = ({ at }) => (at ? html`<time datetime=${at} onPointerEnter=${(e) => { e.currentTarget.title = clock(at); }}>${ago(at)}</time>` : W.nothing);
 
 export const Text = ({ children }) => visible(children);
 
@@ -80,4 +80,15 @@ export function useOutcome() {
   };
   const shown = outcome && html`<p class=${`notice ${outcome.bad ? "bad" : "good"}`} role=${outcome.bad ? "alert" : "status"}>${visible(outcome.said)}</p>`;
   return [shown, attempt];
+}
+
+/** A picture drawn for the width that there is, so that its words stay as large as other words. `draw(width)` gives its parts. */
+export function Drawing({ label, height, kind = "timeline", draw }) {
+  const box = useRef(), [width, set] = useState(800);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(([entry]) => entry.contentRect.width && set(Math.round(entry.contentRect.width)));
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  return html`<svg ref=${box} class=${kind} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>${draw(width)}</svg>`;
 }

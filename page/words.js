@@ -2,7 +2,7 @@
 export const W = {
   title: "Trainyard",
   skip: "Skip to the content",
-  views: { runs: "Runs", compare: "Compare", drops: "Drops", clusters: "Clusters", money: "Money", health: "Health" },
+  views: { runs: "Runs", compare: "Compare", drops: "Drops", clusters: "Clusters", money: "Money", schedules: "Schedules", storage: "Storage", health: "Health", batchai: "Batch AI" },
   theme: { light: "Light", dark: "Dark", auto: "Theme as the system", label: "Theme" },
   loading: "Loading …",
   nothing: "–",
@@ -38,7 +38,7 @@ export const W = {
     title: "Keys",
     open: "Keys (?)",
     list: [
-      ["g r", "runs"], ["g c", "compare"], ["g d", "drops"], ["g l", "clusters"], ["g m", "money"], ["g h", "health"],
+      ["g r", "runs"], ["g c", "compare"], ["g d", "drops"], ["g l", "clusters"], ["g m", "money"], ["g s", "schedules"], ["g t", "storage"], ["g h", "health"],
       ["/", "to the filter or search"], ["j  k", "next and previous row"], ["Enter", "open it"], ["x", "choose the row for a comparison"],
       ["c", "compare what is chosen"], ["t", "light or dark"], ["s", "hear the first curve"], ["?", "this list"], ["Esc", "close"],
     ],
@@ -66,7 +66,7 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why", waits: "It waits",
-    phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
+    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
     commands: "From a terminal", facts: "What it is", identity: "Job, code, environment, content", generation: (n) => `generation ${n}`, parameters: "Parameters", cost: "Cost",
     cancel: "Cancel", retry: "Try again", goOn: "Continue", compare: "Compare",
     cancelAsk: "End this run? What it has written stays.", yes: "Yes, end it", no: "No",
@@ -75,7 +75,7 @@ export const W = {
     fields: {
       experiment: "Experiment", route: "Route", cluster: "Cluster", nodes: "Nodes", owner: "Owner", tags: "Tags", attempts: "Attempts", job: "Job",
       code: "Code", environment: "Environment", output: "Archive", created_at: "Made", archived_at: "Archived", fingerprint: "Content", data_note: "Note on the data",
-      archive_error: "Archive failed", gave_up_at: "Archiving given up", drop: "Drop", cancel_asked_at: "Asked to end",
+      git: "Commit", dirty: "with changes", archive_error: "Archive failed", gave_up_at: "Archiving given up", drop: "Drop", cancel_asked_at: "Asked to end",
     },
     phaseNames: { received: "Recorded", submitted: "Sent", queued: "Waiting for nodes", running: "Training", archive: "Archiving" },
     unpriced: " (for some of it no price is known)",
@@ -121,13 +121,33 @@ export const W = {
     leases: "Leases", lease: (n, until, who) => `${n === 1 ? "1 node" : `${n} nodes`} until ${until}${who ? `, ${who}` : ""}`, end: "End it", endAsk: "End this lease now?", ended: "The lease has ended.", noLeases: "No lease holds nodes.",
     over: "Nodes of the last 24 hours", kinds: { running: "at work", idle: "idle", preparing: "starting", leaving: "leaving", unusable: "unusable" }, decisions: "Decisions", samples: "No node in this time.",
     hold: "Hold nodes", holdNodes: "Nodes", holdHours: "Hours", holdWhy: "Why", held: "The nodes are held.",
-    idleAfter: (span) => `idle nodes go after ${span}`,
+    machine: "Machine", kind: "Kind", idleTime: "Idle time", idleAfter: (span) => `idle nodes go after ${span}`,
   },
   money: {
     title: "Money", by: "By", since: "Since", spent: "Spent", days: "Day by day", budgets: "Budgets", saved: "What it did not cost", alwaysOn: "Against nodes kept up all the time", byDefault: "Against Azure ML's idle time",
     bys: { project: "Project", run: "Run", cluster: "Cluster", owner: "Owner" }, kinds: { training: "Training", allocation: "Starting", idle: "Idle", lease: "Leases", unexplained: "Unexplained" },
     idleShare: "Neither trained nor started", hours: "Node hours", unpriced: "Hours without a known price", nobody: "(none)", none: "Nothing was spent in this time.",
     of: (spent, month) => `${spent} of ${month} this month`, kept: (dollars) => `${dollars} kept back for runs that go on`, aRun: (dollars) => `${dollars} a run at most`, reached: "This budget is used up.",
+  },
+  schedules: {
+    title: "Schedules", empty: "Nothing makes runs by itself yet. To train every Monday at six, type:", emptyCommand: 'python3 trainyard.py schedule add --cron "0 6 * * 1" submit mnist --data drops/mnist/digits',
+    aJob: "a whole job", when: "When", next: "Next", last: "Last run", files: (n, route) => `after ${n} new files in the drops of ${route}`, paused: "paused", pause: "Pause", resume: "Resume", pausedNow: "It is paused.", resumed: "It goes on from now.",
+    end: "Take away", endAsk: "Take this schedule away? Its runs go on.", endYes: "Yes, take it away", ended: "It is taken away.", firings: "What became of its instants", none: "None so far.",
+    outcomes: { started: "started", skipped: "skipped", failed: "failed" },
+  },
+  notices: {
+    title: "Who is told", empty: "Nobody is told of anything. To be told what ends badly, type:", emptyCommand: "python3 trainyard.py notify add --on failed --to https://example.org/hook",
+    to: "Goes to", on: "Of", of: "Runs", test: "Test", tested: "A test notice goes out.", end: "Take away", endAsk: "Tell them no more?", endYes: "Yes, no more", ended: "It is taken away.",
+  },
+  storage: {
+    title: "Storage", space: "What takes the space", why: "Counting lists all that storage has, so it is done when you ask.", count: "Count now", counting: "Counting …", partly: "There was no time to count all; it is at least this much.",
+    kinds: { drops: "Drops", archives: "Archives", checkpoints: "Checkpoints", copies: "Copies of outputs", logs: "Logs" }, holders: "Largest", kind: "Kind",
+    soon: "What retention lets go within a week", nothingSoon: "Nothing goes within a week.", log: "What went", nothing: "Nothing was removed.", name: "Name", by: "By", when: "When", going: "going",
+    whats: { run: "all that the run left", checkpoints: "checkpoints", copies: "copies of outputs", drop: "files of the drop" }, command: "python3 trainyard.py du --log",
+  },
+  batchai: {
+    title: "Batch AI", link: "What does a document of Azure Batch AI become?", text: "Paste a job.json, cluster.json or project.json. You see what becomes of each field; nothing is made of it.", document: "Document", look: "Show what it becomes",
+    noJson: (why) => `This is no JSON: ${why}`, report: "Field by field", same: "Every field has its equivalent.", field: "Field", meant: "Meant", instead: "Becomes", decide: "For you to decide", lossy: "not all of it", made: "What it becomes, whole",
   },
   health: {
     title: "Health", checks: "What answers", ok: "answers", queues: "Queues", queue: "Queue", waiting: "Waiting", poison: "Set aside", set: "What was set aside",

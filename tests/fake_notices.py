@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from shared.kernel.errors import Changed, Impossible
@@ -47,6 +48,12 @@ class FakeNotices:
             raise Changed(f"delivery {key} changed in between")
         self.rows[key] = Stored(replace(stored.value, **changes), self._etags.next())
         return self.rows[key]
+
+    def prune(self, before: datetime, limit: int) -> int:
+        old = [key for key, row in self.rows.items() if row.value.notice.at < before][:limit]
+        for key in old:
+            del self.rows[key]
+        return len(old)
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
         found = [row.value for (name, _), row in self.rows.items() if name == subscription]

@@ -151,6 +151,7 @@ class FakeRuns:
                 break
             last = run
             tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
+            tagged = tagged and wanted.owner in ("", run.owner, run.owner_id)
             holds = wanted.holds is None or wanted.holds(run)
             if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
@@ -211,7 +212,7 @@ class FakeRuns:
 
 
 def _equalities(wanted: RunFilter) -> list[tuple[str, str]]:
-    fields = ("experiment", "state", "cluster", "owner")
+    fields = ("experiment", "state", "cluster")
     return [(name, getattr(wanted, name)) for name in fields]
 
 

@@ -191,6 +191,18 @@ def test_a_header_that_names_no_caller_is_nobody(header: str) -> None:
     assert refused.value.status == 401
 
 
+@pytest.mark.parametrize("kind", ["oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"])
+def test_a_run_has_its_owners_name_and_object_id(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """With Entra ID a record has the name that people know and the object id, which stays; with keys it has no id."""
+    claims = [{"typ": kind, "val": "0a1b"}, {"typ": "preferred_username", "val": "ann@example.org"}]
+    header = base64.b64encode(json.dumps({"auth_typ": "aad", "claims": claims}).encode()).decode()
+    request = func.HttpRequest("GET", "/", headers={"x-ms-client-principal": header, access.CALLER: "eve"}, body=b"")
+    monkeypatch.setenv("TRAINYARD_AUTH", "entra")
+    assert access.who(request) == ("ann@example.org", "0a1b")
+    monkeypatch.setenv("TRAINYARD_AUTH", "keys")
+    assert access.who(request) == ("eve", "")
+
+
 def test_a_claim_that_is_no_role_gives_none() -> None:
     """Only claims of the role type count: a name that looks like a role is none. Both spellings of the type do."""
     with pytest.raises(access.Denied) as refused:

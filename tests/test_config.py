@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shared.adapters.arm import endpoints
 from shared.jobs import routes_file, trainer
+from shared.jobs.build import JobOrder, build
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -104,6 +106,8 @@ def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
         ("routes: {m: {trainer: mnist}}", "names no cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
+        ("routes: {m: {trainer: mnist, cluster: c, vm_size: large}}", "vm_size is 'large'; write a size of Azure's"),
+        ("routes: {m: {trainer: mnist, cluster: c, vm_size: Standard_NC999_v9}}", "say it beside it, as gpus: 4"),
         ("routes: {m: {trainer: nope, cluster: c}}", "names trainer 'nope'; there are mnist"),
         ("routes: {m: {cluster: c}}", "one of trainer and template"),
         ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
@@ -188,6 +192,41 @@ def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str,
     own_trainer(tmp_path, job, requirements)
     with pytest.raises(BadSetting, match=why):
         load(tmp_path, "{limits: {cluster: c}, routes: {m: {trainer: mnist, cluster: c}}}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "processes"),
+    [
+        ("vm_size: Standard_NC96ads_A100_v4", 4),
+        ("vm_size: STANDARD_NC6S_V3", 1),
+        ("vm_size: Standard_D4_v3", 1),
+        ("vm_size: Standard_NC999_v9, gpus: 16", 16),
+        ("gpus: 2", 2),
+        ("gpus: 0", 1),
+        ("nodes: 1", 0),
+    ],
+)
+def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int) -> None:
+    """A node runs a process for each GPU of the route's VM size, one without any; else the template says how many."""
+    for name, more in (("x", ", distribution: {type: pytorch, process_count_per_instance: 3}"), ("y", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.yaml").write_text(f"{{command: run, environment: e{more}}}")
+    entries = ", ".join(f"{name}: {{trainer: {of}, cluster: c, {keys}}}" for name, of in (("r", "x"), ("s", "y")))
+    (tmp_path / "routes.yaml").write_text(f"routes: {{{entries}}}")
+    routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
+    built = build(JobOrder("run", "t", routes["r"].template, routes["r"].limits, routes["r"].defaults)).job
+    assert routes["r"].processes == processes
+    assert built["distribution"] == {"type": "pytorch", "process_count_per_instance": processes or 3}
+    assert routes["s"].processes == 0, "its job has no processes to count"
+
+
+def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
+    """The launcher of an elastic job is told by torchrun's own variable, which a job file may set otherwise."""
+    route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
+    order = JobOrder("run", "t", route.template, route.limits, route.defaults)
+    assert build(order).job["environment_variables"] == {"PET_NPROC_PER_NODE": "4"}
+    own = replace(order, written={"environment_variables": {"PET_NPROC_PER_NODE": "2"}})
+    assert build(own).job["environment_variables"] == {"PET_NPROC_PER_NODE": "2"}
 
 
 def test_the_shipped_routes_load() -> None:

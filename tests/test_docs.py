@@ -86,3 +86,13 @@ def test_the_readme_has_the_picture_and_the_commands() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "```mermaid" in readme
     assert all(f"python3 trainyard.py {command}" in readme for command in ("demo", "up"))
+
+
+def test_the_house_names_every_package() -> None:
+    """docs/architecture.md names each folder under shared/, in its picture, and each package beside it."""
+    picture = (
+        (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The house")[2].partition("## One walk")[0]
+    )
+    rooms = [f"{folder.parent.name}[" for folder in sorted((ROOT / "shared").glob("*/__init__.py"))]
+    beside = [f"`{name}/`" for name in ("functions", "cli", "page", "trainers", "emulators", "local")]
+    assert [name for name in [*rooms, *beside] if name not in picture] == []

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from shared.adapters.records import from_row
-from shared.api import answers, queries
+from shared.api import queries, records
 from shared.drops.model import Drop, DropKey, DropState
 from shared.runs import artifacts, successors
 from shared.runs.model import Run, RunState
@@ -39,7 +39,7 @@ def test_old_runs_are_read_and_told(world: World) -> None:
     """Every old run fits today's answer; its parameters are read from its job, its cause from its reason."""
     for row in FIRST["runs"]:
         told = queries.run(world.system, row["name"])
-        msgspec.convert(told, answers.Run, strict=False)
+        msgspec.convert(told, records.Run, strict=False)
         assert told["parameters"] == {"epochs": 2}
     by_state = {row["state"]: row["name"] for row in FIRST["runs"]}
     failed = queries.run(world.system, by_state["failed"])

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import notices as benchmark
 from shared import system
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
@@ -117,6 +118,25 @@ def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, see
     accepted = Counter(headers["webhook-id"] for _, _, headers in world.sender.posts)
     assert accepted == Counter({notice.id: 1 for notice in events})
     assert {each.state for each in world.notices.newest(made.id, 1000)} == {DeliveryState.DELIVERED}
+
+
+def test_the_benchmark_finds_each_event_once() -> None:
+    """Over HTTP too: where answers are lost, an event comes again with its id, and for no other reason."""
+    found = benchmark.measure(60, 3)
+    assert (found["accepted"], found["lost"], found["given_up"], found["twice_without_a_lost_answer"]) == (60, 0, 0, 0)
+    assert found["requests"] > 90
+
+
+def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
+    """What is older than 90 days goes, whatever became of it; the subscription and what is newer stay."""
+    made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
+    for number, days in enumerate((91, 89)):
+        at = world.clock() - timedelta(days=days)
+        tell.begin(world.system, world.post, made, replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED, at=at))
+    assert tell.prune(world.system, world.post) == 1
+    assert [each.notice.id for each in world.notices.newest(made.id)] == ["e1"]
+    deliver_all(world)
+    assert [headers["webhook-id"] for _, _, headers in world.sender.posts] == ["e1"]
 
 
 @pytest.mark.parametrize("word", ["before", "after"])

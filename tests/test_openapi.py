@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from shared.api import openapi
+from shared.api import openapi, operations
 from shared.api.requests import RunRequest
 from shared.kernel.settings import ROOT
 from tests.test_access import ENDPOINTS
@@ -12,7 +12,7 @@ from tests.test_access import ENDPOINTS
 
 def test_every_route_is_described() -> None:
     """The document has each HTTP route and method of the app, and no other; the page's files are no API."""
-    described = {(o.method.upper(), o.path.replace("{path}", "{*path}")) for o in openapi.OPERATIONS}
+    described = {(o.method.upper(), o.path.replace("{path}", "{*path}")) for o in operations.OPERATIONS}
     assert described == set(ENDPOINTS) - {("GET", "page/{*path}")}
 
 

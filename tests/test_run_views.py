@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from functions.ranges import log_answer, wanted_range
 from shared.api import queries
-from shared.api.requests import LiveQuery, LogQuery, RunRequest, RunsQuery
+from shared.api.requests import CurvesQuery, LiveQuery, LogQuery, RunRequest, RunsQuery
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
 from shared.kernel.errors import BadInput, Conflict, Impossible, NotFound
@@ -195,6 +195,19 @@ def test_series_are_the_rows_numbers(world: World, run: Run) -> None:
     put_metrics(world, run, *rows)
     assert metrics.series(world.system, run.name) == {"loss": [(5, 2, 1.5), (6, 1.0, None)]}
     assert metrics.series(world.system, run.name, "other,accuracy") == {}
+
+
+def test_a_part_of_a_long_curve_has_all_its_points(world: World, run: Run) -> None:
+    """Of 5,000 points an answer has at most as many as asked for; of some of their steps it has each."""
+    put_metrics(world, run, *({"step": i, "loss": i % 7} for i in range(5000)))
+
+    def points(**query: Any) -> list[Any]:
+        found = live.curves(world.system, CurvesQuery(run.name, points=500, **query))
+        return list(found["runs"][run.name]["loss"])
+
+    assert len(points()) <= 500
+    assert points(first=1000, last=1099) == [(i, i % 7, None) for i in range(1000, 1100)]
+    assert [step for step, _, _ in points(first=4998)] == [4998, 4999]
 
 
 def test_an_archived_run_keeps_its_series(world: World, run: Run) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.api import answers
+from shared.api import records
 from shared.api.requests import RunRequest
 from shared.drops.model import DropKey, DropState
 from shared.drops.seal import route_problems
@@ -128,7 +128,7 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
     run = world.runs.get(runs[0].name).value
     assert run.code == path[-65:-1]
-    assert answers.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
+    assert records.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
 
 
 JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azureml:e:1\n"

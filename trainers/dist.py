@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they make no sense."""
+    """Combine arguments and environment. Raises ValueError, naming flag and variable, if they contradict each other."""
     world_size = args.world_size if args.world_size is not None else _number(environ, "WORLD_SIZE", 1)
     rank = args.rank if args.rank is not None else _number(environ, "RANK", 0 if world_size == 1 else -1)
     if world_size < 1:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import png
 from ..errors import CliError
 from ..phases import FINAL
 from ..preempt import Way, preempt
 from ..results import EvictedNode
-from ..session import Session, command
+from ..session import Session, command, user_path
+from ..trace import Replay, Trace, read_trace
 from . import options
 from .runs import seconds
 
@@ -30,6 +30,7 @@ def evict(
     speed: options.Speed = 1.0,
     notice: options.Notice = "",
     fails: options.Fails = False,
+    file: options.ReplayPng = None,
 ) -> None:
     """Take a node away from a running run, as a preemption does.
 
@@ -38,7 +39,8 @@ def evict(
     Azure ML lets it now and then. In a deployment the job of an elastic run's member is canceled, and the run submits
     another.
 
-    With a trace, nodes are taken away whenever it has fewer than the run; more come as the cluster has them.
+    With a trace, nodes are taken away whenever it has fewer than the run; more come as the cluster has them. Its
+    picture has the nodes and the loss over time.
 
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """
@@ -47,8 +49,12 @@ def evict(
         raise CliError(
             "Only the local cloud announces an eviction (--notice) or lets the job fail (--fails).", "not_local"
         )
+    if file and not trace:
+        raise CliError("--png draws the replay of a trace: give --trace FILE, too.", "no_trace")
     if trace:
-        _replay(session, run, (read_trace(Path(trace)), speed), way)
+        seen = _replay(session, run, Trace(Path(trace).stem, read_trace(Path(trace)), speed), way)
+        if file:
+            _draw(session, seen, user_path(file))
         return
     pause = seconds(every) if every else 0.0
     while True:
@@ -62,54 +68,47 @@ def evict(
         raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
 
 
-@dataclass(frozen=True)
-class Moment:
-    """From `time` on, in seconds since the trace began, there are so many nodes."""
-
-    time: float
-    nodes: int
-
-
-def read_trace(path: Path) -> list[Moment]:
-    """Read a trace, in the order of its times. Raises CliError, with the first entry that is none."""
-    try:
-        entries = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise CliError(f"{path}: {error}", "bad_trace") from error
-    for entry in entries if isinstance(entries, list) else [entries]:
-        numbers = isinstance(entry, dict) and [entry.get("time"), entry.get("nodes")]
-        if not numbers or not all(isinstance(n, int | float) and n >= 0 for n in numbers):
-            raise CliError(f"{path}: expected [{{time: seconds, nodes: N}}, ...], found {entry!r}", "bad_trace")
-    return sorted((Moment(float(e["time"]), int(e["nodes"])) for e in entries), key=lambda moment: moment.time)
-
-
-def _replay(session: Session, run: str, trace: tuple[list[Moment], float], way: Way) -> None:
-    """Take away what the run has too many of, at each moment of a trace that goes so many times faster."""
-    (moments, speed), began = trace, time.monotonic()
-    for moment in moments:
-        if not _still_runs(session, run, max(0.0, moment.time / speed - (time.monotonic() - began))):
-            return
+def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
+    """Take away what the run has too many of, at each moment of a trace."""
+    seen = Replay(run, trace, time.time())
+    for moment in trace.moments:
+        if not _still_runs(session, run, max(0.0, moment.time / trace.speed - seen.seconds())):
+            break
         told = session.api.get("runs", run)
         members = (told.get("elastic") or {}).get("members", [])
         running = [member["member"] for member in members if member["state"] == "running"]
         session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
         for chosen in running[moment.nodes :]:
-            _tell(session, told, chosen, way, patient=True)
+            if _tell(session, told, chosen, way, patient=True):
+                seen.taken.append(seen.seconds())
+    return seen
 
 
-def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, patient: bool) -> None:
+def _draw(session: Session, seen: Replay, file: Path) -> None:
+    """Write the picture of a replay, from the run's metrics; without any it has the trace alone."""
+    series = session.api.get("runs", seen.run, "metrics")["series"]
+    png.draw_replay(seen.curves(series), seen.taken, f"{seen.run}, {seen.trace.title}", file)
+    if session.as_json:
+        session.tell_line({"run": seen.run, "png": str(file.resolve())})
+    else:
+        session.out.print(str(file), soft_wrap=True)
+
+
+def _tell(session: Session, run: dict[str, Any], node: int | None, way: Way, patient: bool) -> bool:
+    """Evict a node and say so; False where it could not be, which the patient take as it is."""
     try:
         evicted = _evict(session, run, node, way)
     except CliError as exc:
         if not patient:
             raise
         session.remark(str(exc), "yellow")
-        return
+        return False
     if session.as_json:
         session.tell_line(evicted)
     else:
         when = f"is announced to go in {way.notice:g} s" if way.notice else "is taken away"
         session.out.print(f"{evicted['job']}: node {evicted['node']} {when}.", soft_wrap=True)
+    return True
 
 
 def _still_runs(session: Session, run: str, pause: float) -> bool:

@@ -99,7 +99,7 @@ def metrics(
     chosen = name or plot.telling(list(answer["series"]))
     curves = plot.curves_of(answer["series"], chosen)
     if not curves and not session.as_json:
-        session.remark(_none(answer["series"], name), "dim")
+        session.remark(_none(session.api.get("runs", run), answer["series"], name), "dim")
     elif file and curves:
         png.draw(curves, run, user_path(file))
         session.tell(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))
@@ -112,5 +112,7 @@ def _pictures(curves: plot.Curves, width: int) -> Group:
     return Group(*(Group(plot.plot({n: curves[n] for n in names}, kind, width), Text()) for kind, names in kinds))
 
 
-def _none(series: dict[str, Any], name: list[str] | None) -> str:
-    return f"No {' or '.join(name)}. There are: {', '.join(sorted(series)) or 'none'}." if name else "No metrics yet."
+def _none(run: dict[str, Any], series: dict[str, Any], name: list[str] | None) -> str:
+    if name and series:
+        return f"No {' or '.join(name)}. There are: {', '.join(sorted(series))}."
+    return f"{run['run']} is {run['state']} and left no metrics." if run["archived_at"] else "No metrics yet."

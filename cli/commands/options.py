@@ -89,6 +89,10 @@ Parameters = Annotated[
 FromRun = Annotated[
     str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
 ]
+Tags = Annotated[
+    list[str] | None,
+    Option("--tag", metavar="NAME=VALUE", help="A tag to find the run by, such as team=vision. Repeat it for more."),
+]
 Changes = Annotated[
     list[str] | None,
     Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter that is to be different. Repeat it for more."),
@@ -109,6 +113,10 @@ Trace = Annotated[
     str, Option(metavar="FILE", help="JSON of available nodes over time: [{time: seconds, nodes: N}, ...].")
 ]
 Speed = Annotated[float, Option(min=0.001, metavar="N", help="So many times faster than the trace's own time.")]
+ReplayPng = Annotated[
+    Path | None,
+    Option("--png", metavar="FILE", help="With a trace: draw nodes and loss over time. Needs the extra `png`."),
+]
 Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]

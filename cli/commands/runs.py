@@ -16,12 +16,13 @@ from .. import comparing, given, listing, show
 from ..client import patiently
 from ..costs import before
 from ..errors import CliError
-from ..names import data_path, drop_or_run, run_name
+from ..names import data_path, drop_or_run, run_name, suggesting
 from ..sending import sent_data
 from ..session import Session, command, command_as, user_path
 from ..trainer_help import SubmitCommand
 from . import options
 from .following import end_with, follow
+from .remarks import pairs
 from .work import Work
 
 PATIENCE_SECONDS = 30.0
@@ -45,6 +46,7 @@ def submit(
     timeout: options.Timeout = "",
     warm: options.KeepWarm = "",
     project: options.Project = "",
+    tag: options.Tags = None,
     key: options.Key = "",
     code_command: options.CodeCommand = "",
     env: options.Env = "",
@@ -94,7 +96,7 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         "cluster": words["cluster"],
         "experiment": words["experiment"],
         "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {"project": project} if project else {},
+        "tags": {**pairs(words["tag"]), **({"project": project} if project else {})},
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
     return {name: value for name, value in body.items() if value not in ("", None, {})}
@@ -120,9 +122,9 @@ def runs(
     if state not in ("", *listing.STATES):
         raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(listing.STATES)}.")
     began = moment(since) if since else ""
-    owner = listing.own_name(session.api) if mine else owner
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
-    found = listing.found(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    ask = listing.own if mine else listing.found
+    found = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
     shown, more = found.runs, found.more
     if sort:
         shown, more = listing.ordered(shown, sort)[:limit], len(shown) > limit
@@ -159,7 +161,8 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     Example: trainyard show mnist/digits-1
     """
     drop, run = drop_or_run(session.api, name)
-    answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
+    with suggesting(session.api, name):
+        answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
     session.tell(answer, show.drop(answer) if drop else show.run(answer))
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
+from .. import completion as completing
 from .. import doctor as examining
 from ..client import Api
 from ..errors import CliError
 from ..profiles import LOCAL, FileSecrets, Profile
-from ..results import Address, LoggedIn, LoggedOut
+from ..results import Address, Completion, LoggedIn, LoggedOut
 from ..session import Session, command
 from ..visible import Text
 from . import options
+
+Shell = Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]
 
 
 @command
@@ -76,6 +80,22 @@ def doctor(session: Session) -> None:
     session.tell([finding.__dict__ for finding in findings], examining.picture(findings))
     if any(finding.verdict == examining.BROKEN for finding in findings):
         raise typer.Exit(1)
+
+
+@command
+def completion(session: Session, shell: Shell) -> None:
+    """Print what makes bash, zsh or fish complete commands and options.
+
+    Put eval "$(python3 trainyard.py completion bash)" into the shell's start file. In a clone the script also defines
+    the command `trainyard`.
+
+    Example: trainyard completion bash
+    """
+    made = completing.script(shell, clone="TRAINYARD_CWD" in os.environ)
+    if session.as_json:
+        session.tell_json(Completion(shell=shell, script=made))
+    else:
+        sys.stdout.write(made)
 
 
 @command

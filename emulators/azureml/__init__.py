@@ -13,8 +13,10 @@ The unmodified `azure.ai.ml.MLClient` works against it. Who does what:
     store, workspace          what survives a restart, and the use cases that change it
     wire, *_routes, operations, control, server
                               bodies as Microsoft's OpenAPI has them, and the routes that answer with them
-    scheduler, attempt        carry decisions out; one attempt runs a job on its nodes
-    processes, guard, mpi     process groups of a rank, who ends them if this process is killed, ranks under mpirun
+    scheduler, attempt, site, run_logs
+                              carry decisions out; one attempt runs a job on its nodes, with logs that say how it went
+    processes, guard, mpi, ray_cluster
+                              process groups of a rank, who ends them if this process is killed, and two launchers
     blobs, places, web, data, logs, copies, registering
                               inputs, outputs and logs in the storage account, and outputs that become assets
     events, blobfront         status changes to Event Grid; TLS in front of Azurite for the SDK's datastore access

@@ -22,7 +22,6 @@ from emulators import certs
 from emulators.azureml import identity
 from emulators.azureml.arm_routes import ArmRoutes
 from emulators.azureml.asset_routes import AssetRoutes
-from emulators.azureml.attempt import Site
 from emulators.azureml.blobfront import BlobFront, open_front
 from emulators.azureml.blobs import Blobs, Place, connect
 from emulators.azureml.compute_routes import ComputeRoutes
@@ -44,6 +43,7 @@ from emulators.azureml.registry_folder import RegistryFolder
 from emulators.azureml.registry_routes import RegistryRoutes
 from emulators.azureml.scheduler import Scheduler
 from emulators.azureml.server import Parts, Recorder, application
+from emulators.azureml.site import Site
 from emulators.azureml.sources import AssetRef
 from emulators.azureml.store import Store
 from emulators.azureml.tracking import Tracking
@@ -222,6 +222,7 @@ def _site(
         code_place=code_place,
         recipe=recipes.find,
         register=Register(workspace, places),
+        own_mounts=lambda: workspace.faults.own_mounts,
     )
 
 

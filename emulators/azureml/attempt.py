@@ -3,83 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import shutil
-import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import Enum
-from pathlib import Path
+from collections.abc import Awaitable
+from dataclasses import replace
 
 from emulators.azureml import mpi
-from emulators.azureml.blobs import Blobs, Place
-from emulators.azureml.config import ARTIFACT_CONTAINER, Config
+from emulators.azureml.blobs import Place
 from emulators.azureml.copies import Copies
-from emulators.azureml.data import Finder, Folders, Mover, Watched
+from emulators.azureml.data import Folders, Mover, Watched
 from emulators.azureml.environment import Gang, environment
-from emulators.azureml.environments import Environments, JobEnvironment
+from emulators.azureml.environments import JobEnvironment
 from emulators.azureml.errors import DataError
-from emulators.azureml.guard import Guard
-from emulators.azureml.launchers import with_launcher
+from emulators.azureml.launchers import launched, with_launcher
 from emulators.azureml.logs import LogCopy
 from emulators.azureml.models import Job, Status
-from emulators.azureml.mounts import Mounts
-from emulators.azureml.processes import Launch, RankProcess
-from emulators.azureml.recipe import Recipe
-from emulators.azureml.sources import AssetRef
-from emulators.azureml.spec import JobSpec, Output, resolve
+from emulators.azureml.processes import Launch, RankProcess, free_ports
+from emulators.azureml.run_logs import failure, heading, log_names
+from emulators.azureml.site import Outcome, Progress, Site, Stop, run_place
+from emulators.azureml.spec import JobSpec, resolve
+from emulators.azureml.views import views
 
 log = logging.getLogger(__name__)
 
-ERROR_LINES = 12  # of standard error that a failure's message quotes
 SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
-
-
-class Stop(Enum):
-    """Why an attempt was given up. A cancellation outweighs whatever else happens to the attempt."""
-
-    CANCELED = "canceled"
-    TIMED_OUT = "timed out"
-    PREEMPTED = "preempted"
-    SHUT_DOWN = "shut down"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt ended: stopped, or failed with `message`, or else completed."""
-
-    stop: Stop | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True)
-class Site:
-    """What every attempt uses.
-
-    `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
-    `register` makes an asset of an output that names one.
-    """
-
-    config: Config
-    blobs: Blobs
-    guard: Guard
-    environments: Environments
-    service_url: str
-    work: Path
-    mounts: Mounts
-    places: Finder
-    code_place: Callable[[AssetRef], Place]
-    recipe: Callable[[AssetRef], Awaitable[Recipe]]
-    register: Callable[[Job, Output], None]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Who hears about an attempt: called as it enters a status, and with the names of its log files."""
-
-    entered: Callable[[Status], None]
-    logs: Callable[[list[str]], None]
 
 
 class Attempt:
@@ -98,6 +45,7 @@ class Attempt:
         self._logs: list[LogCopy] = []
         self._watched: list[Watched] = []
         self._mounted: list[Watched] = []
+        self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
         """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
@@ -143,7 +91,7 @@ class Attempt:
         finally:
             made.cancel()
             await asyncio.gather(made, return_exceptions=True)
-        return Gang(self._node_ids, _free_ports(spec.world_size), paths, job_environment, site.service_url)
+        return Gang(self._node_ids, free_ports(spec.world_size), paths, job_environment, site.service_url)
 
     async def _environment(self) -> JobEnvironment:
         recipe = with_launcher(await self._site.recipe(self._spec.environment), self._spec.distribution)
@@ -164,17 +112,24 @@ class Attempt:
             self._watched.append(watch)
         return {**inputs, **outputs}
 
-    async def _mount(self, place: Place) -> Watched:
-        watched = await self._site.mounts.take(self._site.blobs, place)
-        self._mounted.append(watched)
-        return watched
+    async def _mount(self, output: str, place: Place) -> list[Watched]:
+        """One folder for all nodes of all jobs; with the fault one for each node, which may see less."""
+        if not self._site.own_mounts():
+            watched = await self._site.mounts.take(self._site.blobs, place)
+            self._mounted.append(watched)
+            return [watched]
+        seen = views(self._folders.run / "mounts" / output, place, self._spec.nodes, self._spec.variables)
+        for view in seen:
+            await view.fill(self._site.blobs)
+        self._own[f"outputs.{output}"] = [view.folder.as_posix() for view in seen]
+        return list(seen)
 
     async def _launch(self, gang: Gang, progress: Progress) -> None:
         names = log_names(self._spec)
         (self._folders.logs / "user_logs").mkdir(parents=True)
         self._logs = [LogCopy(self._folders.logs / name, self._run_place(name)) for name in names]
         for copy in self._logs:
-            copy.file.write_text(self._heading(gang.environment.notes))
+            copy.file.write_text(heading(self._job, gang.environment.notes))
             await copy.open(self._site.blobs)
         progress.logs(names)
         for launch in self._launches(gang):
@@ -184,23 +139,14 @@ class Attempt:
     def _launches(self, gang: Gang) -> list[Launch]:
         """How each rank is started; with Open MPI's mpirun, how that one is."""
         spec, launches = self._spec, []
-        command = resolve(spec.command, gang.paths)
         for rank, copy in enumerate(self._logs):
-            variables = environment(self._site.config, self._job, spec, gang, rank)
-            folder = self._folders.code(spec.distribution.node_of(rank))
-            launches.append(Launch(command, folder, variables, copy.file))
+            node = spec.distribution.node_of(rank)
+            here = replace(gang, paths={**gang.paths, **{key: own[node] for key, own in self._own.items()}})
+            variables = environment(self._site.config, self._job, spec, here, rank)
+            command = launched(resolve(spec.command, here.paths), spec.distribution)
+            launches.append(Launch(command, self._folders.code(node), variables, copy.file))
         program = mpi.mpirun(gang.environment) if spec.distribution.kind == "Mpi" else None
         return [mpi.leader(launches, program, self._folders.run / "mpi")] if program else launches
-
-    def _heading(self, notes: tuple[str, ...]) -> str:
-        """The lines before an attempt in its log: what its environment lacks, and why it is not the first one.
-
-        Where there is nothing to say, a first attempt's log is the program's output alone.
-        """
-        lines = [f"[azureml] {note}\n" for note in notes]
-        if self._job.attempt > 1:
-            lines.append(f"[azureml] attempt {self._job.attempt} starts from the beginning: {self._job.notice}\n")
-        return "".join(lines)
 
     async def _supervise(self, progress: Progress) -> Outcome:
         copies = Copies(self._site.blobs, self._logs, self._watched)
@@ -264,40 +210,8 @@ class Attempt:
         await asyncio.gather(*(rank.stop(grace) for rank in self._ranks))
 
     async def _failure(self, rank: int) -> str:
-        lines = self._ranks[rank].last_words.splitlines()[-ERROR_LINES:]
-        return (
-            f"Execution failed. User process '{_program(self._spec.command)}' exited with status code "
-            f"{await self._ranks[rank].wait()}. Please check log file '{log_names(self._spec)[rank]}' for error "
-            f"details. Error: {chr(10).join(lines)}"
-        )
+        process = self._ranks[rank]
+        return failure(self._spec, rank, await process.wait(), process.last_words)
 
     def _run_place(self, path: str) -> Place:
         return run_place(self._job.name, path)
-
-
-def run_place(job: str, path: str) -> Place:
-    """Where a run keeps its logs and whatever it writes to `./outputs`."""
-    return Place(ARTIFACT_CONTAINER, f"ExperimentRun/dcid.{job}/{path}")
-
-
-def log_names(spec: JobSpec) -> list[str]:
-    """A log file per rank. The only process of a job that isn't distributed has the plain name."""
-    if not spec.distributed and spec.nodes == 1:
-        return ["user_logs/std_log.txt"]
-    width = len(str(spec.world_size - 1))
-    return [f"user_logs/std_log_process_{rank:0{width}d}.txt" for rank in range(spec.world_size)]
-
-
-def _program(command: str) -> str:
-    """The command's first word that is no variable assignment."""
-    words = (word for word in command.split() if "=" not in word)
-    return Path(next(words, command)).name
-
-
-def _free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody listens on, all different."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return tuple(int(probe.getsockname()[1]) for probe in probes)

@@ -169,6 +169,13 @@ class Blobs:
             async for blob in container.list_blobs(name_starts_with=prefix):
                 yield str(blob.name), int(blob.size)
 
+    async def etags(self, place: Place) -> dict[str, str]:
+        """The blobs of a folder by their names in it, each with its version."""
+        prefix = place.path and place.path.rstrip("/") + "/"
+        with _as_data_error(f"{place}"):
+            found = self._service.get_container_client(place.container).list_blobs(name_starts_with=prefix)
+            return {str(b.name).removeprefix(prefix): str(b.etag) async for b in found if not _is_folder(b)}
+
     async def delete(self, place: Place) -> None:
         """Delete a blob; one that is not there is no error."""
         with _as_data_error(f"{place}"):

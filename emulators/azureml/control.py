@@ -68,13 +68,16 @@ class ControlRoutes:
 
     async def put_faults(self, request: web.Request) -> web.Response:
         """What goes wrong from now on, instead of what did: `{"requests": [{"method", "path", "status", "code",
-        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores}}`."""
+        "message", "seconds", "times"}], "allocations": {cluster: {"code", "message"}}, "quotas": {family: cores},
+        "mounts": "shared" or "own"}`."""
         self._parts.workspace.faults.replace(await body(request))
         self._parts.scheduler.wake()
         return web.json_response({})
 
-    async def list_requests(self, _: web.Request) -> web.Response:
-        return web.json_response(list(self._parts.recorder.seen))
+    async def list_requests(self, request: web.Request) -> web.Response:
+        """The latest requests, oldest first; with `?newest=N` the last N of them."""
+        seen, newest = list(self._parts.recorder.seen), request.query.get("newest", "")
+        return web.json_response(seen[-int(newest) :] if newest.isdecimal() and int(newest) else seen)
 
 
 def _node(index: int, node: Node) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -80,7 +80,7 @@ class Finder(Protocol):
         """What a job gets that reads its input by itself."""
 
 
-Mount = Callable[[Place], Awaitable[Watched]]  # mounts a place in storage
+Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output's place: for all nodes, or for each
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ class Mover:
     async def prepare_outputs(self, spec: JobSpec) -> tuple[dict[str, str], list[Watched]]:
         """Make the output folders, which all nodes share. A mounted one shows what storage has there already, so that
         a second attempt finds the first one's checkpoints. Returns placeholder values and what to watch."""
-        values, watched = {}, []
+        values: dict[str, str] = {}
+        watched: list[Watched] = []
         for output in spec.outputs:
             place = self._places.place(output.location)
             assert isinstance(place, Place), "outputs are in datastores"
@@ -184,15 +185,15 @@ class Mover:
                 values[f"outputs.{output.name}"] = self._places.address(output.location)
                 continue
             if output.mounted and output.kind != "uri_file":
-                watch = await self._mount(place)
-                target = watch.folder
+                mounted = await self._mount(output.name, place)
+                target = mounted[0].folder
+                watched += mounted
             else:
                 folder = self._folders.outputs / output.name
                 folder.mkdir(parents=True)
                 target, place = _file_output(output, folder, place)
-                watch = Watched(folder, place, mirror=output.mounted)
+                watched.append(Watched(folder, place, mirror=output.mounted))
             values[f"outputs.{output.name}"] = target.as_posix()
-            watched.append(watch)
         return values, watched
 
 

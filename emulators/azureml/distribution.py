@@ -1,4 +1,5 @@
-"""How the processes of a job are spread and what each is told: the launchers of PyTorch, TensorFlow and MPI. No I/O.
+"""How the processes of a job are spread and what each is told: the launchers of PyTorch, TensorFlow, MPI
+and Ray. No I/O.
 
 https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu has what Azure ML's own launchers set.
 """
@@ -15,16 +16,12 @@ from emulators.azureml.models import Json
 
 # Gloo asks the machine's name for its address; on a laptop without a network that may lead nowhere.
 LOOPBACK = {"linux": {"GLOO_SOCKET_IFNAME": "lo"}, "darwin": {"GLOO_SOCKET_IFNAME": "lo0"}}
-RAY = (
-    "distribution type Ray is not supported here: no Ray cluster is started on this machine. Without a distribution, "
-    "`ray.init()` in the command starts Ray on one node."
-)
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`kind` is none, PyTorch, Mpi or TensorFlow; `processes` is for each node, but of TensorFlow workers and servers
-    are counted for the whole job."""
+    """`kind` is none, PyTorch, Mpi, TensorFlow or Ray; `processes` is for each node, but of TensorFlow workers and
+    servers are counted for the whole job. Of Ray the command is one process, beside its nodes."""
 
     kind: str
     nodes: int
@@ -34,6 +31,8 @@ class Distribution:
 
     @property
     def world_size(self) -> int:
+        if self.kind == "Ray":
+            return 1
         return self.workers + self.servers if self.kind == "TensorFlow" else self.nodes * self.processes
 
     def node_of(self, rank: int) -> int:
@@ -100,5 +99,6 @@ def read(body: Json, nodes: int) -> Distribution:
         workers = checks.int32(body, "workerCount", nodes, 1)
         return Distribution(kind, nodes, workers=workers, servers=checks.int32(body, "parameterServerCount", 0, 0))
     if kind == "Ray":
-        raise BadRequest(RAY)
-    raise BadRequest(f"distributionType {kind!r} is not supported here; supported: PyTorch, Mpi, TensorFlow, or none.")
+        return Distribution(kind, nodes)
+    known = "PyTorch, Mpi, TensorFlow, Ray, or none"
+    raise BadRequest(f"distributionType {kind!r} is not supported here; supported: {known}.")

@@ -19,6 +19,7 @@ from emulators.azureml.errors import ArmError, BadRequest
 from emulators.azureml.models import Cluster, Json, NodeState
 
 LONGEST_SECONDS = 600
+MOUNTS = ("shared", "own")
 SPOT_CORES = "lowPriorityCores"  # the one quota that all Spot nodes share
 _SIZE = re.compile(r"(?:Standard|Basic)_([A-Za-z]+)(\d+)(?:-\d+)?([a-z]*)(?:_[A-Z]\w*?)?(?:_(v\d+))?")
 _GONE = (NodeState.LEAVING, NodeState.PREEMPTED)
@@ -46,6 +47,7 @@ class Faults:
     requests: list[RequestFault] = field(default_factory=list)
     allocations: dict[str, Json] = field(default_factory=dict)  # cluster in lower case: the error of every allocation
     quotas: dict[str, int] = field(default_factory=dict)  # family: cores
+    own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
 
     def replace(self, document: Json) -> None:
         """Take what a request says instead of what there was."""
@@ -58,6 +60,9 @@ class Faults:
             raise BadRequest(
                 f"A fault of a request has method, path, status, code, message, seconds, times: {error}."
             ) from None
+        if (mounts := document.get("mounts", "shared")) not in MOUNTS:
+            raise BadRequest(f"'mounts' is {mounts!r}; choose {' or '.join(MOUNTS)}.")
+        self.own_mounts = mounts == "own"
         self.allocations = {name.lower(): dict(error) for name, error in allocations.items()}
         self.quotas = {family: int(cores) for family, cores in checks.mapping(document, "quotas").items()}
 

@@ -9,7 +9,6 @@ from aiohttp import web
 
 from emulators.azureml import checks
 from emulators.azureml.arm import LATEST
-from emulators.azureml.attempt import run_place
 from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest, NotFound
 from emulators.azureml.jobs import PROPERTY, TAG, Label, Listing
@@ -17,6 +16,7 @@ from emulators.azureml.models import TERMINAL, Job, Json
 from emulators.azureml.needs import described
 from emulators.azureml.operations import POLL_HEADER
 from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, properties
+from emulators.azureml.site import run_place
 
 PAGE = 50
 HISTORY = "/history/v1.0" + WORKSPACE

@@ -23,7 +23,8 @@ class _Mount:
 class Mounts:
     """The places that are mounted now. Each is filled from storage when its first user comes, and goes with the last.
 
-    A real mount shows what another node wrote once that node closed the file; this one does at once.
+    A real mount shows what another node wrote once that node closed the file; this one does at once. The fault `mounts`
+    = "own" makes it as real ones are: views.py.
     """
 
     def __init__(self, folder: Path) -> None:

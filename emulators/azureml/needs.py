@@ -83,7 +83,9 @@ class Needs:
         if not isinstance(place, Web):
             return
         if kind != "uri_file":
-            raise BadRequest(f"{what}: {where} lies elsewhere; from there a file (uri_file) can be fetched only.")
+            raise BadRequest(
+                f"{what}: {where} lies elsewhere; from there only a single file (uri_file) can be fetched."
+            )
         await reach(place.uri, what)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulators.azureml import shell
 from emulators.azureml.guard import Guard, signal_groups
 from emulators.process import IS_WINDOWS
 
@@ -46,7 +47,7 @@ class RankProcess:
         try:
             with launch.log.open("ab", buffering=0) as out:
                 process = await asyncio.create_subprocess_exec(
-                    *_shell(launch.command),
+                    *shell.argv(launch.command),
                     cwd=launch.folder,
                     env=dict(launch.environment),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -115,6 +116,10 @@ class ErrorCopy(threading.Thread):
                 self.tail = (self.tail + piece)[-TAIL_BYTES:]
 
 
-def _shell(command: str) -> list[str]:
-    shell = shutil.which("bash") or shutil.which("sh")
-    return [shell, "-c", command] if shell else [os.environ.get("COMSPEC", "cmd.exe"), "/c", command]
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterable
 
-from emulators.azureml.attempt import Attempt, Outcome, Progress, Site, Stop
+from emulators.azureml.attempt import Attempt
 from emulators.azureml.errors import NotFound
 from emulators.azureml.models import (
     TERMINAL,
@@ -24,6 +24,7 @@ from emulators.azureml.models import (
 )
 from emulators.azureml.plan import Decision, Start, Waiting, decide
 from emulators.azureml.simulation import Simulation
+from emulators.azureml.site import Outcome, Progress, Site, Stop
 from emulators.azureml.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -17,12 +18,16 @@ from emulators.serving import read_body
 MLFLOW = "/mlflow/{version}" + WORKSPACE
 FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
 CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
+# azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
+OF_AZUREML = "v2.0"
+ARTIFACTS = re.compile(rb'("(?:artifact_uri|artifact_location|source)":\s*")mlflow-artifacts:/')
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 
 class TrackingRoutes:
     def __init__(self, parts: Parts, tracking: Tracking) -> None:
         self._tracking = tracking
+        self._base = parts.wire.base
         self._artifacts = Artifacts(parts.workspace, parts.blobs)
 
     def table(self) -> list[web.RouteDef]:
@@ -41,12 +46,22 @@ class TrackingRoutes:
         rest, body = request.match_info["rest"], await read_body(request)
         if request.method == "GET" and not self._tracking.used and CLIENT not in request.headers.get("User-Agent", ""):
             raise NotFound("Nothing was ever logged to MLflow in this workspace.", "RESOURCE_DOES_NOT_EXIST")
+        files = self._files(request, rest)
+        body = body.replace(files, b"mlflow-artifacts:/") if files else body
         given = arm.readable(body) if body else None
         await self._tell(rest, {**request.query, **(given if isinstance(given, dict) else {})})
         status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)
         if status == 200 and rest.endswith("model-versions/create"):
             await self._tracking.registered(answer)
+        if files:
+            answer = ARTIFACTS.sub(lambda found: found[1] + files, answer)
         return web.Response(status=status, body=answer, content_type=kind)
+
+    def _files(self, request: web.Request, rest: str) -> bytes:
+        """Where files are served for who can't follow MLflow's scheme; empty for others."""
+        if request.match_info["version"] != OF_AZUREML:
+            return b""
+        return f"{self._base}{request.path.removesuffix(rest)}api/2.0/mlflow-artifacts/artifacts/".encode()
 
     async def _tell(self, rest: str, given: dict[str, Any]) -> None:
         if rest.endswith("runs/search") or "/experiments/" in rest:

@@ -3,7 +3,7 @@ import { get, post, remove } from "../api.js";
 import { clock, duration, number, shortClock, visible } from "../format.js";
 import { html, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
-import { Ask, Facts, Trouble, useOutcome, When } from "../parts.js";
+import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.js";
 import { W } from "../words.js";
 
 const KINDS = ["running", "preparing", "idle", "leaving", "unusable"], TURNS = 6;
@@ -43,7 +43,7 @@ function Cluster({ cluster, leases, report, me, again }) {
       ${me.may_change && html`<${Hold} cluster=${cluster} attempt=${attempt} again=${again} />`}
       ${seen?.decisions.length > 0 && html`<details><summary>${W.clusters.decisions}</summary><ul>${seen.decisions.map((one, i) => html`<li key=${i}><time datetime=${one.at} class="dim">${shortClock(one.at)}</time> ${visible(one.why)}</li>`)}</ul></details>`}
     </div><div><${Facts} rows=${[
-      ["VM", cluster.vm_size], ["", W.clusters.tier[cluster.tier] || cluster.tier], ["", W.clusters.idleAfter(duration(cluster.idle_seconds))], [W.money.bys.project, cluster.project],
+      [W.clusters.machine, cluster.vm_size], [W.clusters.kind, W.clusters.tier[cluster.tier] || cluster.tier], [W.clusters.idleTime, W.clusters.idleAfter(duration(cluster.idle_seconds))], [W.money.bys.project, cluster.project],
       [W.clusters.decision, decision ? html`${decision.action === "keep" ? W.clusters.keep : W.clusters.zero}, <${When} at=${decision.at} />: ${visible(decision.why)}` : W.clusters.none],
       [W.clusters.idleSince, decision?.idle_since && html`<${When} at=${decision.idle_since} />`],
       ...cluster.errors.map((fault) => ["", typeof fault === "string" ? fault : JSON.stringify(fault)]),
@@ -70,15 +70,19 @@ function Hold({ cluster, attempt, again }) {
 
 /** Nodes by what they did, one above the other, as steps from sample to sample. */
 function Over({ seen, since, until }) {
-  const samples = seen?.samples || [], from = Math.max(new Date(since).getTime(), new Date(samples[0]?.at ?? since).getTime()), to = new Date(until).getTime(), all = (one) => KINDS.reduce((sum, kind) => sum + one[kind], 0), most = Math.max(0, ...samples.map(all));
+  const samples = seen?.samples || [], all = (one) => KINDS.reduce((sum, kind) => sum + one[kind], 0), most = Math.max(0, ...samples.map(all));
   if (!most) return html`<p class="dim">${W.clusters.samples}</p>`;
-  const across = (at) => 30 + ((Math.max(from, new Date(at).getTime()) - from) / (to - from)) * 960;
-  const bars = samples.flatMap((one, i) => {
-    const x = across(one.at), width = Math.max(0.6, across(samples[i + 1]?.at ?? until) - x);
-    let top = 100;
-    return KINDS.filter((kind) => one[kind]).map((kind) => { const height = (one[kind] / most) * 85; top -= height; return html`<rect key=${`${i}${kind}`} class=${`node-${kind}`} x=${x} y=${top} width=${width} height=${height} />`; });
-  });
   const told = samples.slice(-10).map((one) => `${shortClock(one.at)} ${W.run.nodesNow(all(one))}`).join(", ");
-  return html`<svg class="timeline" viewBox="0 0 1000 122" role="img" aria-label=${`${W.clusters.over}: ${told}`}><text x="0" y="22">${most}</text><text x="0" y="100">0</text>${bars}<text x="30" y="117">${shortClock(from)}</text><text x="990" y="117" text-anchor="end">${shortClock(until)}</text></svg>`;
+  return html`<${Drawing} label=${`${W.clusters.over}: ${told}`} height=${122} draw=${(width) => steps(samples, most, since, until, width)} />`;
 }
 
+function steps(samples, most, since, until, width) {
+  const from = Math.max(new Date(since).getTime(), new Date(samples[0].at).getTime()), to = new Date(until).getTime();
+  const across = (at) => 24 + ((Math.max(from, new Date(at).getTime()) - from) / (to - from)) * (width - 28);
+  const bars = samples.flatMap((one, i) => {
+    const x = across(one.at), wide = Math.max(0.6, across(samples[i + 1]?.at ?? until) - x);
+    let top = 100;
+    return KINDS.filter((kind) => one[kind]).map((kind) => { const height = (one[kind] / most) * 85; top -= height; return html`<rect key=${`${i}${kind}`} class=${`node-${kind}`} x=${x} y=${top} width=${wide} height=${height} />`; });
+  });
+  return html`<text x="0" y="22">${most}</text><text x="0" y="100">0</text>${bars}<text x="24" y="117">${shortClock(from)}</text><text x=${width - 4} y="117" text-anchor="end">${shortClock(until)}</text>`;
+}

@@ -2,11 +2,12 @@
 import { get } from "../api.js";
 import { Chart } from "../chart.js";
 import { columns } from "../decimate.js";
+import { finer } from "../finer.js";
 import { duration, number, visible } from "../format.js";
 import { html, useMemo } from "../html.js";
 import { useLive } from "../live.js";
-import { State, Trouble } from "../parts.js";
-import { primary } from "../metric.js";
+import { Drawing, State, Trouble } from "../parts.js";
+import { ordered } from "../metric.js";
 import { ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
@@ -43,38 +44,44 @@ function rows(records) {
 
 const shown = (value) => (value === undefined || value === null ? "" : typeof value === "number" ? number(value) : String(value));
 
+/** A hash by its beginning; the whole of it as its title. */
+const short = (value) => (/^[0-9a-f]{32,}$/.test(value) ? html`<span class="mono" title=${value}>${value.slice(0, 12)}…</span>` : visible(value));
+
 function Differences({ records, names }) {
   const all = rows(records), differ = all.filter(([, , values]) => new Set(values).size > 1), same = all.filter(([, , values]) => new Set(values).size === 1 && values[0] !== "");
-  const line = ([group, name, values], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th>${values.map((value, j) => html`<td key=${j} class="cell">${visible(value)}</td>`)}</tr>`;
+  const line = ([group, name, values], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th>${values.map((value, j) => html`<td key=${j} class="cell">${short(value)}</td>`)}</tr>`;
   const head = html`<thead><tr><th scope="col"><span class="sr">${W.compare.differs}</span></th>${records.map((run, i) => html`<th scope="col" key=${run.run}><svg class="swatch" viewBox="0 0 14 8" aria-hidden="true"><line class=${`curve-${i % 8}`} x1="0" x2="14" y1="4" y2="4" /></svg> <a href=${to("run", [run.run])}>${visible(run.run)}</a> <${State} state=${run.state} /> <button type="button" class="quiet small" aria-label=${W.compare.remove(visible(run.run))} onClick=${() => refine({ runs: names.filter((name) => name !== run.run).join(",") })}>×</button></th>`)}</tr></thead>`;
   return html`<section class="part"><h2>${W.compare.differs}</h2>${differ.length === 0 && html`<p class="dim">${W.compare.noDifference}</p>`}
     <div class="scroll" tabindex="0" role="region" aria-label=${W.compare.differs}><table class="compare">${head}<tbody>${differ.map(line)}</tbody></table></div>
-    <details><summary>${W.compare.same(same.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label=${W.compare.same(same.length)}><table><tbody>${same.map(([group, name, [value]], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th><td class="cell">${visible(value)}</td></tr>`)}</tbody></table></div></details></section>`;
+    <details><summary>${W.compare.same(same.length)}</summary><div class="scroll" tabindex="0" role="region" aria-label=${W.compare.same(same.length)}><table><tbody>${same.map(([group, name, [value]], i) => html`<tr key=${i}><th scope="row">${visible(name)}<small>${group}</small></th><td class="cell">${short(value)}</td></tr>`)}</tbody></table></div></details></section>`;
 }
 
 function Over({ value, records, query }) {
   const how = query.x || "step", metrics = useMemo(() => [...new Set(records.flatMap((run) => Object.keys(value.runs[run.run] || {})))].filter((name) => name !== "epoch"), [value]);
-  const first = primary(metrics), order = [...metrics].sort((a, b) => (a === first ? -1 : b === first ? 1 : 0));
+  const order = ordered(metrics);
   const drawn = useMemo(() => order.map((metric) => [metric, records.flatMap((run, i) => {
     const all = value.runs[run.run] || {};
     return all[metric] ? [{ name: run.run, label: run.run, colour: i, ...columns(all[metric], placing(how, all, all[metric])) }] : [];
-  })]), [value, how]);
+  }), finer(records.map((run, i) => ({ run: run.run, all: value.runs[run.run] || {}, name: run.run, label: run.run, colour: i })), metric, (all, points) => placing(how, all, points))]), [value, how]);
   return html`<section class="part"><h2>${W.compare.curves}</h2><${Axis} query=${query} epochs=${records.some((run) => value.runs[run.run]?.epoch)} />
-    <div class="charts">${drawn.map(([metric, series]) => html`<${Chart} key=${metric} title=${metric} series=${series} logarithmic=${query.log === "1"} sync="compare" />`)}</div></section>`;
+    <div class="charts">${drawn.map(([metric, series, more]) => html`<${Chart} key=${metric} title=${metric} series=${series} finer=${more} logarithmic=${query.log === "1"} sync="compare" />`)}</div></section>`;
 }
 
-/** A line for each run across an axis for each number that differs. */
+/** A line for each run across an axis for each number that differs; as many axes as there is room for their names. */
 function Parallel({ records }) {
   const axes = useMemo(() => numeric(records), [records]);
   if (axes.length < 2) return null;
-  const across = (i) => 40 + (i / (axes.length - 1)) * 920, up = (axis, value) => 220 - ((value - axis.least) / (axis.greatest - axis.least)) * 190;
-  return html`<section class="part"><h2>${W.compare.parallel}</h2><svg class="parallel" viewBox="0 0 1000 260" role="img" aria-label=${`${W.compare.parallel}: ${axes.map((axis) => visible(axis.name)).join(", ")}`}>
-    ${axes.map((axis, i) => html`<g key=${axis.name}><line x1=${across(i)} x2=${across(i)} y1="30" y2="220" /><text x=${across(i)} y="246" text-anchor="middle">${visible(axis.name)}</text><text x=${across(i)} y="20" text-anchor="middle">${number(axis.greatest)}</text><text x=${across(i)} y="233" text-anchor="middle">${number(axis.least)}</text></g>`)}
-    ${records.map((run, i) => html`<path key=${run.run} class=${`curve-${i % 8}`} d=${axes.map((axis, j) => [axis, j]).filter(([axis]) => Number.isFinite(axis.values[i])).map(([axis, j], n) => `${n ? "L" : "M"}${across(j)},${up(axis, axis.values[i])}`).join("")}><title>${visible(run.run)}</title></path>`)}
-  </svg></section>`;
+  return html`<section class="part"><h2>${W.compare.parallel}</h2><${Drawing} kind="parallel" height=${260} label=${`${W.compare.parallel}: ${axes.map((axis) => visible(axis.name)).join(", ")}`} draw=${(width) => parallel(records, axes.slice(0, Math.max(2, Math.floor(width / AXIS))), width)} /></section>`;
 }
 
-const MOST_AXES = 10;
+function parallel(records, axes, width) {
+  const across = (i) => AXIS / 2 + (i / (axes.length - 1)) * (width - AXIS), up = (axis, value) => 214 - ((value - axis.least) / (axis.greatest - axis.least)) * 184;
+  const path = (i) => axes.map((axis, j) => [axis, j]).filter(([axis]) => Number.isFinite(axis.values[i])).map(([axis, j], n) => `${n ? "L" : "M"}${across(j)},${up(axis, axis.values[i])}`).join("");
+  return html`${axes.map((axis, i) => html`<g key=${axis.name}><line x1=${across(i)} x2=${across(i)} y1="30" y2="214" /><text x=${across(i)} y="250" text-anchor="middle">${visible(axis.name)}</text><text x=${across(i)} y="20" text-anchor="middle">${number(axis.greatest)}</text><text x=${across(i)} y="230" text-anchor="middle">${number(axis.least)}</text></g>`)}
+    ${records.map((run, i) => html`<path key=${run.run} class=${`curve-${i % 8}`} d=${path(i)}><title>${visible(run.run)}</title></path>`)}`;
+}
+
+const MOST_AXES = 10, AXIS = 110; // pixels across
 
 function numeric(records) {
   const of = (run) => ({ ...run.parameters, nodes: run.nodes, ...(took(run) === null ? {} : { [W.runs.took]: took(run) }), ...run.metrics.best });

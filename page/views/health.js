@@ -18,7 +18,7 @@ function Shown({ value, me, again }) {
   const replay = (queue) => attempt(async () => { const done = await post(["queues", queue, "replay"]); again(); return W.health.replayed(done.messages); });
   return html`${outcome}
     <section class="card"><h2>${W.health.checks}</h2><ul>${Object.entries(value.checks).map(([name, said]) => html`<li key=${name}>${name}: <span class=${`state ${said === "ok" ? "completed" : "failed"}`}>${said === "ok" ? W.health.ok : visible(said)}</span></li>`)}</ul></section>
-    <section class="card"><h2>${W.health.queues}</h2><div class="scroll" tabindex="0" role="region" aria-label=${W.health.queues}><table>
+    <section class="card"><h2>${W.health.queues}</h2><div class="scroll whole" tabindex="0" role="region" aria-label=${W.health.queues}><table>
       <thead><tr><th scope="col">${W.health.queue}</th><th scope="col" class="number">${W.health.waiting}</th><th scope="col" class="number">${W.health.poison}</th><th scope="col"><span class="sr">${W.health.replay}</span></th></tr></thead>
       <tbody>${Object.entries(value.queues).map(([name, queue]) => html`<tr key=${name}><th scope="row">${name}</th><td class="number">${count(queue.messages)}</td><td class="number">${queue.poison ? html`<span class="state failed">${count(queue.poison)}</span>` : "0"}</td>
         <td>${queue.poison > 0 && me.may_change && html`<button type="button" onClick=${() => replay(name)}>${W.health.replay}</button>`}</td></tr>`)}</tbody></table></div></section>

@@ -3,7 +3,7 @@ import { get } from "../api.js";
 import { money, number, visible } from "../format.js";
 import { html } from "../html.js";
 import { useLive } from "../live.js";
-import { Facts, Trouble } from "../parts.js";
+import { Drawing, Facts, Trouble } from "../parts.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
 
@@ -42,15 +42,21 @@ function Budget({ budget }) {
     ${budget.month !== null && html`<progress max=${budget.month} value=${Math.min(taken, budget.month)} aria-label=${visible(budget.project)}></progress>`}${budget.reached_at && html`<p class="notice bad">${W.money.reached}</p>`}`;
 }
 
-/** A bar for each day, its kinds above one another; the same as a table for those who can't see it. */
+/** A bar for each day, its kinds above one another; the same in words for those who can't see it. */
 function Days({ days }) {
   if (!days.length) return html`<p class="dim">${W.money.none}</p>`;
-  const sums = days.map((day) => KINDS.reduce((sum, kind) => sum + day[kind], 0)), most = Math.max(...sums) || 1, width = 960 / Math.max(days.length, 7);
-  return html`<svg class="timeline days" viewBox="0 0 1000 190" role="img" aria-label=${days.map((day, i) => `${day.day} ${money(sums[i])}`).join(", ")}>
-    ${days.map((day, i) => {
-      let top = 160;
-      return html`<g key=${day.day}>${KINDS.map((kind) => { const height = (day[kind] / most) * 140; top -= height; return html`<rect key=${kind} class=${`money-${kind}`} x=${20 + i * width + width * 0.12} y=${top} width=${width * 0.76} height=${height} />`; })}
-        <text x=${20 + (i + 0.5) * width} y="178" text-anchor="middle">${day.day.slice(days.length > 14 ? 8 : 5)}</text><text x=${20 + (i + 0.5) * width} y=${top - 5} text-anchor="middle">${days.length > 14 ? "" : money(sums[i])}</text></g>`;
-    })}</svg>`;
+  const sums = days.map((day) => KINDS.reduce((sum, kind) => sum + day[kind], 0));
+  return html`<${Drawing} height=${190} label=${days.map((day, i) => `${day.day} ${money(sums[i])}`).join(", ")} draw=${(width) => bars(days, sums, width)} />`;
 }
 
+const LABEL = 60; // pixels that a day's words take
+
+function bars(days, sums, width) {
+  const most = Math.max(...sums) || 1, each = Math.min(120, (width - 8) / days.length), every = Math.ceil(LABEL / each);
+  return days.map((day, i) => {
+    const middle = 4 + (i + 0.5) * each;
+    let top = 160;
+    return html`<g key=${day.day}>${KINDS.map((kind) => { const height = (day[kind] / most) * 140; top -= height; return html`<rect key=${kind} class=${`money-${kind}`} x=${middle - each * 0.38} y=${top} width=${each * 0.76} height=${height} />`; })}
+      ${i % every === 0 && html`<text x=${middle} y="178" text-anchor="middle">${day.day.slice(5)}</text>`}${every === 1 && html`<text x=${middle} y=${top - 5} text-anchor="middle">${money(sums[i])}</text>`}</g>`;
+  });
+}

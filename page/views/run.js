@@ -2,12 +2,13 @@
 import { get, post } from "../api.js";
 import { Chart } from "../chart.js";
 import { columns } from "../decimate.js";
+import { finer } from "../finer.js";
 import { beside, between, bytes, clock, duration, money, number, shell, shortClock, visible } from "../format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.js";
-import { primary } from "../metric.js";
-import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from "../parts.js";
+import { ordered } from "../metric.js";
+import { announce, Ask, Command, Drawing, Facts, State, Trouble, useOutcome, When } from "../parts.js";
 import { cost, ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
@@ -32,15 +33,17 @@ export function Run({ route, me }) {
     <div class="head"><h1 tabindex="-1">${visible(run.run)}</h1><${State} state=${run.state} /><${Actions} run=${run} me=${me} again=${again} /></div>
     ${error && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
     <${Why} run=${run} />
+    <nav class="jumps" aria-label=${W.run.jumps}>${["curves", "log", run.archived_at && "files"].filter(Boolean).map((part) => html`<button key=${part} type="button" class="quiet small" onClick=${() => document.getElementById(`part-${part}`)?.scrollIntoView()}>${W.run[part]}</button>`)}</nav>
     <div class="beside"><div>
       <section class="card"><h2>${W.run.phases}</h2><${Phases} run=${run} /></section>
       ${run.elastic && html`<section class="card"><h2>${W.run.members}</h2><${Members} run=${run} /></section>`}
-      <section class="part"><h2>${W.run.curves}</h2><${Curves} series=${value.series} query=${route.query} /></section>
-      <section class="part"><h2>${W.run.log}</h2><${Log} key=${rank} reader=${reader} ranks=${value.ranks} rank=${rank} query=${route.query} /></section>
+      <section class="part" id="part-curves"><h2>${W.run.curves}</h2><${Curves} run=${name} series=${value.series} query=${route.query} /></section>
+      <section class="part" id="part-log"><h2>${W.run.log}</h2><${Log} key=${rank} reader=${reader} ranks=${value.ranks} rank=${rank} query=${route.query} /></section>
       ${Object.keys(left?.pictures || {}).length > 0 && html`<section class="part"><h2>${W.run.pictures}</h2><${Pictures} pictures=${left.pictures} /></section>`}
-      <section class="part"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
+      <section class="part" id="part-files"><h2>${W.run.files}</h2><${Files} run=${run} left=${left} /></section>
     </div><aside aria-label=${W.run.facts}>
       <section class="card"><h2>${W.run.facts}</h2><${What} run=${run} /></section>
+      ${(run.notes?.length > 0 || me.may_change) && html`<section class="card"><h2>${W.run.notes}</h2><${Notes} run=${run} me=${me} again=${again} /></section>`}
       <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
       <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
     </aside></div>
@@ -134,7 +137,7 @@ function Phases({ run }) {
 
 function What({ run }) {
   const f = W.run.fields, known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const best = bestFirst(run.metrics.best).slice(0, 4).map((name) => `${name} ${number(run.metrics.best[name])}`).join(", ");
+  const best = ordered(Object.keys(run.metrics.best)).slice(0, 3).map((name) => `${name} ${number(run.metrics.best[name])}`).join(", ");
   return html`<${Facts} rows=${[
     [W.runs.best, best],
     [W.run.parameters, Object.entries(run.parameters || {}).map(([name, value]) => `${name}=${value}`).join(", ")],
@@ -144,14 +147,21 @@ function What({ run }) {
     [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
     ...FIELDS.map(known),
+    [f.git, run.git && html`<span class="mono">${visible(run.git.commit.slice(0, 12))}</span>${run.git.branch ? ` ${visible(run.git.branch)}` : ""}${run.git.dirty ? `, ${f.dirty}` : ""}<small>${visible(run.git.repository)}</small>`],
     ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),
     [W.runs.took, took(run) === null ? "" : duration(took(run))],
   ]} /><details><summary>${W.run.identity}</summary><${Facts} rows=${IDENTITY.map(known)} /></details>`;
 }
 
-function bestFirst(values) {
-  const names = Object.keys(values), first = primary(names);
-  return names.sort((a, b) => (b === first) - (a === first));
+function Notes({ run, me, again }) {
+  const [outcome, attempt] = useOutcome();
+  const submit = async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    if (await attempt(async () => { await post(["runs", run.run, "notes"], { text: form.elements.text.value }); })) { form.reset(); again(); }
+  };
+  return html`${run.notes?.length > 0 && html`<ul class="lines">${run.notes.map((note) => html`<li key=${note.at}>${visible(note.text)}<small><${When} at=${note.at} />${note.by ? ` · ${visible(note.by)}` : ""}</small></li>`)}</ul>`}
+    ${me.may_change && html`<form class="note" onSubmit=${submit}><label><span class="sr">${W.run.note}</span><input name="text" maxlength="500" placeholder=${W.run.note} required /></label><button type="submit">${W.run.addNote}</button></form>`}${outcome}`;
 }
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
@@ -161,30 +171,38 @@ function commands(run) {
   return [say(`show ${name}`), ended(run) ? say(`logs ${name}`) : say(`logs ${name} --follow`), say(`metrics ${name}`), run.archived_at ? say(`fetch ${name}`) : say(`fetch ${name} --wait`), ended(run) ? say(`retry ${name} --follow`) : say(`cancel ${name}`)];
 }
 
+const LABELS = 88, LINE = 22; // pixels: room for what a line of the timeline is called, and its height
+
 /** Nodes over time as an area, and under it a bar for each member's present job. */
 function Members({ run }) {
-  const { members, sizes } = run.elastic, start = new Date(run.created_at).getTime(), end = settled(run) || ended(run) ? new Date(run.history.at(-1).at).getTime() : Date.now();
-  const across = (at) => 90 + ((Math.min(Math.max(new Date(at).getTime(), start), end) - start) / (end - start || 1)) * 900, most = Math.max(1, ...sizes.map((size) => size.nodes));
-  const corners = [], drops = [];
-  sizes.forEach((size, i) => {
-    const x = across(size.at), y = 60 - (size.nodes / most) * 50, until = across(sizes[i + 1]?.at ?? end);
-    corners.push(`${x},${y}`, `${until},${y}`);
-    if (i && size.nodes < sizes[i - 1].nodes) drops.push(x);
-  });
-  const area = corners.length ? `${corners[0].split(",")[0]},60 ${corners.join(" ")} ${corners.at(-1).split(",")[0]},60` : "";
-  return html`<p>${members.map((member) => html`<span key=${member.member} class="member">${W.run.member(member.member)}: <${State} state=${member.state} /> <span class="dim">${W.run.attempt(member.attempt)}${member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}</span><br /></span>`)}</p>
-    <svg class="timeline" viewBox=${`0 0 1000 ${74 + 22 * members.length}`} role="img" aria-label=${`${W.run.timeline}: ${sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`).join(", ")}`}>
-      <text x="0" y="20">${W.run.nodesNow(most)}</text><polygon class="area" points=${area} />
-      ${drops.map((x, i) => html`<line key=${i} class="end" x1=${x} x2=${x} y1="4" y2="64" />`)}
-      ${members.map((member, i) => html`<g key=${member.member}><text x="0" y=${86 + 22 * i}>${W.run.member(member.member)}</text><rect class=${member.state === "running" || ended(member) ? "life" : "waiting"} x=${across(member.at)} y=${74 + 22 * i} height="14" width=${Math.max(3, across(end) - across(member.at))} rx="3" /></g>`)}
-    </svg>${drops.length > 0 && html`<p class="dim"><span class="esc">│</span> ${W.run.evicted}</p>`}`;
+  const { members, sizes } = run.elastic;
+  const told = `${W.run.timeline}: ${sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`).join(", ")}`;
+  return html`<ul class="lines">${members.map((member) => html`<li key=${member.member}>${W.run.member(member.member)} <${State} state=${member.state} /> <span class="dim">${W.run.attempt(member.attempt)}${member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}</span></li>`)}</ul>
+    <${Drawing} label=${told} height=${74 + LINE * members.length} draw=${(width) => life(run, width)} />
+    ${lost(sizes).length > 0 && html`<p class="dim"><span class="esc">│</span> ${W.run.evicted}</p>`}`;
 }
 
-export function Curves({ series, query }) {
-  const names = Object.keys(series).filter((name) => name !== "epoch"), how = query.x || "step", logarithmic = query.log === "1";
-  const drawn = useMemo(() => names.map((name) => [name, [{ name, label: "", ...columns(series[name], placing(how, series, series[name])) }]]), [series, how]);
+/** The moments at which there were fewer nodes than before. */
+const lost = (sizes) => sizes.filter((size, i) => i && size.nodes < sizes[i - 1].nodes);
+
+function life(run, width) {
+  const { members, sizes } = run.elastic, start = new Date(run.created_at).getTime(), end = ended(run) ? new Date(run.history.at(-1).at).getTime() : Date.now();
+  const across = (at) => LABELS + ((Math.min(Math.max(new Date(at).getTime(), start), end) - start) / (end - start || 1)) * (width - LABELS - 4), most = Math.max(1, ...sizes.map((size) => size.nodes));
+  const corners = sizes.flatMap((size, i) => {
+    const y = 60 - (size.nodes / most) * 50;
+    return [`${across(size.at)},${y}`, `${across(sizes[i + 1]?.at ?? end)},${y}`];
+  });
+  const area = corners.length ? `${corners[0].split(",")[0]},60 ${corners.join(" ")} ${corners.at(-1).split(",")[0]},60` : "";
+  return html`<text x="0" y="22">${W.run.nodesNow(most)}</text><polygon class="area" points=${area} />
+    ${lost(sizes).map((size) => html`<line key=${size.at} class="end" x1=${across(size.at)} x2=${across(size.at)} y1="4" y2="64" />`)}
+    ${members.map((member, i) => html`<g key=${member.member}><text x="0" y=${86 + LINE * i}>${W.run.member(member.member)}</text><rect class=${member.state === "running" || ended(member) ? "life" : "waiting"} x=${across(member.at)} y=${74 + LINE * i} height="14" width=${Math.max(3, across(end) - across(member.at))} rx="3" /></g>`)}`;
+}
+
+export function Curves({ run, series, query }) {
+  const names = ordered(Object.keys(series).filter((name) => name !== "epoch")), how = query.x || "step", logarithmic = query.log === "1";
+  const drawn = useMemo(() => names.map((name) => [name, [{ name, label: "", ...columns(series[name], placing(how, series, series[name])) }], finer([{ run, all: series, name, label: "" }], name, (all, points) => placing(how, all, points))]), [series, how]);
   if (!names.length) return html`<p class="dim">${W.run.noCurves}</p>`;
-  return html`<${Axis} query=${query} epochs=${Boolean(series.epoch)} /><div class="charts">${drawn.map(([name, one]) => html`<${Chart} key=${name} title=${name} series=${one} logarithmic=${logarithmic} sync="run" />`)}</div>`;
+  return html`<${Axis} query=${query} epochs=${Boolean(series.epoch)} /><div class="charts">${drawn.map(([name, one, more]) => html`<${Chart} key=${name} title=${name} series=${one} finer=${more} logarithmic=${logarithmic} sync="run" />`)}</div>`;
 }
 
 export const Axis = ({ query, epochs }) => html`<div class="bar"><label>${W.chart.x}<select value=${query.x || "step"} onChange=${(e) => refine({ x: e.target.value === "step" ? "" : e.target.value })}><option value="step">${W.chart.step}</option><option value="time">${W.chart.time}</option>${epochs && html`<option value="epoch">${W.chart.epoch}</option>`}</select></label>

@@ -46,7 +46,7 @@ export function Runs({ route }) {
     ${error && value && html`<p class="notice bad" role="alert">${visible(error.message)}</p>`}
     <${Trouble} error=${error} value=${value} />
     ${value && list.length === 0 && html`<${Empty} filtered=${Object.values(query).some(Boolean)} />`}
-    ${list.length > 0 && html`<${Table} runs=${shown} query=${query} rows=${rows} seen=${async (now) => { seenRuns.current = now; if (await sketch(now)) redraw(); }} />`}
+    ${list.length > 0 && html`<${Table} runs=${shown} query=${query} rows=${rows} away=${Boolean(error)} seen=${async (now) => { seenRuns.current = now; if (await sketch(now)) redraw(); }} />`}
   </section>`;
 }
 
@@ -112,12 +112,12 @@ function Filters({ query, runs }) {
   </form>`;
 }
 
-function Table({ runs, query, rows, seen }) {
+function Table({ runs, query, rows, away, seen }) {
   const { box, from, to: until, above, below } = useRows(runs.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)), priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]);
   const slice = runs.slice(from, until), names = slice.map((run) => run.run).join();
   useEffect(() => { const timer = setTimeout(() => seen(slice), 150); return () => clearTimeout(timer); }, [names]);
-  useEffect(() => { if (from > 0) rows.want({ further: until > runs.length - NEAR }); }, [from > 0, until > runs.length - NEAR, rows]);
+  useEffect(() => { if (from > 0) rows.want({ further: until > runs.length - NEAR }); }, [from > 0, until > runs.length - NEAR, rows, away]);
   useEffect(() => { if (box.current) box.current.scrollTop = 0; }, [query.sort, query.q, query.parameter]);
   const choose = (name) => {
     if (!chosen.delete(name)) chosen.add(name);

@@ -10,6 +10,7 @@ c!<name>     how far a walk over all drops has come
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from shared.adapters import keys, table
 from shared.adapters.records import Row, from_row, to_row
 from shared.adapters.table import RowMissing, Table
 from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
-from shared.kernel.errors import BadInput
+from shared.kernel.errors import BadInput, Changed
 from shared.kernel.stored import Stored
 
 if TYPE_CHECKING:
@@ -34,13 +35,27 @@ class TableDrops:
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "drops")
+        self._opening: dict[DropKey, threading.Event] = {}  # set when the insert of this drop is done
+        self._lock = threading.Lock()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
         row = self._table.get(self._PARTITION, self._key(key))
         return Stored(_drop(row), table.etag(row)) if row else None
 
     def insert(self, drop: Drop) -> Stored[Drop]:
-        return Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0])
+        """Of uploads that come at once each finds no drop, and would pay for a transaction that is refused."""
+        mine = threading.Event()
+        with self._lock:
+            first = self._opening.setdefault(drop.key, mine)
+        if first is not mine:
+            first.wait()
+            raise Changed(f"Drop {drop.key} was opened, or tried to be, at the same moment.")
+        try:
+            return Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0])
+        finally:
+            with self._lock:
+                del self._opening[drop.key]
+            mine.set()
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
         update = table.replace(self._row(drop), before.etag)

@@ -7,11 +7,13 @@ rows in the order of their keys, so a key here sorts as the thing it names.
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime, timedelta
 
 from shared.drops.model import DropKey
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS = re.compile(r"[0-9]{14}")  # more would be no time that there is
 _LAST_MILLISECOND = 10**14 - 1
 LAST = EPOCH + timedelta(milliseconds=_LAST_MILLISECOND)  # in the year 5138
 _TOKEN_LIMIT = 220  # two tokens and a separator fit into a key
@@ -56,4 +58,4 @@ def newest_first(at: datetime, name: str = "") -> str:
 
 def time_of(inverted: str) -> datetime:
     """The time that the digits of such a key mean; the epoch for other text."""
-    return LAST - timedelta(milliseconds=int(inverted)) if inverted.isascii() and inverted.isdigit() else EPOCH
+    return LAST - timedelta(milliseconds=int(inverted)) if _DIGITS.fullmatch(inverted) else EPOCH

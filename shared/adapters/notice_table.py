@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from shared.adapters import keys, table
 from shared.adapters.records import from_row, some_columns, to_row
@@ -25,6 +29,12 @@ if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
 log = logging.getLogger(__name__)
+
+
+class _Event(msgspec.Struct):
+    """What a delivery's notice is known by."""
+
+    id: str
 
 
 class TableNotices:
@@ -78,6 +88,23 @@ class TableNotices:
         key = {"PartitionKey": keys.token(before.subscription), "RowKey": f"t!{_time_key(before)}"}
         (etag,) = self._table.write(table.merge(key | some_columns(Delivery, changes), stored.etag))
         return Stored(replace(before, **changes), etag)
+
+    def prune(self, before: datetime, limit: int) -> int:
+        # Over all partitions: those of subscriptions that are gone have no other name any more.
+        low, high = f"t!{keys.newest_first(before, '~')}", table.kind("t")[1]
+        ask = table.Ask(
+            "RowKey ge @low and RowKey lt @high", {"low": low, "high": high}, ["PartitionKey", "RowKey", "notice"]
+        )
+        rows = list(islice(self._table.all(ask), limit))
+        for row in rows:
+            self._forget(str(row["PartitionKey"]), str(row["RowKey"]), str(row["notice"]))
+        return len(rows)
+
+    def _forget(self, partition: str, key: str, notice: str) -> None:
+        """Take away a delivery and what makes it unique. One that another call took away is gone."""
+        event = msgspec.json.decode(notice, type=_Event).id
+        with suppress(Changed):
+            self._table.write(table.delete(partition, key), table.delete(partition, f"e!{_digest(event)}"))
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
         rows = self._table.query(keys.token(subscription), *table.kind("t"), min(limit, 1000))

@@ -81,15 +81,21 @@ def is_enough(wanted: RunFilter) -> bool:
 
 
 def fits(run: Run, wanted: RunFilter) -> bool:
-    pairs = ((getattr(run, field), getattr(wanted, field)) for field in ("experiment", "state", "cluster", "owner"))
+    pairs = ((getattr(run, field), getattr(wanted, field)) for field in ("experiment", "state", "cluster"))
     tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.tags.items())
-    return tagged and all(want in ("", has) for has, want in pairs) and (wanted.holds is None or wanted.holds(run))
+    owned = wanted.owner in ("", run.owner, run.owner_id)
+    return (
+        tagged
+        and owned
+        and all(want in ("", has) for has, want in pairs)
+        and (wanted.holds is None or wanted.holds(run))
+    )
 
 
 def _entries(run: Run) -> list[Entry]:
     """The fields and values by which a run is found."""
     found = [("state", str(run.state)), ("experiment", run.experiment), ("cluster", run.cluster)]
-    found += [("owner", run.owner)] if run.owner else []
+    found += [("owner", who) for who in dict.fromkeys((run.owner, run.owner_id)) if who]
     return found + [("tag", f"{name}={value}") for name, value in run.tags.items()]
 
 

@@ -62,6 +62,7 @@ class TableRuns:
             self._table.write(table.create(name), table.create(row), hour, *index.made(run))
         except Changed:
             return False
+        self._remember(run.name, time_key)
         return True
 
     def get(self, name: str) -> Stored[Run]:
@@ -79,11 +80,14 @@ class TableRuns:
         found = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
         if found is None:
             return ""
+        return self._remember(name, str(found["time_key"]))
+
+    def _remember(self, name: str, time_key: str) -> str:
         with self._lock:
             if len(self._time_keys) >= _KEYS_KNOWN:
                 self._time_keys.clear()
-            self._time_keys[name] = str(found["time_key"])
-        return str(found["time_key"])
+            self._time_keys[name] = time_key
+        return time_key
 
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         before, after = run.value, with_(run.value, **changes)
@@ -221,7 +225,7 @@ def _mark(oldest: str, times: Iterable[datetime]) -> str:
 
 
 def _read_mark(mark: str) -> tuple[str, datetime]:
-    no_mark = Impossible("`changes` is nothing that came with a page. Begin without it.", "bad_token")
+    no_mark = Impossible("`changes` must be the value that came with a page. Begin without it.", "bad_token")
     try:
         oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
         since = datetime.fromisoformat(latest)

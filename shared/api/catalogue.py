@@ -52,6 +52,8 @@ def _route(route: Route) -> Json:
         "min_nodes": route.min_nodes,
         "max_nodes": route.max_nodes,
         "timeout_seconds": route.timeout_seconds,
+        "vm_size": route.vm_size,
+        "processes": route.processes,
         "experiment": route.experiment,
         "job_files": route.job_file.allowed,
         "parameters": schema_of(route.parameters),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from shared.api.requests import CostsQuery, read_time
 from shared.kernel.errors import Impossible
@@ -15,6 +17,56 @@ from shared.system import System
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
+
+
+class CostLine(Struct):
+    """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
+
+    key: str
+    spent: float
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+    idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
+    node_hours: float
+    unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    saved_always_on: Annotated[
+        float | None, Meta(description="Against the most nodes that there were, kept up all the time; of clusters.")
+    ]
+    saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
+
+
+class CostDay(Struct):
+    day: str
+    training: float
+    allocation: float
+    idle: float
+    lease: float
+    unexplained: float
+
+
+class BudgetState(Struct):
+    """A project's budget. `kept_back` is what its runs that go on may still cost."""
+
+    project: str
+    month: float | None
+    run: float | None
+    spent: float
+    kept_back: float
+    reached_at: datetime | None
+
+
+class CostReport(Struct):
+    since: datetime
+    until: datetime
+    by: str
+    total: CostLine
+    lines: list[CostLine]
+    days: list[CostDay]
+    standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
+    budgets: list[BudgetState]
 
 
 def costs(system: System, query: CostsQuery) -> Json:

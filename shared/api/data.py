@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.answers import _model, _plain_fields
+from shared.api.encode import model_of, plain_fields
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile as _DataFile
@@ -26,8 +26,8 @@ _Ref = Annotated[
     ),
 ]
 
-Generation = _model(drops.Generation, {}, ("folder",))
-DataFile = _model(diff.DataFile, {})
+Generation = model_of(__name__, drops.Generation, {}, ("folder",))
+DataFile = model_of(__name__, diff.DataFile, {})
 
 
 class DiffQuery(Struct):
@@ -63,7 +63,7 @@ class Diff(Struct):
 
 
 def generations(system: System, key: DropKey) -> list[Json]:
-    return [_plain_fields(each, ("folder",)) for each in versions.generations(system, key)]
+    return [plain_fields(each, ("folder",)) for each in versions.generations(system, key)]
 
 
 def files(system: System, query: FilesQuery) -> Json:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api import answers
+from shared.api import records
 from shared.clusters.samples import Sample
 from shared.system import System
 
@@ -37,7 +37,7 @@ class NodeSample(Struct):
 class ClusterNodes(Struct):
     cluster: str
     samples: list[NodeSample]
-    decisions: Annotated[list[answers.Decision], Meta(description="Those that changed something, newest first.")]
+    decisions: Annotated[list[records.Decision], Meta(description="Those that changed something, newest first.")]
 
 
 class NodesReport(Struct):
@@ -60,7 +60,7 @@ def nodes(system: System, query: NodesQuery) -> dict[str, Any]:
                     {"at": sample.at.isoformat(), **{kind: getattr(sample, kind) for kind in KINDS}}
                     for sample in _at_most(list(changes(system.samples.between(name, since, until))))
                 ],
-                "decisions": [answers.decision(d) for d in system.sweeps.history(name, MOST_DECISIONS)],
+                "decisions": [records.decision(d) for d in system.sweeps.history(name, MOST_DECISIONS)],
             }
             for name in system.samples.clusters()
         ],

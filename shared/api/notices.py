@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.answers import _model, _plain_fields
+from shared.api.encode import model_of, plain_fields
 from shared.notices import model
 from shared.notices.model import Channel, DeliveryState, Kind
 from shared.notices.subscribe import Wish, known
@@ -31,7 +31,8 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
         return Wish(self.on, self.to, self.channel or "", self.route, self.experiment)
 
 
-Subscription = _model(
+Subscription = model_of(
+    __name__,
     model.Subscription,
     {"to": Annotated[str, Meta(description="As much of it as may be shown.")]},
     ("to", "secret"),
@@ -88,7 +89,7 @@ def deliveries(post: Post, name: str) -> list[Json]:
 
 
 def _shown(subscription: model.Subscription) -> Json:
-    plain = _plain_fields(subscription, ("to", "secret", "on"))
+    plain = plain_fields(subscription, ("to", "secret", "on"))
     return plain | {"on": [str(kind) for kind in subscription.on], "to": subscription.shown}
 
 
@@ -99,5 +100,5 @@ def _delivery(delivery: model.Delivery) -> Json:
         "kind": str(notice.kind),
         "title": notice.title,
         "at": notice.at.isoformat(),
-        **_plain_fields(delivery, ("subscription", "notice")),
+        **plain_fields(delivery, ("subscription", "notice")),
     }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from shared.api import answers
+from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.sight import waiting
 from shared.drops.model import DropKey
@@ -29,14 +29,14 @@ def drop(system: System, route: str, name: str) -> dict[str, Any]:
     if stored is None:
         known = ", ".join(sorted(system.routes))
         raise NotFound(f"No upload to drops/{route}/{name} was seen. Routes: {known}.")
-    return answers.drop(stored.value)
+    return records.drop(stored.value)
 
 
 def drops(system: System, query: DropsQuery) -> list[dict[str, Any]]:
     """Up to a thousand drops by name, of one route or of all, beginning after the drop that the query names."""
     after = DropKey.of(query.after) if query.after else None
     found = system.drops.listed(query.route or None, after, query.limit)
-    return [answers.drop(record) for record in found]
+    return [records.drop(record) for record in found]
 
 
 def run(system: System, name: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def with_parameters(run: Run) -> Run:
 
 def told(system: System, run: Run) -> dict[str, Any]:
     """A run, and why it has not started."""
-    return answers.run(run, waiting(system, run))
+    return records.run(run, waiting(system, run))
 
 
 def runs(system: System, query: RunsQuery) -> dict[str, Any]:
@@ -85,9 +85,16 @@ def find(system: System, name: str) -> dict[str, Any]:
     return {"run": found.run, "drop": found.drop}
 
 
+def _run_named(system: System, name: str) -> str:
+    found = names.find(system, name)
+    if not found.run:
+        raise NotFound(f"Drop {found.drop} has made no run yet, so there is nothing to compare.")
+    return found.run
+
+
 def compared(system: System, text: str) -> dict[str, Any]:
     """Several runs, and what is different between them. Raises Impossible for fewer than two, or for too many."""
-    wanted = list(dict.fromkeys(names.find(system, name).run for name in text.split(",") if name.strip()))
+    wanted = list(dict.fromkeys(_run_named(system, name) for name in text.split(",") if name.strip()))
     if not 2 <= len(wanted) <= MOST_COMPARED:
         named = f"they all name {wanted[0]}" if len(wanted) == 1 else f"there are {len(wanted)}"
         raise Impossible(f"Name 2 to {MOST_COMPARED} different runs to compare; {named}.", "bad_parameter")

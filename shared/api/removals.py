@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.answers import _model, _plain_fields
+from shared.api.encode import model_of, plain_fields
 from shared.removals import model
 from shared.removals.decide import Going as _Going
 from shared.removals.model import What
@@ -16,7 +16,7 @@ from shared.removals.usage import Usage as _Usage
 Json = dict[str, Any]
 MOST_SHOWN = 50
 
-Removal = _model(model.Removal, {})
+Removal = model_of(__name__, model.Removal, {})
 
 
 class Going(Struct):
@@ -42,7 +42,7 @@ class Usage(Struct):
 
 
 def removal(found: model.Removal) -> Json:
-    return _plain_fields(found)
+    return plain_fields(found)
 
 
 def going(found: _Going) -> Json:

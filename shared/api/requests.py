@@ -71,6 +71,12 @@ class BatchAI(Struct, forbid_unknown_fields=True):
     strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
 
 
+Tags = Annotated[
+    dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
+    Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
+]
+
+
 class RunRequest(Struct, forbid_unknown_fields=True):
     """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
 
@@ -102,11 +108,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
         Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
     ] = None
-    tags: Annotated[
-        dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
-        Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
-    ] = {}
-
+    tags: Tags = {}
     from_run: Annotated[
         Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
         Meta(description="A completed run whose model this one begins with."),
@@ -125,6 +127,17 @@ class ImportRequest(Struct, forbid_unknown_fields=True):
     batchai: BatchAI | None = None
     cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
     experiment: Name | None = None
+
+
+class NoteRequest(Struct, forbid_unknown_fields=True):
+    text: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
+
+
+class TagsRequest(Struct, forbid_unknown_fields=True):
+    """Which of a run's tags are to be set, and which to be taken off."""
+
+    set: Tags = {}
+    remove: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=15)] = []
 
 
 class Changes(Struct, forbid_unknown_fields=True):
@@ -228,6 +241,8 @@ class CurvesQuery(Struct):
         UNSET
     )
     points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    first: Annotated[float | UnsetType, Meta(description="Only points of this step and later ones.")] = UNSET
+    last: Annotated[float | UnsetType, Meta(description="Only points up to this step.")] = UNSET
     records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
 
 

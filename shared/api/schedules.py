@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from shared.api.answers import Reason, _model, _plain_fields
+from shared.api.answers import Reason
+from shared.api.encode import model_of, plain_fields
 from shared.api.requests import RunRequest
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
@@ -28,7 +29,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
     catch_up: Annotated[CatchUp, Meta(description="What becomes of instants that were missed.")] = CatchUp.LATEST
     overlap: Annotated[Overlap, Meta(description="What becomes of one whose last run has not ended.")] = Overlap.SKIP
 
-    def wish(self, owner: str) -> plan.Wish:
+    def wish(self, owner: str, owner_id: str) -> plan.Wish:
         return plan.Wish(
             self.run,
             self.cron,
@@ -38,6 +39,7 @@ class ScheduleRequest(Struct, forbid_unknown_fields=True):
             self.catch_up,
             self.overlap,
             owner,
+            owner_id,
         )
 
 
@@ -45,8 +47,8 @@ class DryRunQuery(Struct):
     dry_run: Annotated[bool, Meta(description="Answer with the next instants and the job, and make nothing.")] = False
 
 
-Schedule = _model(model.Schedule, {}, _SKIPS)
-Firing = _model(model.Firing, {}, ("schedule", "order"))
+Schedule = model_of(__name__, model.Schedule, {}, _SKIPS)
+Firing = model_of(__name__, model.Firing, {}, ("schedule", "order"))
 
 
 class Preview(Struct):
@@ -60,7 +62,7 @@ class Removed(Struct):
 
 
 def schedule(found: model.Schedule) -> Json:
-    return _plain_fields(found, _SKIPS)
+    return plain_fields(found, _SKIPS)
 
 
 def schedules(ports: Schedules) -> list[Json]:
@@ -72,4 +74,4 @@ def firings(ports: Schedules, name: str) -> list[Json]:
     found = ports.firings(name)
     if not found and ports.get(name) is None:
         raise plan.unknown(name)
-    return [_plain_fields(each, ("schedule", "order")) for each in found]
+    return [plain_fields(each, ("schedule", "order")) for each in found]

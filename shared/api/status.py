@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from shared.api import answers, queries
+from shared.api import queries, records
 from shared.kernel.errors import NotFound, TrainyardError
 from shared.system import QUEUES, System
 
@@ -60,7 +60,7 @@ def status(system: System) -> dict[str, Any]:
         "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}-poison"]} for q in QUEUES},
         "poison": {q: system.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
         "drops": [
-            answers.drop(drop)
+            records.drop(drop)
             for drop in (*itertools.islice(system.drops.open(), LISTED), *system.drops.rejected(LISTED))
         ],
         "runs": [queries.told(system, run) for run in system.runs.newest(10)],
@@ -70,7 +70,7 @@ def status(system: System) -> dict[str, Any]:
 
 def leases(system: System) -> list[dict[str, Any]]:
     now = system.clock()
-    return [answers.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
+    return [records.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
 
 
 def replay(system: System, queue: str) -> dict[str, Any]:
@@ -81,4 +81,4 @@ def replay(system: System, queue: str) -> dict[str, Any]:
 
 
 def clusters(system: System) -> list[dict[str, Any]]:
-    return [answers.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]
+    return [records.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]

@@ -14,7 +14,7 @@ from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.system import System
 
 
-def train_again(system: System, drop: DropKey, key: str | None = None, owner: str = "") -> Run:
+def train_again(system: System, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
     """A new run with the job of the drop's newest generation. The same key is the same run.
 
     Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
@@ -46,6 +46,7 @@ def train_again(system: System, drop: DropKey, key: str | None = None, owner: st
         asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
         retry_of=found.run,
         owner=owner,
+        owner_id=owner_id,
         generation=found.generation,
         parameters=resolved(job),
     )

@@ -61,7 +61,8 @@ class DropKey:
         """Why this can't be a drop, as a sentence, or None."""
         for what, segment in (("route", self.route), ("name", self.name)):
             if fault := _segment_fault(segment, _SEGMENT_LIMIT):
-                return f"{str(self)[:80]!r} is no drop: its {what} {fault}. Upload to drops/<route>/<name>/<files>."
+                why = f"its {what} {fault}. Upload to drops/<route>/<name>/<files>."
+                return f"{str(self)[:80]!r} is not the path of a drop: {why}"
         return None
 
     def prefix(self) -> str:

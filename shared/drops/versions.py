@@ -63,9 +63,11 @@ def _of_run(system: System, name: str) -> list[DataFile]:
 def _of_generation(system: System, ref: DataRef) -> list[DataFile]:
     known = generations(system, ref.key)
     chosen = next((each for each in known if ref.number in (0, each.number)), None)
+    if chosen is None and not known:
+        raise NotFound(f"Drop {ref.key} has no generation: it has not closed yet, or was rejected.")
     if chosen is None:
-        numbers = ", ".join(str(each.number) for each in known[:20]) or "none, it has not closed yet"
-        raise NotFound(f"Drop {ref.key} has no generation {ref.number or ''}; it has: {numbers}.")
+        numbers = ", ".join(str(each.number) for each in known[:20])
+        raise NotFound(f"Drop {ref.key} has no generation {ref.number}; it has: {numbers}.")
     return _listed(system, ref.key, chosen.folder, f"generation {chosen.number} of {ref.key}")
 
 

@@ -36,6 +36,7 @@ from shared.kernel.names import NAME, path_problem
 
 MERGED = ("inputs", "outputs", "environment_variables", "tags", "properties", "resources", "limits", "distribution")
 OURS = ("name", "type", "$schema")  # whoever writes a job may repeat them, but does not decide them
+PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
 MOST_MEMBERS = 100  # jobs of an elastic run
 
 # Azure ML puts literal inputs and the paths of files into the command as they are, and a shell reads that: these need
@@ -54,6 +55,7 @@ class Values:
     nodes: int = 0
     min_nodes: int = 0  # of an elastic run; 0 where nobody says
     timeout_seconds: float = 0.0
+    processes: int = 0  # on each node
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,7 +116,7 @@ def build(order: JobOrder) -> Built:
 
 def _layers(order: JobOrder) -> Job:
     job: Job = {"$schema": SCHEMA, "type": "command", "name": order.run, "display_name": order.title}
-    for layer in (order.template, _edge(order.defaults), order.written, _edge(order.asked)):
+    for layer in (order.template, _edge(order.defaults), _processes(order), order.written, _edge(order.asked)):
         job = _over(job, {key: value for key, value in layer.items() if key not in OURS})
     return job
 
@@ -141,6 +143,15 @@ def _edge(values: Values) -> Job:
     if values.parameters:
         edge["inputs"] = dict(values.parameters)
     return edge
+
+
+def _processes(order: JobOrder) -> Job:
+    """How many processes each node starts, as Azure ML is told it, or the launcher of an elastic job."""
+    if not order.defaults.processes:
+        return {}
+    if is_elastic(order.template):
+        return {"environment_variables": {PROCESSES: str(order.defaults.processes)}}
+    return {"distribution": {"process_count_per_instance": order.defaults.processes}}
 
 
 def _on_its_cluster(order: JobOrder) -> JobOrder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shared.jobs.snapshot import digest_environment, digest_files
+from shared.jobs.vm_size import same
 from shared.system import System
 
 
@@ -45,5 +46,7 @@ def register(system: System) -> Registered:
             problem = f"there is no cluster {route.cluster}; there are {', '.join(sorted(there)) or 'none'}"
         elif route.min_nodes > cluster.max_nodes:
             problem = f"it needs {route.min_nodes} nodes, cluster {route.cluster} has at most {cluster.max_nodes}"
+        elif route.vm_size and cluster.vm_size and not same(route.vm_size, cluster.vm_size):
+            problem = f"its vm_size is {route.vm_size}, the machines of cluster {route.cluster} are {cluster.vm_size}"
         reports.append(RouteReport(name, route.cluster, problem))
     return Registered(code, environment, tuple(reports))

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from shared.jobs.build import Values
-from shared.jobs.job import LAUNCHER, is_elastic, timeout
+from shared.jobs.job import LAUNCHER, is_elastic, mapping, timeout
 from shared.jobs.job import cluster as cluster_of
 from shared.jobs.job import nodes as nodes_of
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters
 from shared.jobs.trainer import read_job, trainer_names, trainer_template, yaml_object
+from shared.jobs.vm_size import gpus_of, is_size
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean
@@ -25,6 +26,7 @@ NUMBERS = {  # key: (default, least, most)
     "move_within_seconds": (3600, 60, 7 * DAY),
     "max_nodes": (1, 1, 1000),
     "max_processes": (64, 1, 1000),
+    "gpus": (-1, 0, 64),  # -1: as many as the VM size has
     "single_files": (0, 0, 1000),
     "timeout_seconds": (DAY, 60, 30 * DAY),
     "quiet_seconds": (60, 0.1, 7 * DAY),
@@ -43,6 +45,7 @@ KEYS = {
     "allow",
     "project",
     "retention",
+    "vm_size",
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
@@ -88,6 +91,8 @@ class Route:
     retention: Retention = field(default_factory=Retention)
     parameters: Parameters = field(default_factory=dict)  # the template's, described
     template_timeout: bool = False  # the template's own time limit holds: the route names none
+    vm_size: str = ""  # of its cluster's machines; '' where the file doesn't say
+    gpus: int = -1  # of each of them; -1 where nobody knows
 
     @property
     def limits(self) -> Limits:
@@ -104,7 +109,14 @@ class Route:
     @property
     def defaults(self) -> Values:
         timeout = 0 if self.template_timeout else self.timeout_seconds
-        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, timeout)
+        return Values(self.experiment, self.cluster, self.nodes, self.min_nodes, timeout, self.processes)
+
+    @property
+    def processes(self) -> int:
+        """How many its jobs start on each node, one for each GPU; 0 where the template alone says it."""
+        spread = mapping(self.template.get("distribution")).get("type") in ("pytorch", "mpi")
+        counted = spread or is_elastic(self.template)
+        return max(1, self.gpus) if counted and self.gpus >= 0 else 0
 
 
 Routes = Mapping[str, Route]
@@ -235,7 +247,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         if not NAME.fullmatch(str(value)):
             raise BadSetting(f"{where}: {key} is {value!r}; use letters, digits, dashes and underscores.")
     numbers = {
-        key: _number(entry.get(key, default), key, low, high, where) for key, (default, low, high) in NUMBERS.items()
+        key: _number(entry[key], key, low, high, where) if key in entry else default
+        for key, (default, low, high) in NUMBERS.items()
     }
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
     template, described = _template(entry, where, file, trainers)
@@ -255,6 +268,8 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         move_to=str(entry.get("move_to", "")),
         move_after=int(numbers.pop("move_after")),
         max_processes=int(numbers.pop("max_processes")),
+        vm_size=str(entry.get("vm_size", "")),
+        gpus=_gpus(entry, int(numbers.pop("gpus")), where),
         single_files=int(numbers.pop("single_files")),
         clusters=_names(entry.get("clusters"), "clusters", where),
         allow=_allow(entry, where),
@@ -264,6 +279,18 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         retention=_retention(entry.get("retention") or {}, where),
         **numbers,
     )
+
+
+def _gpus(entry: dict[str, Any], given: int, where: str) -> int:
+    """How many GPUs a node has: what the entry says, else what its VM size has; -1 where it says neither."""
+    size = str(entry.get("vm_size", ""))
+    if size and not is_size(size):
+        raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
+    if "gpus" in entry or not size:
+        return given
+    if (found := gpus_of(size)) is None:
+        raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
+    return found
 
 
 def _retention(section: Any, where: str) -> Retention:

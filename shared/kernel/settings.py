@@ -123,7 +123,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
-        """Read all settings. Raises BadSetting naming the first one that is missing or makes no sense."""
+        """Read all settings. Raises BadSetting naming the first one that is missing or can't be used."""
         endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")

@@ -8,6 +8,7 @@ from shared.kernel.errors import Impossible
 from shared.notices.model import Kind, Notice, Subscription
 
 TRIES = 24  # an endpoint that fails half of the time fails so often in a row once in 17 million deliveries
+KEPT = timedelta(days=90)  # deliveries, for `notify log`; far longer than an event can be told of again
 _FIRST, _LONGEST = 5.0, 3600.0  # seconds between two tries: doubling, up to an hour; all of them take 14 hours
 CLAIM_SECONDS = 60.0  # one try holds a delivery so long at most: longer than a sender's timeouts together
 EVICTED_OFTEN = 3  # a run is told of when it has lost its nodes so often, once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from shared.kernel.stored import Stored
@@ -32,6 +33,10 @@ class Notices(Protocol):
 
     def update(self, stored: Stored[Delivery], **changes: Any) -> Stored[Delivery]:
         """Merge these fields. Raises Changed unless it still is as it was read."""
+
+    def prune(self, before: datetime, limit: int) -> int:
+        """Forget up to `limit` deliveries of events from before then, of any subscription. Returns how many. An event
+        that is told once more after that would be a new one."""
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
         """Up to `limit` deliveries of a subscription, the newest event first."""

@@ -16,13 +16,14 @@ from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
 from shared.kernel.stored import Stored
 from shared.notices import render
 from shared.notices.compose import compose
-from shared.notices.decide import CLAIM_SECONDS, TRIES, pause, wants
+from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
 from shared.notices.ports import Notices, Sender
 from shared.system import DELIVERIES, System
 
 log = logging.getLogger(__name__)
 
+PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goes the next day
 _HELD = "It is being tried."  # what a delivery says while a try holds it
 
 
@@ -74,6 +75,14 @@ def deliver(system: System, post: Post, subscription_id: str, event: str) -> Non
     except Changed:
         return  # another message of this delivery was quicker
     _try(system, post, subscription, held)
+
+
+def prune(system: System, post: Post) -> int:
+    """Forget old deliveries, as many as a timer has time for. Returns how many."""
+    gone = post.notices.prune(system.clock() - KEPT, PRUNED_AT_ONCE)
+    if gone:
+        log.info("notices: forgot %d deliveries from before %s", gone, KEPT)
+    return gone
 
 
 def _try(system: System, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:

@@ -40,7 +40,7 @@ Reason = dict[str, str]
 NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
-def create_run(system: System, request: RunRequest, key: str | None = None, owner: str = "") -> Run:
+def create_run(system: System, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Record the run and queue its submission. The same key is the same run, whatever happened in between.
 
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
@@ -55,7 +55,7 @@ def create_run(system: System, request: RunRequest, key: str | None = None, owne
         raise Impossible(f"There is nothing at {data.below_drops!r} in the drops container.", "no_data")
     if missing := _missing(asking):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
-    run = replace(_received(system, asking), asked=asked, owner=owner)
+    run = replace(_received(system, asking), asked=asked, owner=owner, owner_id=owner_id)
     check_complete(system, run.request)
     _check_possible(system, run)
     return record(system, run)

@@ -6,7 +6,9 @@ loses nothing. Answers without news are equal, so that a conditional request (If
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
@@ -14,11 +16,16 @@ from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
 from shared.kernel.errors import Impossible
 from shared.runs import logs, metrics
-from shared.runs.metrics import Cursor
+from shared.runs.metrics import Cursor, Series
+from shared.runs.model import Run
 from shared.system import System
 
 LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it
 MOST_RUNS = 50  # in one answer of curves
+SKETCH = 100  # points; curves of as few are kept in memory
+MOST_SKETCHES = 1000  # of some 10 kB each
+
+_sketches: WeakKeyDictionary[System, dict[tuple[str, str, int], Series]] = WeakKeyDictionary()
 
 
 def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
@@ -48,5 +55,19 @@ def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
             f"{len(names)} runs are too many for one answer; ask for at most {MOST_RUNS}.", "bad_parameter"
         )
     runs = [system.runs.get(name).value for name in names]
-    found = {run.name: metrics.since(system, run, Cursor(), query.name or None, query.points) for run in runs}
+    found = {run.name: _curves(system, run, query) for run in runs}
     return {"runs": found, "records": [queries.told(system, run) for run in runs] if query.records else []}
+
+
+def _curves(system: System, run: Run, query: CurvesQuery) -> Series:
+    """The curves of one run. Sketches of archived runs, which a list shows again and again, are reckoned once."""
+    steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
+    if run.archived_at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
+        return metrics.since(system, run, Cursor(), query.name or None, query.points, steps)
+    kept = _sketches.setdefault(system, {})
+    key = run.name, query.name or "", query.points
+    if key not in kept:
+        if len(kept) >= MOST_SKETCHES:
+            kept.clear()
+        kept[key] = metrics.since(system, run, Cursor(), query.name or None, query.points)
+    return kept[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,11 +66,26 @@ def series(system: System, name: str, wanted: str | None = None) -> Series:
     return {metric: points for metric, points in found.items() if metric != EPOCH}
 
 
-def since(system: System, run: Run, cursor: Cursor, wanted: str | None = None, points: int = MOST_POINTS) -> Series:
-    """The points that came after the cursor, which goes on to where this look ended; those of the epoch too."""
+EVERYWHERE = (-math.inf, math.inf)
+
+
+def since(
+    system: System,
+    run: Run,
+    cursor: Cursor,
+    wanted: str | None = None,
+    points: int = MOST_POINTS,
+    steps: tuple[float, float] = EVERYWHERE,
+) -> Series:
+    """The points that came after the cursor, which goes on to where this look ended; those of the epoch too.
+
+    Only those between the two `steps`, which are in.
+    """
     chosen = set(wanted.split(",")) if wanted else None
     found: dict[str, Thinned] = {}
     for step, row in _rows(system, run, cursor):
+        if not steps[0] <= step <= steps[1]:
+            continue
         at = finite(row.get("time"))
         for metric, value in row.items():
             if metric in NO_SERIES or (chosen and metric not in chosen) or (number := finite(value)) is None:

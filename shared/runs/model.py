@@ -12,8 +12,8 @@ Archiving is no state: a final run has `archived_at` once its manifest is writte
 
 Who writes which field of a run (one writer each): ask and seal write what the run is, submit writes job, code and
 environment, follow writes state, history, attempts, reason and elastic, archive writes output, metrics and archived_at,
-cancel writes cancel_asked_at and cancel_why, the books write cost. The first two also write their own step into state
-and history, under the row's etag.
+cancel writes cancel_asked_at and cancel_why, the books write cost, people write notes and tags. The first two also
+write their own step into state and history, under the row's etag.
 """
 
 from __future__ import annotations
@@ -89,6 +89,14 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
     state: RunState
     at: datetime
     why: str = ""
+
+
+class Note(msgspec.Struct, frozen=True, array_like=True):
+    """What someone wrote on a run. `by` is who, as the API knows them."""
+
+    text: str
+    by: str
+    at: datetime
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -223,7 +231,9 @@ class Run:
     removed_at: datetime | None = None  # when someone asked for all that it left to go
     removed_by: str = ""
     cleared: tuple[str, ...] = ()  # what of it retention has let go: checkpoints, copies
+    owner_id: str = ""  # who that is for ever, whatever their name becomes: their object id in Entra ID
     cancel_why: str = ""  # why it was asked to end, if not by its owner
+    notes: tuple[Note, ...] = ()  # what people wrote on it, oldest first
 
 
 def hour_of(at: datetime) -> str:

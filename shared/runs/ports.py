@@ -15,7 +15,8 @@ from shared.runs.model import Run, RunState
 class RunFilter:
     """Which runs are wanted: those that have all these values. Empty or None is any. `since` is when they were made.
 
-    `tag` is `name=value` of one of the run's tags. `holds` says it of a run that has all these.
+    `owner` is a name or an object id, `tag` is `name=value` of one of the run's tags. `holds` is asked of a run that
+    has all these.
     """
 
     experiment: str = ""

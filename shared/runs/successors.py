@@ -32,7 +32,7 @@ Given = dict[str, Any]
 SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a run that goes on: it has one curve, and one training
 
 
-def retry_run(system: System, name: str, given: Given | None = None, owner: str = "") -> Run:
+def retry_run(system: System, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
 
     A run has one retry with the same parameters: asking again gives that one. Raises Conflict while the run is not
@@ -43,10 +43,11 @@ def retry_run(system: System, name: str, given: Given | None = None, owner: str 
     _check_start(system, old)
     new = asked_run_name("retry", f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
-    return record(system, replace(_successor(system, old, again(job, name, new), why), retry_of=name, owner=owner))
+    run = replace(_successor(system, old, again(job, name, new), why), retry_of=name, owner=owner, owner_id=owner_id)
+    return record(system, run)
 
 
-def continue_run(system: System, name: str, given: Given | None = None, owner: str = "") -> Run:
+def continue_run(system: System, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run that goes on from the checkpoint of a final one; of a completed one with more epochs.
 
     Both write to the same checkpoints and metrics, so a run is continued once: asking again gives that run, asking with
@@ -69,7 +70,8 @@ def continue_run(system: System, name: str, given: Given | None = None, owner: s
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    return record(system, replace(_successor(system, old, request, why), continues=name, owner=owner, asked=asked))
+    run = replace(_successor(system, old, request, why), continues=name, owner=owner, owner_id=owner_id, asked=asked)
+    return record(system, run)
 
 
 def move_run(system: System, name: str, cluster: str, why: str) -> Run:
@@ -82,7 +84,7 @@ def move_run(system: System, name: str, cluster: str, why: str) -> Run:
     new = asked_run_name("move", name)
     request = {**again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), "compute": f"azureml:{cluster}"}
     successor = replace(_successor(system, old, request, f"Run {name} goes on here. {why}"), cluster=cluster)
-    made = record(system, replace(successor, continues=name, owner=old.owner))
+    made = record(system, replace(successor, continues=name, owner=old.owner, owner_id=old.owner_id))
     price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
     cancel_run(system, name, f"{why} It goes on as run {new} on {cluster}{price}.")
     return made

@@ -111,7 +111,7 @@ def _carry_out(system: System, schedules: Schedules, schedule: Schedule, firing:
         if schedule.overlap is Overlap.REPLACE and schedule.last_run not in ("", firing.run):
             cancel_run(system, schedule.last_run)
         request = msgspec.convert(schedule.request, RunRequest)
-        create_run(system, request, firing_key(firing.schedule, firing.order), schedule.owner)
+        create_run(system, request, firing_key(firing.schedule, firing.order), schedule.owner, schedule.owner_id)
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
         firing = replace(firing, outcome=Outcome.FAILED, run="", why=str(exc))
         schedules.finish(firing)

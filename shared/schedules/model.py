@@ -52,6 +52,7 @@ class Schedule:
     last_run: str = ""
     counted: int = 0
     number: int = 0
+    owner_id: str = ""  # their object id in Entra ID
 
 
 class Outcome(StrEnum):

@@ -33,6 +33,7 @@ class Wish:
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
     owner: str = field(default="")
+    owner_id: str = ""
 
 
 def preview(system: System, wish: Wish) -> dict[str, Any]:
@@ -102,6 +103,7 @@ def _made(system: System, wish: Wish) -> Schedule:
         catch_up=wish.catch_up,
         overlap=wish.overlap,
         owner=wish.owner,
+        owner_id=wish.owner_id,
         counted=count_files(system, wish.route) if wish.new_files else 0,
     )
     first = _first(schedule, now)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from cli.client import Api
 from cli.commands.runs import _nodes
 from cli.follow import MembersReader
+from cli.trace import Moment, Replay, Trace
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -70,6 +73,39 @@ def test_evict_follows_a_trace(server: Any, run: Run, capsys: Capture, tmp_path:
     assert run("evict", "r", "--trace", str(trace), "--speed", "10", "--json", "--url", server.url) == 0
     assert json.loads(capsys.readouterr().out) == {"run": "r", "job": "r-m1-1", "node": 1}
     assert [path for path, *_ in server.asked if path.endswith("/evict")] == ["/api/runs/r/members/1/evict"]
+
+
+def test_a_replay_has_a_picture(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
+    """--png draws the nodes of the trace and those at work, and the loss, over the seconds of the replay; a run without
+    metrics has the trace alone."""
+    trace, now = tmp_path / "trace.json", time.time()
+    trace.write_text('[{"time": 0, "nodes": 2}, {"time": 1, "nodes": 1}]')
+    server.says("/api/runs/r", elastic("running", "running"))
+    server.says("/api/runs/r/members/1/evict", {"run": "r", "job": "r-m1-1"})
+    rows = {"train_loss": [[1, 2.0, now + 0.01], [2, 1.0, now + 0.05]], "world_size": [[1, 2, now + 0.01]]}
+    for name, series in (("with", rows), ("without", {})):
+        server.says("/api/runs/r/metrics", {"series": series})
+        file = tmp_path / f"{name}.png"
+        assert run("evict", "r", "--trace", str(trace), "--speed", "10", "--png", str(file), "--url", server.url) == 0
+        assert str(file) in capsys.readouterr().out.replace("\n", "")
+        with Image.open(file) as image:
+            assert image.size == (1440, 960)
+    assert run("evict", "r", "--png", "x.png", "--url", server.url) == 1
+    assert "give --trace FILE, too" in capsys.readouterr().err
+
+
+def test_curves_of_a_replay_are_over_its_seconds() -> None:
+    """Nodes stay at each value until the next; what the run measured before the replay is left out."""
+    replay = Replay("r", Trace("t", [Moment(0, 8), Moment(20, 7)], 10), time.time() - 5)
+    before, after = replay.began - 1, replay.began + 3
+    curves = replay.curves(
+        {"train_loss": [[1, 9.0, before], [2, 2.0, after], [3, 1.0, None]], "other": [[1, 1, after]]}
+    )
+    assert curves["in the trace"][:3] == [(0, 8), (2, 8), (2, 7)]
+    assert curves["in the trace"][3][1] == 7
+    [(at, loss)] = curves["train_loss"]
+    assert (at, loss) == pytest.approx((3, 2))
+    assert curves.keys() == {"in the trace", "train_loss"}
 
 
 @pytest.mark.parametrize("text", ["no JSON", "[1]", '[{"time": 1}]', '[{"time": -1, "nodes": 2}]'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -52,3 +53,30 @@ def test_a_run_without_a_drop_says_so(api: Api) -> None:
         names.drop_name(api, "run-0123456789abcdef")
     with pytest.raises(NotFound, match="There is no run or drop"):
         names.data_ref(api, "mnist/none")
+
+
+def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that has a run's form is asked for as it is; only where it names nothing, its neighbours are sought."""
+    wrong = f"{RUN[:-1]}0"
+    server.says(f"/api/find?name={wrong}", {"detail": f"There is no run. Did you mean {RUN!r}?", "code": "x"}, 404)
+    for command in ("show", "cancel"):
+        assert run(command, wrong, "--url", server.url) == 3
+        assert "Did you mean" in capsys.readouterr().err
+
+
+def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--mine finds runs by the object id, and by the name those that have no id; a namesake's are not among them."""
+
+    def row(name: str, at: str, owner_id: str) -> dict[str, Any]:
+        return {"run": name, "state": "completed", "created_at": at, "owner": "ann", "owner_id": owner_id}
+
+    server.says("/api/me", {"auth": "entra", "name": "ann", "id": "0a1b", "may_change": True})
+    mine, drops, other = row("r1", "2026-01-01", "0a1b"), row("r2", "2026-01-02", ""), row("r3", "2026-01-03", "9f9f")
+    server.says("/api/runs?owner=0a1b&limit=20", {"runs": [mine], "continue": None, "looked_at": 1})
+    server.says("/api/runs?owner=ann&limit=20", {"runs": [other, drops, mine], "continue": None, "looked_at": 3})
+    assert run("runs", "--mine", "--json", "--url", server.url) == 0
+    assert [each["run"] for each in json.loads(capsys.readouterr().out)] == ["r2", "r1"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -72,6 +74,25 @@ def test_a_second_insert_changes_nothing(drops: Drops) -> None:
     with pytest.raises(Changed):
         drops.insert(replace(drop(), token="other"))
     assert drops.get(first.value.key) == first
+
+
+def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None:
+    """Threads that insert the same drop at the same moment: one has it, the others get Changed; later ones too."""
+    drops, together = TableDrops(own_tables.table), threading.Barrier(6)
+
+    def insert(token: str) -> str:
+        together.wait(30)
+        with suppress(Changed):
+            return drops.insert(replace(drop(), token=token)).value.token
+        return ""
+
+    with ThreadPoolExecutor(6) as pool:
+        [made] = filter(None, pool.map(insert, "abcdef"))
+    stored = drops.get(drop().key)
+    assert stored is not None
+    assert stored.value.token == made
+    with pytest.raises(Changed):
+        drops.insert(drop())
 
 
 def test_replace_needs_the_latest_etag(drops: Drops) -> None:

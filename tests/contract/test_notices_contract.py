@@ -71,3 +71,15 @@ def test_the_newest_event_comes_first(notices: Notices) -> None:
         notices.insert(delivery(f"e{number}", NOW + timedelta(seconds=number)))
     assert [each.notice.id for each in notices.newest("n-1", 2)] == ["e2", "e1"]
     assert notices.newest("n-2") == []
+
+
+def test_old_deliveries_are_forgotten(notices: Notices) -> None:
+    """Those of events from before a moment go, of every subscription and the oldest too; the others stay, each once."""
+    for number in range(5):
+        notices.insert(delivery(f"e{number}", NOW + timedelta(days=number)))
+    notices.insert(replace(delivery("e0"), subscription="gone"))
+    assert [notices.prune(NOW + timedelta(days=3), 3), notices.prune(NOW + timedelta(days=3), 9)] == [3, 1]
+    assert [each.notice.id for each in notices.newest("n-1")] == ["e4", "e3"]
+    assert notices.newest("gone") == []
+    assert notices.delivery("n-1", "e0") is None
+    assert not notices.insert(delivery("e3", NOW + timedelta(days=3)))

@@ -255,7 +255,7 @@ def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> 
 def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
     """Every field of a filter narrows the list, alone and together; a run moves with its state."""
     runs.insert(run("mnist-1", 1, owner="ann", tags={"a": "x y", "b": "1"}))
-    runs.insert(run("mnist-2", 2, owner="ann"))
+    runs.insert(run("mnist-2", 2, owner="ann", owner_id="0a1b"))
     runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
     runs.update(runs.get("mnist-2"), state=RunState.SUBMITTED)
 
@@ -263,6 +263,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
         return [r.name for page in pages(runs, RunFilter(**wanted), 2) for r in page]
 
     assert names(owner="ann") == ["mnist-2", "mnist-1"]
+    assert names(owner="0a1b") == ["mnist-2"]
     assert names(tag="a=x y") == ["mnist-3", "mnist-1"]
     assert names(tag="a=x y", owner="ann") == ["mnist-1"]
     assert (names(state="submitted"), names(state="received")) == (["mnist-2"], ["mnist-3", "mnist-1"])

@@ -53,3 +53,9 @@ def test_later_times_come_first(at: datetime, milliseconds: int, name: str) -> N
     early = at.replace(tzinfo=UTC)
     later = (early + timedelta(milliseconds=milliseconds)).astimezone()
     assert keys.newest_first(later, name) < keys.newest_first(early, "")
+
+
+@given(st.text() | st.from_regex(r"[0-9]{1,40}", fullmatch=True))
+def test_any_text_means_a_time(text: str) -> None:
+    """What is no such key, or more digits than a time has, means the epoch."""
+    assert keys.EPOCH <= keys.time_of(text) <= keys.LAST

@@ -1,7 +1,7 @@
 """Command jobs in every form that Azure ML documents, as others publish them: submitted, dropped, and sent by MLClient.
 
 Each file of corpus/ says in its first lines what is expected: a line of the `log`, a `file` of the archive, an `asset`
-of the workspace, the words with which it `failed` or was `refused`.
+of the workspace, a `metric` with its last value, the words with which it `failed` or was `refused`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ pytestmark = [
 
 def expected(name: str) -> list[tuple[str, str]]:
     """What the file's first lines say."""
-    return re.findall(r"^# (log|file|asset|failed|refused): (.*)$", FILES[name].read_text(), re.MULTILINE)
+    return re.findall(r"^# (log|file|asset|metric|failed|refused): (.*)$", FILES[name].read_text(), re.MULTILINE)
 
 
 class Corpus:
@@ -190,10 +190,13 @@ def check(corpus: Corpus, run: Any, wanted: list[tuple[str, str]]) -> None:
     assert [words for kind, words in wanted if kind == "log" and words not in log] == [], log
     assert [words for kind, words in wanted if kind == "file" and not files.get(words)] == [], sorted(files)
     assert any(name.startswith("logs/") for name in files)
+    for name, _, last in [words.partition(" ") for kind, words in wanted if kind == "metric"]:
+        points = corpus.lab.get(f"runs/{run['run']}/metrics")["series"][name]
+        assert not last or points[-1][1] == float(last)
     for asset in [words for kind, words in wanted if kind == "asset"]:
         kind, name, version = asset.split("/")
         found = corpus.arm(f"{kind}/{name}/versions/{version}")["properties"]
-        assert run["run"] in str(found.get("modelUri") or found.get("dataUri"))
+        assert run["run"] in str(found.get("modelUri") or found.get("dataUri")) + str(found.get("jobName"))
 
 
 def test_a_folder_of_code_runs_by_its_command(corpus: Corpus, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +28,7 @@ from tests.e2e.typist import type_all
 # The order matters: later pages use the runs of earlier ones, and the last one makes notices of runs that end.
 EXECUTED = (
     "docs/your-data.md",
+    "docs/model.md",
     "docs/compare.md",
     "docs/drops.md",
     "README.md",
@@ -51,6 +54,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("docs")
     digits.write(folder / "digits")
     shutil.copytree(folder / "digits", folder / "my-folder")
+    Image.new("L", (28, 28)).save(folder / "digit.png")
     (folder / "my-folder" / "job.yaml").write_text("inputs: {epochs: 1}\n")
     (folder / "job.yml").write_text(json.dumps(JOB))
     for name, file in (("src", "train.py"), ("iris", "train.py"), ("points", "points.csv")):
@@ -78,8 +82,13 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
         for words in block.commands
     ]
     assert todo
-    assert [words for words in todo if words[:2] != ["python3", "trainyard.py"]] == []
-    type_all(desk, [words[2:] for words in todo], 250)
+    ours = [words[2:] for words in todo if words[:2] == ["python3", "trainyard.py"]]
+    type_all(desk, ours, 250)
+    for words in todo:  # the scripts of a clone, on what the commands brought
+        if words[1] != "trainyard.py":
+            script = [sys.executable, str(ROOT / words[1]), *words[2:]]
+            done = subprocess.run(script, cwd=desk.folder, capture_output=True, encoding="utf-8", timeout=100)
+            assert done.returncode == 0, done.stderr
 
 
 SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
@@ -87,6 +96,7 @@ SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
 AS_JSON = """
 submit mnist --data drops/mnist/digits-1 --dry-run
 drop my-folder mnist/again --follow
+pause cpu-cluster --force
 submit sleeper.yml
 drop my-folder mnist/again --dry-run
 drop my-folder mnist/again
@@ -100,6 +110,8 @@ metrics mnist/again
 metrics mnist/again --png curves.png
 fetch mnist/again
 predict mnist/again digit.png
+note mnist/again "a good one"
+tag mnist/again team=vision --remove draft
 retry mnist/again -p seed=2
 cancel @latest
 continue mnist/again -p epochs=2
@@ -135,13 +147,13 @@ notify remove n-0123456789abcdef
 admin register
 admin replay
 open @latest --print
+completion bash
 login <url> --name here
 doctor
 logout here
 evict own@latest
 rm mnist/again --yes
 cancel own@latest
-pause cpu-cluster --force
 """
 ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
 SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
@@ -158,7 +170,6 @@ def test_what_every_command_prints_has_its_schema(desk: Desk) -> None:
     (desk.folder / "sleeper.yml").write_text(json.dumps(SLEEPER))
     (desk.folder / "batchai.json").write_text(json.dumps(BATCH_AI))
     shutil.copy(ROOT / "clusters.yaml", desk.folder)
-    Image.new("L", (28, 28)).save(desk.folder / "digit.png")
     commands = [shlex.split(line.replace("<url>", desk.cloud.api)) for line in AS_JSON.strip().splitlines()]
     assert {command_of(words) for words in commands} | set(ELSEWHERE) == every_command()
 

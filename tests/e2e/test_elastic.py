@@ -36,7 +36,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.mark.timeout(600)
 def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
-    """Two members train together; the first one's node is taken; the run ends well, with each step counted once."""
+    """Two members train together, each with its own view of the mounts, as in Azure; the first one's node is taken; the
+    run ends well, with each step counted once."""
+    lab.control(f"{lab.cloud.azureml}/control/faults", {"mounts": "own"}, "PUT")
     job = json.dumps({"inputs": INPUTS}).encode()
     lab.upload("cifar/small", {CIFAR.name: CIFAR.read_bytes(), "job.json": job})
     name = lab.drop_that_is("cifar/small", "sealed")["run"]

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from local.cloud import Cloud, Options
+from tests.e2e import notebook
 from tests.e2e.lab import Lab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,3 +90,18 @@ def test_a_drop_becomes_a_model(lab: Lab, trainer: str) -> None:
     assert {"models/model.json", "metrics/metrics.jsonl", "manifest.json"} <= files.keys()
     assert any(name.endswith((".pt", ".safetensors")) for name in files)
     assert {"train_loss", "learning_rate", "data_wait_share", "world_size"} <= run["metrics"]["last"].keys()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_the_notebook_shows_the_model(lab: Lab, trainer: str, tmp_path: Path) -> None:
+    """examples/look_at_model.ipynb needs the archive's folder alone, of any trainer: facts, curves, guesses."""
+    archive = notebook.fetched(lab, lab.archived(f"{trainer}/small"), tmp_path / "archive")
+    file = tmp_path / ("look.txt" if trainer == "bert" else "look.jpg")
+    file.write_bytes(b"the [MASK] is here" if trainer == "bert" else picture((30, 30, 200)))
+    said = notebook.look(archive, [file])
+    assert "architecture" in said or "classes" in said
+    what = "the [MASK] is here: " if trainer == "bert" else "look.jpg: "
+    assert what in said, said
+    if trainer == "transfer":
+        assert "blue" in said.partition(what)[2], "its two classes are guessed"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from emulators.process import tail, wait_for
+from tests.forked import Process, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 5  # steps between checkpoints
@@ -22,7 +23,7 @@ DEADLINE_SECONDS = 120  # a loaded machine is slow; a hanging test is worse
 class Agent:
     """A running agent; its output goes to `log`."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Process
     log: Path
 
     @property
@@ -44,6 +45,13 @@ class Agent:
 
     def last_line(self) -> str:
         return self.log.read_text().splitlines()[-1]
+
+
+def _behind(prefix: Sequence[str], program: Program) -> subprocess.Popen[bytes]:
+    """Start a program in another network, which a fork cannot enter."""
+    argv = [*prefix, sys.executable, *program.arguments]
+    with program.out.open("wb") as out:
+        return subprocess.Popen(argv, cwd=program.cwd, env=program.env, stdout=out, stderr=subprocess.STDOUT)
 
 
 class Run:
@@ -77,12 +85,9 @@ class Run:
         for _ in range(count):
             log = self.folder / f"agent{len(self.agents)}.log"
             script = str(Path(__file__).with_name(self.worker))
-            argv = [*prefix, sys.executable, "-m", *launch, script, str(self.folder), str(EVERY)]
-            with log.open("wb") as out:
-                process = subprocess.Popen(
-                    argv, cwd=ROOT / "trainers", env={**self.env, **env}, stdout=out, stderr=subprocess.STDOUT
-                )
-            self.agents.append(Agent(process, log))
+            argv = ["-m", *launch, script, str(self.folder), str(EVERY)]
+            program = Program(argv, {**self.env, **env}, ROOT / "trainers", log)
+            self.agents.append(Agent(_behind(prefix, program) if prefix else Process(program), log))
         return self.agents[-count:]
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from emulators.storage import azurite
 from tests.elastic.proxy import Proxy
-from trainers.elastic import client
+from trainers.elastic import client, connection
 from trainers.elastic.client import LIFETIME, Table, connect
 from trainers.elastic.errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable, translated
 from trainers.elastic.values import ENTITY_BYTES, KEY_CHARS, MAX_VALUE, WRITERS_BYTES, key_text, pack, size, unpack
@@ -314,7 +314,7 @@ def test_the_identity_of_a_node(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for key, value in (("MSI_ENDPOINT", f"http://127.0.0.1:{server.server_port}/token"), ("MSI_SECRET", "x")):
             monkeypatch.setenv(key, value)  # as on a node of Azure ML
-        credential = client._identity("account.table.core.windows.net", {name: "an-id"})
+        credential = connection._identity("account.table.core.windows.net", {name: "an-id"})
         with pytest.raises(ClientAuthenticationError):
             credential.get_token("https://storage.azure.com/.default")
         server.shutdown()

@@ -22,7 +22,7 @@ from functions import drops as functions_drops
 from functions import jobs as functions_jobs
 from shared.adapters.records import from_row, to_row
 from shared.adapters.run_table import _run
-from shared.api import answers
+from shared.api import records
 from shared.api.requests import RunRequest, RunsQuery, digest, read_body, read_key, read_query, read_time
 from shared.drops.model import Drop, DropKey, DropState
 from shared.events import incoming
@@ -132,11 +132,11 @@ def manifest(data: bytes) -> None:
 def row(data: bytes) -> None:
     """Rows of older versions, or that somebody wrote by hand: one column of each record at a time holds the text."""
     text = data.decode("utf-8", "replace")
-    records: list[Any] = [
+    written: list[Any] = [
         Run("mnist-0", "", "", "", "e", "c", 1, NOW),
         Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
     ]
-    for record in records:
+    for record in written:
         known = {"key": record.key} if isinstance(record, Drop) else {}
         columns = to_row(record, skip=tuple(known))
         for column in columns:
@@ -145,7 +145,7 @@ def row(data: bytes) -> None:
         if isinstance(record, Run):
             shown = _run({**columns, "state": text, "RowKey": f"t!{text}"})
             assert isinstance(shown.state, RunState)
-            answers.run(shown)
+            records.run(shown)
 
 
 _ALL = (job_file, body, query, principal, event, message, metrics, log, manifest, row)
@@ -157,7 +157,7 @@ def _comes_back(run: Run) -> None:
     with suppress(BadInput):  # more than a row holds
         columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
         assert from_row(Run, columns) == run
-        json.dumps(answers.run(run), allow_nan=False)
+        json.dumps(records.run(run), allow_nan=False)
 
 
 @cache

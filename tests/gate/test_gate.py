@@ -57,6 +57,14 @@ def test_the_quick_tests_are_listed() -> None:
     assert [pattern for pattern in check.SLOW if f"`{pattern}`" not in page] == []
 
 
+def test_hooks_look_at_files_that_are_there() -> None:
+    """Each alternative of a hook's pattern of files matches a file of the repository."""
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    files = [str(path.relative_to(ROOT)) for name in ("*.md", "shared/**/*", "cli/*") for path in ROOT.glob(name)]
+    patterns = [one for repo in config["repos"] for hook in repo["hooks"] for one in hook.get("files", "").split("|")]
+    assert [one for one in patterns if not any(re.search(one, file) for file in files)] == []
+
+
 def test_hooks_use_the_versions_of_the_gate() -> None:
     """A tool that pre-commit installs has the version that requirements-dev.txt pins."""
     pinned = (ROOT / "requirements-dev.txt").read_text("utf-8").splitlines()

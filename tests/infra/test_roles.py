@@ -16,7 +16,6 @@ from emulators.arm import declared
 from emulators.arm.access import Access
 from emulators.arm.operations import Need, needs, workspace_action
 from emulators.process import wait_for
-from local import digits
 from local.cloud import Cloud, Options
 from tests.e2e.lab import Lab
 from tests.infra.declared import account_id, allowed, grants, main, principal, workspace_id
@@ -27,7 +26,20 @@ ADMINISTRATOR = "an-administrator"
 TELEMETRY = "Monitoring Metrics Publisher"  # the host's own telemetry; nothing here stands for Azure Monitor
 ROUTES = """
 routes:
-  mnist: {trainer: mnist, cluster: cpu-cluster}
+  mnist: {template: quick.yaml, cluster: cpu-cluster}
+"""
+# What a training leaves, without the training: its requests are the nodes', not the app's.
+QUICK = """
+command: >-
+  python -c "import pathlib, sys; pathlib.Path(sys.argv[1], 'model.json').write_text('1');
+  pathlib.Path(sys.argv[2], 'metrics.jsonl').write_text(sys.argv[3])"
+  ${{outputs.models}} ${{outputs.metrics}} '{"time": 1, "step": 1, "epoch": 1, "loss": 1}'
+environment: azureml:trainyard@latest
+inputs:
+  data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}
+outputs:
+  models: {type: uri_folder}
+  metrics: {type: uri_folder}
 """
 
 
@@ -45,7 +57,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """One drop to its archive, and every call of the API, with all requests written down."""
     home = tmp_path_factory.mktemp("roles")
     (home / "routes.yaml").write_text(ROUTES)
-    digits.write(home / "digits")
+    (home / "quick.yaml").write_text(QUICK)
     with Recorder(home / "cloud" / "azurite", home / "cloud" / "storage") as recorder:
         options = Options(
             routes=home / "routes.yaml",
@@ -53,7 +65,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
             app_env={"AzureWebJobsStorage": recorder.connection_string},
         )
         with Cloud.start(home / "cloud", options) as cloud:
-            lab = Lab(cloud, home / "digits")
+            lab = Lab(cloud, home)
             live(lab)
             sent = lab.control(f"{cloud.azureml}/control/requests")
     storage = [(f"{r.service} {r.method} {r.path}", need) for r, _ in recorder.requests for need in needs(r)]
@@ -62,12 +74,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 
 def live(lab: Lab) -> None:
-    """A training from drop to archive, another one that is canceled, and a look at everything."""
-    files = {**lab.digits(), "job.yaml": b"inputs: {epochs: 1}\n"}
-    lab.upload("mnist/a", files)
+    """A job from drop to archive, another one that is canceled and removed, and a look at everything."""
+    lab.upload("mnist/a", {"1.bin": b"1", "job.yaml": b"display_name: one\n"})
     run = lab.archived("mnist/a")
+    assert run["state"] == "completed", run["reason"]
+    post(lab, "register")
     name = run["run"] if "run" in run else run["name"]
-    for path in ("status", "drops", "drops/mnist/a", "runs", "clusters", "health"):
+    looks = ("status", "drops", "drops/mnist/a", "runs", "clusters", "health", "costs", "usage", "schedules", "notices")
+    for path in looks:
         lab.get(path)
     for part in ("logs", "metrics", "artifacts", "artifacts/manifest.json"):
         with urllib.request.urlopen(f"{lab.cloud.api}/runs/{name}/{part}", timeout=30) as response:
@@ -75,6 +89,8 @@ def live(lab: Lab) -> None:
     again = post(lab, f"runs/{name}/retry")
     post(lab, f"runs/{again['run']}/cancel")
     wait_for(lambda: lab.get(f"runs/{again['run']}")["archived_at"], 60, "the canceled run's archive", 0.3)
+    post(lab, f"runs/{again['run']}/remove")
+    wait_for(lambda: lab.get("removals")[0]["done_at"], 60, "the canceled run's removal", 0.3)
     keep_up(lab)
     wait_for(lambda: to_zero(lab), 60, "the cluster's new node to be idle", 0.3)
 

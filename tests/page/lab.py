@@ -66,7 +66,7 @@ class Lab:
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         """A call as the command line makes it, beside the browser."""
-        answer = httpx.request(method, f"{self.cloud.api}/{path}", json=body, timeout=30)
+        answer = httpx.request(method, f"{self.cloud.api}/{path}", json=body, timeout=120)
         answer.raise_for_status()
         return answer.json()
 

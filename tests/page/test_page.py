@@ -6,11 +6,21 @@ import base64
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from emulators.process import wait_for
 from shared.runs.model import Elastic, Member, RunState, Size
+from tests.batchai.documents import practitioner
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page, Request, Response, Route
 
 expect = pytest.importorskip("playwright.sync_api").expect
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
@@ -23,11 +33,24 @@ def without_faults(lab: Lab) -> None:
     lab.faults.clear()
 
 
+def drag(page: Page, folder: Path) -> None:
+    """A folder from the machine's own files, dragged over the page and dropped on it."""
+    box = page.locator(".zone").bounding_box()
+    assert box
+    at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    with_devtools = page.context.new_cdp_session(page)
+    for step in ("dragEnter", "dragOver", "drop"):
+        with_devtools.send("Input.dispatchDragEvent", {"type": step, "data": data, **at})
+
+
 @pytest.fixture(scope="module")
 def trained(lab: Lab) -> str:
-    """The run that a folder chosen on the page became, archived."""
+    """The run that a folder dropped on the page became, archived."""
     page = lab.page("drops")
-    page.get_by_label("Choose a folder").set_input_files(lab.data)
+    expect(page.get_by_label("Choose a folder")).to_be_attached()
+    drag(page, lab.data)
+    expect(page.get_by_label("Name of the drop")).to_have_value(lab.data.name)
     page.locator(".zone select").select_option("mnist")
     page.get_by_label("Name of the drop").fill("from-the-page")
     page.get_by_role("button", name="Upload").click()
@@ -42,7 +65,7 @@ def trained(lab: Lab) -> str:
 
 
 def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str) -> None:
-    """Chosen on the page, uploaded straight to storage, trained: curves, log of every rank and files are there."""
+    """Dropped on the page, uploaded straight to storage, trained: curves, log of every rank and files are there."""
     page = lab.page(f"run/{trained}")
     expect(page.locator(".chart h3", has_text="test_accuracy").first).to_be_visible()
     expect(page.locator(".log")).to_contain_text("processes 2")
@@ -51,11 +74,27 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     with page.expect_download() as download:
         page.get_by_role("button", name="Download models/model.json").click()
     assert b"accuracy" in download.value.path().read_bytes()
+    page.get_by_label("A note on this run").fill("<b>the best</b> so far")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".card", has_text="Notes").locator("li")).to_contain_text("<b>the best</b> so far")
+    assert [note["text"] for note in lab.api("GET", f"runs/{trained}")["notes"]] == ["<b>the best</b> so far"]
     assert lab.faults == []
     page.close()
 
 
-VIEWS = ("runs", "run", "members", "compare", "drops", "drop", "clusters", "money", "health")
+VIEWS = {  # and what is there once a view has its data
+    "runs": "tr[data-row] .spark",
+    "run": ".chart canvas",
+    "members": ".timeline .life",
+    "compare": ".parallel text",
+    "drops": "tr[data-row]",
+    "drop": ".notice.good a",
+    "clusters": ".timeline",
+    "money": ".big",
+    "schedules": ".scroll tr",
+    "storage": ".lines li, .scroll tr",
+    "health": ".scroll tr",
+}
 
 
 PICTURE = base64.b64decode(
@@ -70,15 +109,65 @@ def elastic() -> Elastic:
     return Elastic(1, 4, NOW + timedelta(hours=1), tuple(members), (Size(at[0], 3), Size(at[1], 2), Size(at[3], 3)))
 
 
+@pytest.fixture(scope="module")
+def lived_in(lab: Lab, trained: str) -> None:
+    """A cloud with something in every view: a schedule, who is told, something that was removed."""
+    run = {"trainer": "mnist", "data": "drops/mnist/from-the-page"}
+    schedule = lab.api("POST", "schedules", {"run": run, "cron": "0 6 * * 1", "timezone": "Europe/Berlin"})
+    lab.api("POST", f"schedules/{schedule['id']}/pause")
+    lab.api("POST", "schedules", {"run": run, "route": "mnist", "new_files": 1_000_000})
+    lab.api("POST", "notices", {"on": ["failed", "completed"], "to": "ada@example.org", "route": "mnist"})
+    lab.archived(a_run("gone-1"), {"models/model.pt": b"x" * 5000})
+    lab.api("POST", "runs/gone-1/remove")
+
+
+def test_a_batch_ai_document_is_explained(lab: Lab) -> None:
+    """Each field that has no full equivalent is listed with what it becomes; what is no JSON is said to be none."""
+    page = lab.page("batchai")
+    page.get_by_label("Document").fill("{no")
+    page.get_by_role("button", name="Show what it becomes").click()
+    expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
+    page.get_by_label("Document").fill(json.dumps(practitioner()))
+    with page.expect_response(re.compile("/imports$")) as told:
+        page.get_by_role("button", name="Show what it becomes").click()
+    assert told.value.json()["report"]
+    expect(page.locator("tbody tr")).to_have_count(len(told.value.json()["report"]))
+    page.close()
+    assert lab.faults == []
+
+
+def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in: None) -> None:
+    """A schedule is paused and goes on, what was removed and what takes the space are told; all as the API has it."""
+    page = lab.page("schedules")
+    card = page.locator(".card", has_text="Europe/Berlin")
+    expect(card).to_contain_text("paused")
+    card.get_by_role("button", name="Resume").click()
+    expect(card.get_by_role("button", name="Pause")).to_be_visible()
+    assert [one["paused"] for one in lab.api("GET", "schedules")] == [False, False]
+    expect(page.locator("tr", has_text="failed")).to_contain_text("mnist")
+    page.goto(f"{lab.cloud.api}/page#/storage")
+    expect(page.locator("tr", has_text="gone-1")).to_be_visible()
+    page.get_by_role("button", name="Count now").click()
+    expect(page.locator(".bars li", has_text="Archives").locator("b")).to_have_text(re.compile(r"\d [kM]?B$"))
+    page.close()
+    assert lab.faults == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, theme: str) -> None:
+def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in: None, theme: str) -> None:
     """axe finds nothing on any view, in both themes; a picture of each is kept, also as narrow as a phone."""
-    rows = b"".join(b'{"step": %d, "loss": %f}\n' % (i, 1 / (i + 1)) for i in range(30))
     for i, name in enumerate((f"cifar-{theme}", f"mnist-{theme}")):
+        points = [
+            (step, 0.95 - i / 20 - 0.7 / (1 + step / 20), 0.1 + i / 9 + 2 / (1 + step / 9)) for step in range(230)
+        ]
+        rows = "".join(f'{{"step": {s}, "test_accuracy": {a}, "train_loss": {b}}}\n' for s, a, b in points)
         tried = a_run(
-            name, elastic=elastic() if i == 0 else None, best_metrics={"loss": 0.1 + i, "accuracy": 0.9 - i / 9}
+            name,
+            elastic=elastic() if i == 0 else None,
+            parameters={"epochs": 5 * (i + 1), "batch_size": 64, "lr": 0.1 / (i + 1)},
+            best_metrics={"test_accuracy": points[-1][1], "train_loss": points[-1][2]},
         )
-        lab.archived(tried, {"metrics/metrics.jsonl": rows, "models/examples.png": PICTURE})
+        lab.archived(tried, {"metrics/metrics.jsonl": rows.encode(), "models/examples.png": PICTURE})
     places = {
         "run": f"run/{trained}",
         "members": f"run/cifar-{theme}",
@@ -89,8 +178,8 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, theme: s
     found = []
     for view in VIEWS:
         page.goto(f"{lab.cloud.api}/page#/{places.get(view, view)}")
-        page.wait_for_load_state("networkidle")
         expect(page.locator("main h1")).to_be_visible()
+        expect(page.locator(VIEWS[view]).first).to_be_visible()
         for width, height in ((1280, 900), (380, 800)):
             page.set_viewport_size({"width": width, "height": height})
             expect(page.locator("main .notice", has_text="Loading")).to_have_count(0)
@@ -152,22 +241,84 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
     page.close()
 
 
+def news_with(status: int) -> Callable[[Response], bool]:
+    """An answer to the question what changed in the list."""
+    return lambda response: "rows?changes" in response.url and response.status == status
+
+
 def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
     """The list is asked for once; then one request a look is answered with 304, or with the rows that are new."""
     page, later = lab.page("runs"), list[str]()
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
-    with page.expect_response(lambda response: "rows?changes" in response.url and response.status == 304):
-        pass
+    for status in (200, 304):
+        with page.expect_response(news_with(status)):
+            page.evaluate("dispatchEvent(new Event('online'))")  # looks at once
     new = f"new-{len(later)}"
-    with page.expect_response(lambda response: "rows?changes" in response.url and response.status == 200) as news:
+    with page.expect_response(news_with(200)) as news:
         lab.system.runs.insert(a_run(new, created_at=datetime.now(UTC)))
+        page.evaluate("dispatchEvent(new Event('online'))")
     told = [row["run"] for row in news.value.json()["rows"]]
     assert told[0] == new
     assert len(told) <= 3  # the books may have written a cost
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
     page.close()
+
+
+def is_block_after(sent: list[str], before: int, request: Request) -> bool:
+    """A block, of which so many were sent before."""
+    return "comp=block&" in request.url and len(sent) == before
+
+
+def test_an_upload_that_broke_off_goes_on_with_what_is_missing(lab: Lab, tmp_path: Path) -> None:
+    """After the page was loaded anew in the middle, the same folder again sends only blocks that storage lacks."""
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "data.bin").write_bytes(bytes(range(256)) * (20 << 12))  # 20 MiB are three blocks
+    page, sent = lab.page("drops"), list[str]()
+
+    def pass_on(route: Route) -> None:
+        """The first block arrives, the second never does; the marker is kept back, so that no run is made."""
+        url, first = route.request.url, not page.url.endswith("again")
+        if "comp=block&" in url:
+            sent.append(re.sub(r".*blockid=", "again " if not first else "", url))
+        if first and len(sent) > 1:
+            return
+        if "_SUCCESS" in (route.request.post_data or "") or "_SUCCESS" in url:
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route(re.compile("blockid|_SUCCESS|/uploads"), pass_on)
+    for view, before in (("drops", 1), ("drops?again", 3)):
+        page.goto("about:blank")
+        page.goto(f"{lab.cloud.api}/page#/{view}")
+        page.get_by_label("Choose a folder").set_input_files(tmp_path / "large")
+        page.locator(".zone select").select_option("mnist")
+        with page.expect_request(partial(is_block_after, sent, before)):
+            page.get_by_role("button", name="Upload").click()
+    whole = (tmp_path / "large" / "data.bin").read_bytes()
+    name = "mnist/large/data.bin"
+    page.wait_for_event("response", lambda got: "comp=blocklist" in got.url and got.request.method == "PUT")
+    assert lab.system.blobs.read_from("drops", name, 0, 1 << 25) == whole
+    page.close()
+    assert len(sent) == 4
+    assert sent[2:] == [f"again {sent[1]}", sent[3]]  # the block that never arrived, and the third
+    assert sent[0] not in sent[3]
+    lab.system.blobs.remove("drops", [name])
+
+
+def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained: str) -> None:
+    """The page shows what was set aside, gives it back when asked, and then shows that nothing is left."""
+    lab.system.queues.send("archives-poison", {"run": trained})
+    page = lab.page("health")
+    expect(page.locator("pre.reason")).to_contain_text(trained)
+    page.get_by_role("button", name="Give back").click()
+    expect(page.locator(".notice.good")).to_have_text("1 went back")
+    expect(page.get_by_text("Nothing was set aside.")).to_be_visible()
+    wait_for(lambda: lab.api("GET", "status")["queues"]["archives"] == {"messages": 0, "poison": 0}, 30, "its handling")
+    page.close()
+    assert lab.faults == []
 
 
 def test_two_tabs_agree(lab: Lab, trained: str) -> None:
@@ -211,7 +362,7 @@ def principal(role: str) -> dict[str, str]:
     return {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(json.dumps(told).encode()).decode()}
 
 
-def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str) -> None:
+def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in: None) -> None:
     """With Entra ID a reader sees everything and can change nothing; nobody gets a page that says how to sign in."""
     lab.archived(a_run("seen-by-all"), {})
     with lab.other_app({"TRAINYARD_AUTH": "entra", "WEBSITE_AUTH_ENABLED": "true"}, {}) as api:
@@ -224,6 +375,9 @@ def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str) -> None:
             expect(page.get_by_label("Choose a folder")).to_have_count(buttons)
             page.goto(f"{api}/page#/clusters")
             expect(page.get_by_role("button", name="Hold nodes")).to_have_count(buttons)
+            page.goto(f"{api}/page#/schedules")
+            expect(page.locator("main .card").first).to_be_visible()
+            expect(page.locator("main button")).to_have_count(6 * buttons)
             page.context.close()
         page = lab.page("runs", api=api)
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -290,6 +444,31 @@ def test_a_single_spike_is_seen(lab: Lab) -> None:
     page.close()
 
 
+def test_who_zooms_sees_every_point(lab: Lab) -> None:
+    """A long curve comes thinned; of the part that one drags over all points come, in one request, and back again."""
+    rows = "".join(f'{{"step": {i}, "loss": {1 / (i + 1)}}}\n' for i in range(20_000))
+    lab.archived(a_run("fine-1"), {"metrics/metrics.jsonl": rows.encode()})
+    page = lab.page("run/fine-1")
+    plot, over = page.locator(".plot"), page.locator(".u-over")
+    expect(over).to_be_visible()
+    assert int(plot.get_attribute("data-points") or 0) <= 2000
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box
+    with page.expect_request(lambda request: "/curves?" in request.url) as asked:
+        page.mouse.move(box["x"] + box["width"] * 0.50, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + 50, steps=3)
+        page.mouse.up()
+    first, last = (float(re.findall(rf"{end}=([0-9.]+)", asked.value.url)[0]) for end in ("first", "last"))
+    assert 9000 < first < last < 12_000
+    expect(plot).to_have_attribute("data-points", str(int(last - first) + 1))
+    over.dblclick()
+    expect(plot).to_have_attribute("data-points", re.compile(r"^(1\d{3}|2000)$"))
+    page.close()
+    assert lab.faults == []
+
+
 def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
     """Of 200,000 lines a few are in the page; a link leads to one of them, a search to another, wrapped or not."""
     lines = "".join(
@@ -326,16 +505,21 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     page.close()
 
 
-def test_a_view_asks_for_little(lab: Lab, trained: str) -> None:
+def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
     """Besides the one that asks who one is, a view begins with at most three requests, none of them twice."""
-    page, urls = lab.page("health"), list[str]()
+    page, urls, of_run = (
+        lab.page("health"),
+        list[str](),
+        {"run": f"run/{trained}", "compare": f"compare?runs={trained}"},
+    )
     page.on("request", lambda request: urls.append(request.url.partition("/api/")[2]))
-    for view in ("runs", f"run/{trained}", f"compare?runs={trained}", "drops", "clusters", "money", "health"):
+    for view, sign in VIEWS.items():
+        if view in ("members", "drop"):  # as run, and the drops
+            continue
         page.goto("about:blank")
         urls.clear()
-        page.goto(f"{lab.cloud.api}/page#/{view}", wait_until="networkidle")
-        expect(page.locator("main h1")).to_be_visible()
-        expect(page.locator("main .notice", has_text="Loading")).to_have_count(0)
+        page.goto(f"{lab.cloud.api}/page#/{of_run.get(view, view)}")
+        expect(page.locator(sign.replace(".parallel text", ".chart canvas")).first).to_be_visible()
         first = [url for url in urls if url and url != "me" and not url.startswith("page")]
         assert 1 <= len(set(first)) <= 3, (view, first)
         assert len(first) <= len(set(first)) + 1, (view, first)  # one may be the next look at the same

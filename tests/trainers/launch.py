@@ -7,13 +7,18 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 TRAINERS = ROOT / "trainers"
+Started = subprocess.Popen[str] | forked.Process
+Starter = Callable[[list[str], dict[str, str]], Started]
 DEADLINE_SECONDS = 300  # a loaded machine is slow; a hanging test is worse
 
 
@@ -43,31 +48,47 @@ def start(args: list[str], env: dict[str, str], cwd: Path = TRAINERS) -> subproc
     return subprocess.Popen(argv, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def finish(process: subprocess.Popen[str]) -> Result:
+def fork(args: list[str], env: dict[str, str], cwd: Path = TRAINERS) -> forked.Process:
+    """The same as `start`, by a fork of a process that has imported PyTorch."""
+    folder = Path(tempfile.mkdtemp(prefix="forked"))
+    return forked.Process(forked.Program(args, env, cwd, folder / "out", folder / "err"))
+
+
+def finish(process: Started) -> Result:
     try:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     finally:
         process.kill()
-    return Result(process.returncode, out.splitlines(), err.splitlines())
+    return Result(int(process.returncode or 0), out.splitlines(), err.splitlines())
 
 
-def start_ranks(args: list[str], count: int, script: str = "mnist/train.py") -> list[subprocess.Popen[str]]:
+def start_ranks(args: list[str], count: int, script: str = "mnist/train.py", by: Starter = start) -> Sequence[Started]:
     """Start `count` processes of a trainer with the environment that Azure ML gives them."""
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    return [start([script, *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
+    return [by([script, *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
 
 
 def start_torchrun(
-    args: list[str], processes: int, script: str = "mnist/train.py", options: Sequence[str] = ()
-) -> subprocess.Popen[str]:
+    args: list[str],
+    processes: int,
+    script: str = "mnist/train.py",
+    options: Sequence[str] = (),
+    by: Starter = start,
+) -> Started:
     """Start a trainer under torchrun, as a README reader would. `options` are torchrun's own."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), *options]
-    return start([*launcher, script, *args], environment())
+    return by([*launcher, script, *args], environment())
 
 
-def torchrun(args: list[str], processes: int, script: str = "mnist/train.py", options: Sequence[str] = ()) -> Result:
+def torchrun(
+    args: list[str],
+    processes: int,
+    script: str = "mnist/train.py",
+    options: Sequence[str] = (),
+    by: Starter = start,
+) -> Result:
     """Run a trainer under torchrun to its end."""
-    return finish(start_torchrun(args, processes, script, options))
+    return finish(start_torchrun(args, processes, script, options, by))
 
 
 def children(pid: int) -> list[int]:

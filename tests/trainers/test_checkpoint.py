@@ -467,7 +467,7 @@ def assert_each_sample_once(folder: Path, epochs: int) -> None:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four epochs in one process."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    result = run.finish(run.start([COUNTING, "--epochs", "4", "--checkpoint-dir", str(folder)], run.environment()))
+    result = run.finish(run.fork([COUNTING, "--epochs", "4", "--checkpoint-dir", str(folder)], run.environment()))
     assert result.code == 0, result
     (folder / "last-line").write_text(result.out[-1])
     return folder
@@ -480,7 +480,7 @@ def test_another_number_of_processes_goes_on(
     """More or fewer processes that go on from others' checkpoint see the same samples and end with the same weights."""
     args = [*kind, "--checkpoint-dir", str(tmp_path)]
     for epochs, count in zip((1, 4), counts, strict=True):
-        processes = run.start_ranks([*args, "--epochs", str(epochs)], count, COUNTING)
+        processes = run.start_ranks([*args, "--epochs", str(epochs)], count, COUNTING, by=run.fork)
         results = [run.finish(process) for process in processes]
         assert [result.code for result in results] == [0] * count, results
     assert_each_sample_once(tmp_path, 4)
@@ -495,7 +495,7 @@ def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed:
     """A rank killed in an epoch under torchrun: the others end at once, saying so, all start again from the last
     checkpoint, and the rows are those of the undisturbed training, each once."""
     args = ["--epochs", "4", "--checkpoint-dir", str(tmp_path), "--checkpoint-every", "3", "--kill-at", "13"]
-    result = run.torchrun(args, 2, COUNTING, ["--max-restarts", "1"])
+    result = run.torchrun(args, 2, COUNTING, ["--max-restarts", "1"], by=run.fork)
     assert result.code == 0, result
     assert any(line.startswith("resumed from ") for line in result.out)
     assert seen(tmp_path) == seen(undisturbed)
@@ -510,7 +510,7 @@ def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed:
 def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
     """SIGTERM to torchrun reaches each rank; all stop at the same step, and a checkpoint of that step is there."""
     folder = tmp_path / "checkpoints"
-    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(folder)], 2, COUNTING)
+    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(folder)], 2, COUNTING, by=run.fork)
     try:
         metrics = folder / "metrics.jsonl"
         wait_for(lambda: metrics.exists() and metrics.stat().st_size, run.DEADLINE_SECONDS, "the first row")
@@ -529,7 +529,7 @@ def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
 
 def test_workers_end_with_their_launcher(tmp_path: Path) -> None:
     """When torchrun is killed, the kernel ends its workers, so that none stays behind in a group of the past."""
-    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(tmp_path)], 1, COUNTING)
+    process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(tmp_path)], 1, COUNTING, by=run.fork)
     try:
         metrics = tmp_path / "metrics.jsonl"
         wait_for(lambda: metrics.exists() and metrics.stat().st_size, run.DEADLINE_SECONDS, "the first row")

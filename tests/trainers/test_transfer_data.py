@@ -62,7 +62,7 @@ def test_train_and_val_are_found_with_their_classes(two_classes: Path) -> None:
 
 
 def test_an_archive_may_hold_the_folder_in_a_folder(two_classes: Path, tmp_path: Path) -> None:
-    """hymenoptera_data.zip holds hymenoptera_data/train: an only sub-folder is gone into."""
+    """hymenoptera_data.zip holds hymenoptera_data/train: a sub-folder that is alone is the data set."""
     outer = tmp_path / "outer"
     for part in ("train", "val"):
         shutil.move(two_classes / part, outer / "inner" / "set" / part)

@@ -149,7 +149,7 @@ def _clean_up(table: Table) -> None:
 
 
 def create(params: RendezvousParameters) -> AzureTableRendezvous:
-    """Make the handler of `--rdzv-backend azure-table`. Raises ValueError for settings that make no sense.
+    """Make the handler of `--rdzv-backend azure-table`. Raises ValueError for settings that can't be used.
 
     `params.endpoint` is what client.connect takes. Without a local address the node is known by the address from
     which it reaches the table.

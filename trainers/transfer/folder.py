@@ -35,8 +35,9 @@ class Folder:
 def find(folder: Path) -> Folder:
     """List the images of `folder`/train/<class>/ and `folder`/val/<class>/, or of `folder`/<class>/.
 
-    The classes are the sub-folders of train, in the order of their names. An only sub-folder is gone into, since an
-    archive often holds one. Raises DataError for fewer than two classes, one without images, and an unknown one in val.
+    The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
+    set, since an archive often holds one. Raises DataError for fewer than two classes, one without images, and an
+    unknown one in val.
     """
     root = folder
     while len(inner := _folders(root)) == 1 and inner[0].name != "train":

@@ -195,13 +195,36 @@ def epoch_batches(t: Training) -> list[list[int]]:
     return [order[start:end] for start, end in pairwise(bounds) if start >= done]
 
 
+@dataclass
+class Tally:
+    """What was counted since the last row, and the means of the epoch so far. `sums`: images, loss, right guesses."""
+
+    device: torch.device
+    times: Mean = field(default_factory=Mean)
+    waits: Mean = field(default_factory=Mean)
+    losses: Mean = field(default_factory=Mean)
+    rights: Mean = field(default_factory=Mean)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self.sums, self.waited = torch.zeros(3, device=self.device), 0.0
+        self.since, self.steps = time.perf_counter(), 0
+
+    def add(self, batch: Batch, logits: Tensor, loss: Tensor) -> None:
+        right = (logits.argmax(1) == batch.labels).sum()
+        self.sums += torch.stack([torch.tensor(len(batch.labels), device=self.device), loss, right])
+        self.waited += batch.waited
+        self.steps += 1
+
+
 def train_epoch(t: Training) -> None:
     """The training loop. Log lines and metrics are sums over all processes; `value (mean of this epoch so far)`."""
-    s, epoch = t.settings, t.position.epoch
+    s, epoch, tally = t.settings, t.position.epoch, Tally(t.device)
     chance = checkpoint.dice(s.seed, epoch, 1).initial_seed() // 2
     torch.manual_seed(s.seed + epoch * t.place.world_size + t.place.rank)  # dropout, in the backbones that have it
-    times, waits, losses, rights = (Mean() for _ in range(4))
-    sums, waited, since, steps_since = torch.zeros(3, device=t.device), 0.0, time.perf_counter(), 0
+    tally.restart()
     for batch in batches(t, images.Images(t.data.train, t.view, chance), epoch_batches(t)):
         t.stop.check(t.position.step)
 
@@ -219,36 +242,38 @@ def train_epoch(t: Training) -> None:
         t.position.step += 1
         t.position.samples += batch.whole
 
-        right = (logits.detach().argmax(1) == batch.labels).sum()
-        sums += torch.stack([torch.tensor(len(batch.labels), device=t.device), loss.detach(), right])
-        waited += batch.waited
-        steps_since += 1
+        tally.add(batch, logits.detach(), loss.detach())
         number = t.position.step - (epoch - 1) * t.epoch_steps
         if number % s.log_interval == 0 or number == t.epoch_steps:
-            count, loss_sum, right_sum = dist.all_sum(sums).tolist()
-            seconds = time.perf_counter() - since
-            times.add(seconds / steps_since, steps_since)
-            waits.add(waited / steps_since, steps_since)
-            losses.add(loss_sum / count, count)
-            rights.add(100 * right_sum / count, count)
-            t.metrics.write(
-                t.position.step,
-                epoch,
-                train_loss=losses.value,
-                train_accuracy=right_sum / count,
-                learning_rate=t.optimizer.param_groups[0]["lr"],
-                images_per_second=count / seconds,
-                data_wait_share=waited / seconds,
-                peak_memory_mib=peak_memory_mib(t.device),
-                world_size=t.place.world_size,
-            )
-            t.say(
-                f"epoch {epoch}/{s.epochs} step {number}/{t.epoch_steps}  Time {times:.3f}  Data {waits:.3f}  "
-                f"Loss {losses:.4f}  Acc {rights:.2f}"
-            )
-            sums, waited, since, steps_since = torch.zeros(3, device=t.device), 0.0, time.perf_counter(), 0
+            report(t, number, tally)
+            tally.restart()
         if t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps:
             t.save()
+
+
+def report(t: Training, number: int, tally: Tally) -> None:
+    """Write the row of a step, the epoch's `number`-th, and a line of log."""
+    count, loss_sum, right_sum = dist.all_sum(tally.sums).tolist()
+    seconds = time.perf_counter() - tally.since
+    tally.times.add(seconds / tally.steps, tally.steps)
+    tally.waits.add(tally.waited / tally.steps, tally.steps)
+    tally.losses.add(loss_sum / count, count)
+    tally.rights.add(100 * right_sum / count, count)
+    t.metrics.write(
+        t.position.step,
+        t.position.epoch,
+        train_loss=tally.losses.value,
+        train_accuracy=right_sum / count,
+        learning_rate=t.optimizer.param_groups[0]["lr"],
+        images_per_second=count / seconds,
+        data_wait_share=tally.waited / seconds,
+        peak_memory_mib=peak_memory_mib(t.device),
+        world_size=t.place.world_size,
+    )
+    t.say(
+        f"epoch {t.position.epoch}/{t.settings.epochs} step {number}/{t.epoch_steps}  Time {tally.times:.3f}  "
+        f"Data {tally.waits:.3f}  Loss {tally.losses:.4f}  Acc {tally.rights:.2f}"
+    )
 
 
 def evaluate(t: Training) -> Tested:

@@ -104,14 +104,14 @@ def test_statuses_paths_and_headers_are_checked(api: OpenApi, answers: dict[str,
 
 def test_events_have_the_published_data(cloud: Cloud, receiver: Receiver) -> None:
     """The data of both event types validates against Microsoft's schema, every member present; ids are GUIDs."""
-    cloud.submit("told", "cpu-cluster", "true", tags={"drop": "a/b"})
-    wait_for(lambda: len(receiver.of("told")) == 7, 20, "all events")
+    cloud.submit("published", "cpu-cluster", "true", tags={"drop": "a/b"})
+    wait_for(lambda: len(receiver.of("published")) == 7, 20, "all events")
     api = OpenApi()
-    for event in receiver.of("told"):
+    for event in receiver.of("published"):
         kind = event["eventType"].removeprefix("Microsoft.MachineLearningServices.")
         schema = api.definition(EVENTS, f"MachineLearningServices{kind}EventData")
         assert api.validate(event["data"], schema, kind) == []
         assert set(event["data"]) == set(schema.body["properties"])
-        assert event["subject"] == f"experiments/{event['data']['experimentId']}/runs/told"
+        assert event["subject"] == f"experiments/{event['data']['experimentId']}/runs/published"
         assert {"id", "eventType", "subject", "eventTime", "data", "dataVersion"} == set(event)
         assert len(json.dumps(event)) < 64 * 1024

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
+from emulators.azureml.views import LOOKS_AGAIN
 from emulators.process import wait_for
 from emulators.storage.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
@@ -232,6 +234,60 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
     wait_for(lambda: "attempt 2" in cloud.log("told"), 30, "the job to start again")
     assert cloud.call("GET", f"/nodes/{neighbour}/{query}", headers=headers).json()["Events"] == []
     cloud.arm("POST", "jobs/told/cancel")
+
+
+WRITES = """
+import os, pathlib, sys, time
+folder, rank = pathlib.Path(sys.argv[1]), int(os.environ["NODE_RANK"])
+def wait(name):
+    while not (folder / name).exists(): time.sleep(0.1)
+if rank == 0:
+    with (folder / "long").open("w") as file:
+        file.write("half"); file.flush()
+        (folder / "rewritten").write_text("first")
+        wait("seen-first")
+        file.write(" and half")
+    (folder / "rewritten").write_text("second, and longer")
+    (folder / "last").write_text("x")
+    wait("done")
+else:
+    wait("rewritten")
+    print("SAW", "long", (folder / "long").exists(), flush=True)
+    (folder / "seen-first").write_text("x")
+    wait("long"); wait("last"); time.sleep(2.5)
+    print("SAW", (folder / "long").read_text(), "|", (folder / "rewritten").read_text(), flush=True)
+    (folder / "done").write_text("x")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")
+def test_a_node_sees_a_mount_as_it_is_in_azure(cloud: Cloud, tmp_path: Path) -> None:
+    """With the fault, another node sees a file once it is closed; one that it has seen it sees so for ever, unless the
+    job asks its mounts to look again."""
+    (tmp_path / "writes.py").write_text(WRITES)
+    jobs: dict[str, tuple[dict[str, str], str]] = {
+        "views-once": ({}, "first"),
+        "views-again": ({LOOKS_AGAIN: "1"}, "second, and longer"),
+    }
+    cloud.call("PUT", "/control/faults", {"mounts": "own"})
+    try:
+        for name, (variables, _) in jobs.items():
+            cloud.submit(
+                name,
+                "cpu-cluster",
+                f"python '{tmp_path}/writes.py' ${{{{outputs.out}}}}",
+                resources={"instanceCount": 2},
+                distribution={"distributionType": "PyTorch", "processCountPerInstance": 1},
+                environmentVariables=variables,
+                outputs={"out": {"jobOutputType": "uri_folder", "mode": "ReadWriteMount"}},
+            )
+        ended = {name: cloud.wait(name, timeout=120)["status"] for name in jobs}
+    finally:
+        cloud.call("PUT", "/control/faults", {})
+    assert ended == dict.fromkeys(jobs, "Completed")
+    for name, (_, sees) in jobs.items():
+        log = cloud.log(name, "user_logs/std_log_process_1.txt")
+        assert re.findall(r"^SAW (.*)$", log, re.MULTILINE) == ["long False", f"half and half | {sees}"]
 
 
 def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:

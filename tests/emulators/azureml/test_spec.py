@@ -52,7 +52,6 @@ def test_a_good_body_is_read_whole() -> None:
         ({"inputs": {"data": {"jobInputType": "tensor"}}}, "jobInputType 'tensor'; choose literal, .*uri_folder"),
         ({"inputs": []}, "'inputs' must be an object, not list"),
         ({"distribution": {"distributionType": "Horovod"}}, "'Horovod' is not supported here; supported: PyTorch, Mpi"),
-        ({"distribution": {"distributionType": "Ray"}}, "no Ray cluster is started on this machine"),
         ({"environmentId": "azureml://registries/mine/models/e/versions/1"}, "registries/REGISTRY/environments/NAME"),
         ({"resources": {"instanceCount": 0}}, "instanceCount is 0; it must be a whole number of at least 1"),
         ({"limits": {"timeout": "1 hour"}}, "limits.timeout: '1 hour' is not an ISO 8601 duration"),

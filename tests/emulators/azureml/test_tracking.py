@@ -60,7 +60,7 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
     cloud.submit(
         "logs-to-mlflow", "cpu-cluster", f"{sys.executable} {script}", experimentName="curves", tags={"a": "b"}
     )
-    assert cloud.wait("logs-to-mlflow", timeout=90)["status"] == "Completed", cloud.log("logs-to-mlflow")
+    assert cloud.wait("logs-to-mlflow", timeout=240)["status"] == "Completed", cloud.log("logs-to-mlflow")
     run = mlflow.get_run("logs-to-mlflow")
     assert (run.data.params["lr"], run.data.params["alpha"]) == ("0.1", "0.5")
     assert run.data.metrics["loss"] == 1.0 / 3
@@ -71,6 +71,16 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
     assert [f.path for f in client.list_artifacts("logs-to-mlflow", "notes")] == ["notes/note.txt"]
     assert Path(client.download_artifacts("logs-to-mlflow", "notes/note.txt", str(tmp_path))).read_text() == "hello"
     assert "user_logs" in {f.path for f in client.list_artifacts("logs-to-mlflow")}
+
+
+def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> None:
+    """That package asks under another version, and follows https alone: it gets the address that serves the files."""
+    with mlflow.start_run() as run:
+        mlflow.log_text("hello", "note.txt")
+    path = f"{cloud.workspace}/api/2.0/mlflow/runs/get?run_id={run.info.run_id}"
+    told = [cloud.call("GET", f"/mlflow/{v}{path}").json()["run"]["info"]["artifact_uri"] for v in ("v1.0", "v2.0")]
+    assert told[0] == f"mlflow-artifacts:/ExperimentRun/dcid.{run.info.run_id}"
+    assert cloud.call("GET", f"{told[1].removeprefix(cloud.url)}/note.txt").text == "hello"
 
 
 def test_each_job_is_a_run(cloud: Cloud, mlflow: Any) -> None:

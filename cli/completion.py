@@ -1,0 +1,36 @@
+"""The script by which a shell completes commands: of the installed `trainyard`, or of one that it makes for a clone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from typer._completion_shared import get_completion_script
+
+from .errors import CliError
+
+SHELLS = ("bash", "zsh", "fish")
+NAME = "trainyard"
+VARIABLE = "_TRAINYARD_COMPLETE"  # by which a shell's script asks this program for what may follow
+CLONE = Path(__file__).resolve().parent.parent
+
+
+def script(shell: str, clone: bool) -> str:
+    """What the shell is to read. For a clone it also defines the command `trainyard`."""
+    if shell not in SHELLS:
+        raise CliError(f"There is no completion for {shell!r}; there is for {', '.join(SHELLS)}.")
+    made = get_completion_script(prog_name=NAME, complete_var=VARIABLE, shell=shell)
+    if not clone:
+        return f"{made}\n"
+    answers = f"env PYTHONPATH={shlex.quote(str(CLONE))} {shlex.quote(sys.executable)} -m {__package__}"
+    asked = re.compile(r"\$1(?= \))|\btrainyard(?=\)|\"$)", re.MULTILINE)  # where the script calls the program
+    return f"{_function(shell)}\n{asked.sub(lambda _: answers, made)}\n"
+
+
+def _function(shell: str) -> str:
+    start = f"{shlex.quote(sys.executable)} {shlex.quote(str(CLONE / 'trainyard.py'))}"
+    if shell == "fish":
+        return f"function {NAME}; {start} $argv; end"
+    return f'{NAME}() {{ {start} "$@"; }}'

@@ -1,0 +1,63 @@
+"""A Ray cluster on this machine and, once its nodes are there, a command: what Azure ML's launcher for Ray does.
+
+    python ray_cluster.py --nodes 2 --command "python train.py"
+
+Runs in the job's own environment, which has Ray; it imports nothing else of ours. Azure ML starts the head on the first
+machine, a worker on each other one, and the command on the head. Here `ray.cluster_utils`, with which Ray tests itself,
+starts the nodes: those of `ray start` would listen on all of the machine's addresses, these on 127.0.0.1 alone. Ray's
+processes end with this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STORE_BYTES = 100_000_000  # of a node's objects in memory; Ray would take a third of the machine for each
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--command", required=True)
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    scratch = tempfile.mkdtemp(prefix="ray-")  # not in the job's folder: paths of sockets must be short
+    try:
+        return run(arguments.nodes, arguments.command, Path(scratch))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def run(nodes: int, command: str, scratch: Path) -> int:
+    """Start the cluster, and return what the command exits with."""
+    (scratch / "ray").mkdir()
+    os.environ |= {
+        "RAY_TMPDIR": str(scratch),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else 127.0.0.1 would become another address of the machine
+    }
+    started = importlib.import_module("ray.cluster_utils").Cluster()
+    node = {
+        "node_ip_address": "127.0.0.1",
+        "num_cpus": max(1, (os.cpu_count() or 1) // nodes),
+        "object_store_memory": STORE_BYTES,
+        "dashboard_agent_listen_port": 0,
+        "include_log_monitor": False,
+    }
+    for number in range(nodes):
+        started.add_node(**node, **({"include_dashboard": False} if number == 0 else {}))
+    started.wait_for_nodes()
+    shell = ["/bin/sh", "-c", command] if os.name == "posix" else [os.environ["COMSPEC"], "/c", command]
+    return subprocess.run(shell, env={**os.environ, "RAY_ADDRESS": started.address}, check=False).returncode
+
+
+if __name__ == "__main__":
+    os._exit(main())  # Ray's own end would ask each node to stop, which takes seconds

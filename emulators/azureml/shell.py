@@ -1,0 +1,68 @@
+"""The shell that runs a job's command, which is written for Linux's bash.
+
+On Windows the first bash on PATH is often that of WSL (in System32, or an alias in WindowsApps). It runs in another
+system, which knows neither this one's paths nor its Python, so it is never taken: Git for Windows' is, or another one
+on PATH such as MSYS2's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from emulators.process import IS_WINDOWS
+
+GIT_FOLDERS = ("ProgramFiles", "ProgramW6432", "ProgramFiles(x86)")
+ADVICE = "install Git for Windows (https://gitforwindows.org), or put its folder bin on PATH"
+
+
+class NoShell(OSError):
+    """There is no bash that a job could run in. The message says what to do."""
+
+
+def argv(command: str) -> list[str]:
+    """How to start this command. Raises NoShell where Windows has no bash of its own."""
+    if IS_WINDOWS:
+        return [windows_bash(os.environ), "-c", command]
+    return [shutil.which("bash") or "sh", "-c", command]
+
+
+def windows_bash(env: Mapping[str, str]) -> str:
+    """The path of the bash to take, by these variables. Raises NoShell."""
+    for place in _places(env):
+        if place.is_file():
+            return str(place)
+    skipped = " WSL's is not taken: it runs in another system than the cloud." if _wsl_on_path(env) else ""
+    raise NoShell(f"A job's command needs bash, and this Windows has none.{skipped} To have one, {ADVICE}.")
+
+
+def _places(env: Mapping[str, str]) -> Iterator[Path]:
+    """Where a bash may be: with the Git that is on PATH, where Git installs itself, then anywhere on PATH."""
+    for folder in _path(env):
+        if (folder / "git.exe").is_file():
+            yield folder.parent / "bin" / "bash.exe"
+    for name in GIT_FOLDERS:
+        if env.get(name):
+            yield Path(env[name], "Git", "bin", "bash.exe")
+    if env.get("LOCALAPPDATA"):
+        yield Path(env["LOCALAPPDATA"], "Programs", "Git", "bin", "bash.exe")
+    for folder in _path(env):
+        if not _is_wsl(folder, env):
+            yield folder / "bash.exe"
+
+
+def _wsl_on_path(env: Mapping[str, str]) -> bool:
+    return any(_is_wsl(folder, env) and (folder / "bash.exe").is_file() for folder in _path(env))
+
+
+def _is_wsl(folder: Path, env: Mapping[str, str]) -> bool:
+    """Whether a bash.exe in this folder is WSL's: all of Windows' own folders, and that of the aliases of its Store."""
+    names = [part.lower() for part in folder.parts]
+    windows = [part.lower() for part in Path(env.get("SystemRoot", "C:/Windows")).parts]
+    return "windowsapps" in names or names[: len(windows)] == windows
+
+
+def _path(env: Mapping[str, str]) -> list[Path]:
+    return [Path(folder.strip('"')) for folder in env.get("PATH", "").split(";") if folder]

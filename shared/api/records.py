@@ -1,0 +1,180 @@
+"""Runs, drops, clusters, decisions and leases as the HTTP API answers them: models, and what is made from records.
+
+The models come from the records' declarations: a new field of a record is a field of the answer, unless it is left out
+here. Times are ISO 8601 in UTC. Tests hold every real answer against the models.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from shared.api.encode import Json, model_of, plain, plain_fields
+from shared.api.source import git
+from shared.clusters import leases
+from shared.clusters import model as clusters
+from shared.clusters import waiting as waits
+from shared.drops import model as drops
+from shared.runs import model as runs
+from shared.runs import summary
+from shared.runs.model import RunState, member_job
+
+
+class Best(Struct):
+    metric: str
+    value: float
+
+
+class Moment(Struct):
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Metrics(Struct):
+    last: dict[str, float]
+    best: dict[str, float]
+
+
+class Note(Struct):
+    text: str
+    by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
+    at: datetime
+
+
+class Member(Struct):
+    member: int
+    job: str
+    attempt: int
+    state: RunState
+    at: datetime
+    why: str
+
+
+class Size(Struct):
+    at: datetime
+    nodes: int
+
+
+class Elastic(Struct):
+    min_nodes: int
+    resubmitted: int
+    resubmissions: int
+    deadline: datetime
+    members: list[Member]
+    sizes: Annotated[list[Size], Meta(description="How many members were running, from when on.")]
+
+
+class Git(Struct):
+    """Where the job's code came from, as whoever submitted it says."""
+
+    commit: str
+    dirty: Annotated[bool, Meta(description="Whether files were changed since that commit.")]
+    branch: str
+    repository: str
+
+
+class Cost(Struct):
+    """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
+
+    training: float
+    allocation: float
+    idle: float
+    node_seconds: float
+    at: datetime
+    unpriced: bool
+
+
+_RUN_SKIPS = ("name", "request", "asked", "last_metrics", "best_metrics", "archive_tries")
+_DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
+_SUMMARY: dict[str, Any] = {
+    "best": Annotated[Best | None, Meta(description="The metric that tells most, and its best value.")],
+    "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
+    "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
+}
+_Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
+_Elastic = Annotated[Elastic | None, Meta(description="Null for a run that is one job.")]
+Waiting = model_of(__name__, waits.Waiting, {})
+_Waiting: Any = Annotated[Waiting | None, Meta(description="Why it has not started; null once it has.")]
+Run = model_of(
+    __name__,
+    runs.Run,
+    {
+        "run": str,
+        "waiting": _Waiting,
+        "elastic": _Elastic,
+        "history": list[Moment],
+        "notes": list[Note],
+        "metrics": Metrics,
+        **_SUMMARY,
+        "cost": Cost | None,
+        "git": _Git,
+    },
+    _RUN_SKIPS,
+)
+Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
+Cluster = model_of(__name__, clusters.Cluster, {"decision": Decision | None})
+Lease = model_of(__name__, leases.Lease, {"lease": str, "active": bool}, ("id",))
+
+
+def drop(record: drops.Drop) -> Json:
+    return {"drop": str(record.key), **plain_fields(record, _DROP_SKIPS)}
+
+
+def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
+    return {
+        "run": record.name,
+        "waiting": waiting and plain_fields(waiting),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "cost")),
+        "elastic": record.elastic and _elastic(record, record.elastic),
+        "cost": record.cost and {f: plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
+        "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        **_summary(record),
+        "git": git(record.request),
+        "notes": [{"text": n.text, "by": n.by, "at": plain(n.at)} for n in record.notes],
+        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
+    }
+
+
+def _summary(record: runs.Run) -> Json:
+    best = summary.best_metric(record)
+    return {
+        "best": best and {"metric": best[0], "value": best[1]},
+        "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
+        "cause": summary.cause(record),
+    }
+
+
+def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
+    members = [
+        {
+            "member": m.index,
+            "job": member_job(record.name, m.index, m.attempt),
+            "attempt": m.attempt,
+            "state": m.state,
+            "at": plain(m.at),
+            "why": m.why,
+        }
+        for m in elastic.members
+    ]
+    return {
+        **plain_fields(elastic, ("members", "sizes")),
+        "resubmitted": elastic.resubmitted,
+        "members": members,
+        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in elastic.sizes],
+    }
+
+
+def cluster(record: clusters.Cluster, latest: clusters.Decision | None) -> Json:
+    return {**plain_fields(record), "decision": latest and decision(latest)}
+
+
+def decision(record: clusters.Decision) -> Json:
+    return plain_fields(record, ("cluster",))
+
+
+def lease(record: leases.Lease, now: datetime) -> Json:
+    return {"lease": record.id, **plain_fields(record, ("id",)), "active": record.holds(now)}

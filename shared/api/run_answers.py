@@ -1,0 +1,152 @@
+"""What the HTTP API answers of runs, beside their records: what was made, pages, curves, comparisons, files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.api.answers import Reason
+from shared.api.records import Run
+from shared.runs.model import RunState
+
+
+class Difference(Struct):
+    name: str
+    values: Annotated[list[Any], Meta(description="One a run, in their order; null where it has none.")]
+
+
+class ComparedMetric(Struct):
+    name: str
+    values: list[float | None]
+    best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
+
+
+class Accepted(Struct):
+    run: str
+    state: RunState
+    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
+    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
+
+
+class Finding(Struct):
+    """What became of a field of a Batch AI document. `lossy`: the job does not do all that was asked for."""
+
+    field: str
+    meant: str
+    instead: str
+    decide: str
+    lossy: bool
+
+
+class Costs(Struct):
+    """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
+
+    project: str
+    estimated: Annotated[float | None, Meta(description="As the newest runs of its kind; null if there are none.")]
+    greatest: Annotated[
+        float | None, Meta(description="If it takes all of its time limit, with starts and idle nodes.")
+    ]
+    price: float | None
+    price_from: str
+
+
+class DryRun(Struct):
+    """`report` is of a Batch AI document, empty for any other job."""
+
+    job: dict[str, Any]
+    reasons: list[Reason]
+    cost: Costs
+    report: list[Finding] = []
+
+
+class Imported(Struct):
+    """What a Batch AI document becomes: a job, a compute, or for a project what the command line needs of it."""
+
+    kind: str
+    job: dict[str, Any] | None = None
+    compute: dict[str, Any] | None = None
+    project: dict[str, Any] | None = None
+    report: list[Finding] = []
+    reasons: list[Reason] = []
+
+
+class Compared(Struct):
+    runs: list[Run]
+    different: Annotated[list[Difference], Meta(description="What is not the same in all of them.")]
+    metrics: Annotated[list[ComparedMetric], Meta(description="The best value of each metric in each run.")]
+
+
+class RunPage(Struct):
+    runs: list[Run]  # made from the record
+    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+        msgspec.field(name="continue")
+    )
+    looked_at: Annotated[int, Meta(ge=0, description="Among how many runs these were found; with a filter or `where`.")]
+
+
+class Series(Struct):
+    series: Annotated[
+        dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]],
+        Meta(description="Points of each metric: step, value, Unix time or null. At most 2,000 of each."),
+    ]
+
+
+class NewPoints(Struct):
+    series: dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]
+    next: Annotated[str, Meta(description="Ask with it as `after` for what comes next.")]
+
+
+class NewLog(Struct):
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+    complete: bool
+    ranks: list[int]
+
+
+class Live(Struct):
+    run: Run
+    metrics: NewPoints
+    log: NewLog | None
+
+
+class Curves(Struct):
+    runs: Annotated[
+        dict[str, dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]],
+        Meta(description="Points of each metric of each run: step, value, Unix time or null."),
+    ]
+    records: list[Run]
+
+
+class Artifact(Struct):
+    name: str
+    size: int
+    md5: str
+    etag: str
+
+
+class Output(Struct, omit_defaults=True):
+    """What became of an output that the job declared: archived, empty, left where it is, or missing."""
+
+    name: str
+    state: str
+    path: str
+    why: str = ""
+    folder: str = ""
+    files: int = 0
+    asset: Annotated[str, Meta(description="The name, or name:version, under which it is registered.")] = ""
+
+
+class Artifacts(Struct):
+    complete: bool
+    files: list[Artifact]
+    outputs: list[Output]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
+
+
+class Evicted(Struct):
+    run: str
+    job: str

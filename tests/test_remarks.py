@@ -1,0 +1,71 @@
+"""Notes and tags that people put on runs, on fakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.api import queries
+from shared.api.requests import RunsQuery
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.stored import Stored
+from shared.runs import remarks
+from shared.runs.model import Run
+from tests.test_comparing import run
+from tests.world import World, trainers_folder
+
+NAME = "mnist-0000000000000001"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(trainers_folder(tmp_path))
+    world.runs.insert(run(NAME, tags={"team": "vision", "project": "digits"}))
+    return world
+
+
+def test_a_note_says_who_and_when(world: World) -> None:
+    """Notes stand on the run in their order; the same one sent twice is one, and there are at most twenty."""
+    remarks.add_note(world.system, NAME, "too high", "ann")
+    remarks.add_note(world.system, NAME, "too high", "ann")
+    remarks.add_note(world.system, NAME, "too high", "bob")
+    told = queries.run(world.system, NAME)["notes"]
+    assert [(note["text"], note["by"]) for note in told] == [("too high", "ann"), ("too high", "bob")]
+    assert told[0]["at"] == world.clock().isoformat()
+    for number in range(remarks.MOST_NOTES - 2):
+        remarks.add_note(world.system, NAME, f"{number}", "ann")
+    with pytest.raises(Impossible, match="has 20 notes"):
+        remarks.add_note(world.system, NAME, "one more", "ann")
+    with pytest.raises(NotFound):
+        remarks.add_note(world.system, "mnist-0000000000000009", "x", "ann")
+
+
+def test_tags_are_changed(world: World) -> None:
+    """Tags are set and taken off, and find the run from then on; the one that says who pays stays."""
+    remarks.change_tags(world.system, NAME, {"stage": "draft"}, ["team"])
+    assert queries.run(world.system, NAME)["tags"] == {"project": "digits", "stage": "draft"}
+    assert [row["run"] for row in queries.runs(world.system, RunsQuery(where="stage=draft"))["runs"]] == [NAME]
+    assert queries.runs(world.system, RunsQuery(where="team=vision"))["runs"] == []
+    with pytest.raises(Impossible, match="whose budget pays"):
+        remarks.change_tags(world.system, NAME, {"project": "other"}, [])
+    with pytest.raises(Impossible, match="at most 15 tags"):
+        remarks.change_tags(world.system, NAME, {f"t{n}": "x" for n in range(15)}, [])
+
+
+def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note goes onto the newest row: a step of the run that came in between is not lost, nor is the note."""
+    update, other = world.runs.update, iter(["it ended"])
+
+    def late(stored: Stored[Run], **changes: Any) -> Stored[Run]:
+        if reason := next(other, ""):
+            update(stored, reason=reason)
+            raise Changed("someone was quicker")
+        return update(stored, **changes)
+
+    monkeypatch.setattr(world.runs, "update", late)
+    told = remarks.add_note(world.system, NAME, "seen", "ann")
+    assert replace(told, notes=()).reason == "it ended"
+    assert [note.text for note in told.notes] == ["seen"]
