@@ -151,6 +151,21 @@ def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Pa
         assert steps == list(range(1, len(steps) + 1))
 
 
+def test_a_worker_that_does_not_come_back_is_started_again(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A worker whose round is over and that neither waits for the next nor ends is killed and started again, without
+    counting as a failure: the team goes on from the other's memory, and nobody waits for ever."""
+    env = {"PET_RDZV_CONF": IMPATIENT, "PET_MAX_RESTARTS": "0"}
+    with InPlace(tmp_path, account.table_url, "hangs", "2", **env) as run:
+        run.start(1)
+        run.start(1, HANGS="1")
+        run.wait_for_steps(2, steps=5)
+        (tmp_path / "hang").touch()
+        wait_for(lambda: not (tmp_path / "hang").exists(), DEADLINE_SECONDS, "the worker to hang")
+        run.wait_for_steps(2, after=len(run.progress()), steps=5)
+        assert run.finish() == [0, 0]
+        run.assert_no_step_lost()
+
+
 def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None:
     """A worker that ends with 2 ends its node at once, though restarts are left, and the others of the run with 75."""
     with InPlace(tmp_path, account.table_url, "bad", "2") as run:

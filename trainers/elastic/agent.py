@@ -30,6 +30,9 @@ from .worker import AGENT, Channel
 CLEAN_BREAK = 3.0
 # Workers that make no step for that long, or for so many times the pace that they had, stand still.
 STILL_SECONDS, STILL_TIMES = 2.0, 5
+# A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
+# started again: the others wait for its node, and have the state.
+BACK_TIMES = 5
 # What workers get to save and end after SIGTERM, and the agents that are done to wait for the others.
 GRACE, EXIT_BARRIER = 30.0, 300.0
 BAD_DATA, NOT_NOW = 2, 75
@@ -50,6 +53,7 @@ class Worker:
     waits: bool = False
     last: str = ""
     code: int | None = None
+    given_up: bool = False
 
 
 @dataclass
@@ -98,6 +102,7 @@ class Agent:
         self._pace = Pace()
         self._joined: Joined | None = None
         self._cut_at: float | None = None
+        self._back_at: float | None = None  # until when the workers of a round that was cut have to wait for the next
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda why: self._events.put(("changed", why))
@@ -154,19 +159,35 @@ class Agent:
 
     def _next_event(self) -> tuple[str, Any]:
         while True:
-            left = None if self._cut_at is None else max(0.0, self._cut_at - time.monotonic())
+            due = min((at for at in (self._cut_at, self._back_at) if at is not None), default=None)
             try:
-                return self._events.get(timeout=left)
+                return self._events.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
             except queue.Empty:
-                self._cut_at = None
-                self._tell("cut")
+                if due == self._cut_at:
+                    self._cut()
+                else:
+                    self._give_up()
+
+    def _cut(self) -> None:
+        """Break the round off now. Its workers have to come back in time."""
+        self._cut_at = None
+        self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
+        self._tell("cut")
+
+    def _give_up(self) -> None:
+        self._back_at = None
+        for worker in self._workers:
+            if not worker.waits and worker.process.poll() is None:
+                logger.warning("process %d did not come back after its round; it is killed", worker.process.pid)
+                worker.given_up = True
+                worker.process.kill()
 
     def _handle(self, kind: str, what: Any) -> tuple[int, str] | None:
         if kind == "waits":
             worker, _ = what
             worker.waits = True
             if not all(each.waits for each in self._workers):
-                self._tell("cut")  # the others of this node come too
+                self._cut()  # the others of this node come too
         elif kind == "met":
             self.worked = True
         elif kind == "stopped":
@@ -178,7 +199,7 @@ class Agent:
         return None
 
     def _next_round(self) -> tuple[int, str] | None:
-        self._cut_at, self._joined = None, None
+        self._cut_at, self._back_at, self._joined = None, None, None
         self._pace.start()
         try:
             self._joined = joined = self._member.join()
@@ -217,7 +238,7 @@ class Agent:
         logger.info("the team meets again: %s", "; ".join(why))
         self._tell("regroup")
         if not all(reason.endswith(("left", "waits to join")) for reason in why):
-            self._tell("cut")
+            self._cut()
         elif self._cut_at is None:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
@@ -246,11 +267,14 @@ class Agent:
             return 0, "done: all its workers ended with 0"
         if code == NOT_NOW and worker.last:
             return NOT_NOW, worker.last
+        if worker.given_up:
+            self._restarts += 1  # no failure of the script's
         if code == BAD_DATA or not self._restarts:
             self._member.close(worker.last or which)
             return code, f"worker failed: {which}" + (f": {worker.last}" if worker.last else "")
         logger.warning("%s; it is started again (%d more times)", which, self._restarts)
         self._restarts -= 1
+        self._back_at = None  # a new worker needs its time to start
         self._member.step_out()
         self._tell("cut")
         worker.channel.close()

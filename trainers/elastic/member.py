@@ -121,6 +121,11 @@ class Member:
         self.stands_still: Callable[[], bool | None] = lambda: None
         self.waited: Callable[[], None] = lambda: None  # called at each turn of a wait; may raise
 
+    @property
+    def silence(self) -> float:
+        """How long a node may be silent that others wait for, in seconds."""
+        return self._times.silence
+
     # --- joining ------------------------------------------------------------------------------------------------------
 
     def join(self) -> Joined:
