@@ -47,8 +47,8 @@ class Agent:
         return self.log.read_text().splitlines()[-1]
 
 
-def _behind(prefix: Sequence[str], program: Program) -> subprocess.Popen[bytes]:
-    """Start a program in another network, which a fork cannot enter."""
+def _afresh(prefix: Sequence[str], program: Program) -> subprocess.Popen[bytes]:
+    """Start a program in another network, which a fork cannot enter, or one that looks for plugins anew."""
     argv = [*prefix, sys.executable, *program.arguments]
     with program.out.open("wb") as out:
         return subprocess.Popen(argv, cwd=program.cwd, env=program.env, stdout=out, stderr=subprocess.STDOUT)
@@ -87,7 +87,8 @@ class Run:
             script = str(Path(__file__).with_name(self.worker))
             argv = ["-m", *launch, script, str(self.folder), str(EVERY)]
             program = Program(argv, {**self.env, **env}, ROOT / "trainers", log)
-            self.agents.append(Agent(_behind(prefix, program) if prefix else Process(program), log))
+            ours = not prefix and launch[0] == "elastic.launch"
+            self.agents.append(Agent(Process(program) if ours else _afresh(prefix, program), log))
         return self.agents[-count:]
 
     def __enter__(self) -> Self:
