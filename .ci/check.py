@@ -12,7 +12,9 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -72,8 +74,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "tests.xml")
-        chosen = [options.only] if options.only else list(STEPS)
-        rows = [(name, *run(name, command(name, options, report))) for name in chosen]
+        rows = [(options.only, *run(options.only, command(options.only, options, report)))] if options.only else []
+        rows += [] if options.only else every_step(options, report)
         if options.coverage:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
@@ -108,12 +110,23 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
     return ["coverage", "run", "-m", *argv]
 
 
-def run(name: str, argv: list[str]) -> tuple[float, str]:
-    """Run one step in the repository; returns its seconds and "ok" or what to do."""
+def every_step(options: argparse.Namespace, report: Path) -> list[tuple[str, float, str]]:
+    """Run all steps. The types are checked beside the tests, which leave a core idle while they start."""
+    with tempfile.TemporaryFile() as said, ThreadPoolExecutor(1) as beside:
+        types = beside.submit(run, "types", STEPS["types"], said)
+        rows = [(name, *run(name, command(name, options, report))) for name in STEPS if name != "types"]
+        rows.append(("types", *types.result()))
+        said.seek(0)
+        sys.stdout.write(said.read().decode(errors="replace"))
+    return rows
+
+
+def run(name: str, argv: list[str], out: IO[bytes] | None = None) -> tuple[float, str]:
+    """Run one step in the repository; returns its seconds and "ok" or what to do. `out`: where its words go."""
     sys.stdout.write(f"== {name}: {' '.join(argv)}\n")
     sys.stdout.flush()
     began = time.monotonic()
-    status = subprocess.run([sys.executable, "-m", *argv], cwd=ROOT).returncode
+    status = subprocess.run([sys.executable, "-m", *argv], cwd=ROOT, stdout=out).returncode
     return time.monotonic() - began, OK if status == 0 else f"FAILED (exit {status})"
 
 

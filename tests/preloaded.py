@@ -17,3 +17,4 @@ import torch.distributed.checkpoint
 import torch.distributed.fsdp
 import torch.distributed.run
 import torch.nn.parallel  # noqa: F401
+import torchvision  # noqa: F401

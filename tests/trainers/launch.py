@@ -62,7 +62,7 @@ def finish(process: Started) -> Result:
     return Result(int(process.returncode or 0), out.splitlines(), err.splitlines())
 
 
-def start_ranks(args: list[str], count: int, script: str = "mnist/train.py", by: Starter = start) -> Sequence[Started]:
+def start_ranks(args: list[str], count: int, script: str = "mnist/train.py", by: Starter = fork) -> Sequence[Started]:
     """Start `count` processes of a trainer with the environment that Azure ML gives them."""
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return [by([script, *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
