@@ -170,6 +170,7 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
 def test_a_demo_beside_others_waits_for_none(first: dict[str, Any], desk: Desk) -> None:
     """A demo sees that a cloud is busy, and does not wait for the cluster that a run of somebody else keeps up."""
     other = desk.ask("submit", desk.job("long.json", "import time; print('here', flush=True); time.sleep(600)"))["run"]
+    wait_for(lambda: desk.ask("show", other)["state"] == "running", 60, "the other run to have its node", 0.3)
     screen = Screen("demo", Seen(datetime.now(UTC)))
     with Api(desk.cloud.api) as api:
         assert users(api)[0] == f"run {other}"

@@ -247,10 +247,14 @@ class Team:
     def part(self) -> None:
         """Leave the round: its connections, its process groups and its store go. The process stays."""
         self.cut()
+        group = dist.group.WORLD if dist.is_initialized() else None
         with contextlib.suppress(Exception):  # a group that was half made
             dist.destroy_process_group()
         self._place = self._store = None
         gc.collect()  # DistributedDataParallel, which holds the group, is in a cycle
+        # The last to let go of a group joins gloo's threads. DistributedDataParallel would do so with the interpreter's
+        # lock, which such a thread may wait for; from here PyTorch lets go of the lock first.
+        del group
 
     def say_last(self, code: int, line: str) -> None:
         """Tell the agent how this process ends."""
