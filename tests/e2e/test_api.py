@@ -276,13 +276,11 @@ def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
     told = json.loads(done.stdout)
     assert {route["problem"] for route in told["routes"]} == {""}
 
-    for _ in range(2):  # some checks watch the clock, which a busy machine may spoil once
-        done = subprocess.run([*cli, "smoke", "--json", "--patience", "120"], **options)
-        if done.returncode == 0:
-            break
+    done = subprocess.run([*cli, "smoke", "--json", "--patience", "120"], **options)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {check["check"]: check["result"] for check in json.loads(done.stdout)}
-    assert {name for name, result in found.items() if result != "ok"} == {"forged caller", "upload without keys"}
+    not_ok = {name for name, result in found.items() if result != "ok"}
+    assert not_ok == {"forged caller", "upload without keys"}, done.stdout
     assert found.keys() == set(SMOKED)
     details = {check["check"]: check["detail"] for check in json.loads(done.stdout)}
     assert details["message encoding"] == "events come as Event Grid's schema, base64"
