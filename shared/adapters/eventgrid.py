@@ -44,10 +44,15 @@ class TopicEvents:
         from azure.core.credentials import AzureKeyCredential
         from azure.eventgrid import EventGridPublisherClient
 
+        from shared.adapters.transport import transport
+
         if self._topic.key:
             credential: Any = AzureKeyCredential(self._topic.key)
         else:
             from azure.identity import DefaultAzureCredential
 
             credential = DefaultAzureCredential()
-        return EventGridPublisherClient(self._topic.endpoint, credential, retry_total=3, retry_backoff_factor=0.5)
+        way = transport(connection_timeout=5, read_timeout=30)
+        return EventGridPublisherClient(
+            self._topic.endpoint, credential, retry_total=3, retry_backoff_factor=0.5, transport=way
+        )
