@@ -22,8 +22,8 @@ from shared.kernel.errors import BadMessage, Unavailable
 from shared.kernel.storage import Blob, Place
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from shared.system import DROP_CHECKS
-from tests.fakes import FakeBlobs
+from shared.system import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
+from tests.fakes import FakeBlobs, FakeEvents
 from tests.world import ROUTE, World, trainers_folder
 
 A = DropKey("mnist", "a")
@@ -275,10 +275,9 @@ def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None
 
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
-    for name in ("1.bin", "_SUCCESS"):
-        collect.note_upload(world.system, f"mnist/a/{name}", world.clock())
+    collect.note_upload(world.system, "mnist/a/1.bin", world.clock())
     look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
-    collect.check_drop(look, A, world.drops.rows[A].value.token)
+    collect.note_upload(look, "mnist/a/_SUCCESS", world.clock())
     assert (world.drops.rows[A].value.generation, world.drops.rows[A].value.blobs) == (1, 2)
 
     world.settle()
@@ -494,6 +493,26 @@ def test_health_names_what_does_not_answer(world: World) -> None:
     world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
+
+
+def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> None:
+    """While the topic is away nothing else stops, and afterwards each event is told."""
+
+    class Away(FakeEvents):
+        def publish(self, *_: Any, **__: Any) -> None:
+            raise Unavailable("the topic does not answer")
+
+    told, world.system = world.system, replace(world.system, events=Away())
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    for queue in (DROP_EVENTS, DROP_EVENTS, SUBMISSIONS):
+        assert world.handle(queue)
+    assert world.only_run().state is RunState.SUBMITTED
+    assert not world.events.published
+    world.system = told
+    world.run_until_idle()
+    assert {event.kind for event in world.events.distinct()} >= {"DropSealed", "RunSubmitted"}
 
 
 def test_a_malformed_announcement_is_refused(world: World) -> None:

@@ -70,7 +70,9 @@ class Arm:
         self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(
             self._manager, policies=policies, transport=transport(**_PATIENCE)
         )
-        self._data_client = PipelineClient(data, policies=_policies(data, credential), transport=transport(**_PATIENCE))
+        self._data_client: PipelineClient[Any, Any] = PipelineClient(
+            data, policies=_policies(data, credential), transport=transport(**_PATIENCE)
+        )
         self._discovered: Json = {}
         self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
         self._lock = threading.Lock()

@@ -71,7 +71,7 @@ def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, upload: U
         before = stored.value if stored else None
         open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]), upload.form)
     elif step is OnUpload.LOOK and stored:
-        send_check(system, stored.value)
+        _look(system, stored)
     elif step is OnUpload.FINISH and stored:
         finish_sealing(system, stored)
         return False
@@ -110,8 +110,11 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
     their events saw an open drop, and did nothing.
     """
     stored = system.drops.get(key)
-    if stored is None or stored.value.token != token:
-        return
+    if stored is not None and stored.value.token == token:
+        _look(system, stored, last)
+
+
+def _look(system: System, stored: Stored[Drop], last: bool = False) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
             send_check(system, stored.value, SETTLED_SECONDS, last=True)
@@ -121,7 +124,7 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
         elif last:  # whoever closed it has sent one of these
             _look_once_more(system, stored)
     except Changed:
-        log.info("drop %s: another look was quicker", key)
+        log.info("drop %s: another look was quicker", stored.value.key)
 
 
 def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
