@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import costs, listing, phases, plot
+from . import costs, listing, people, phases, plot
 from .results import ClusterSteps
 from .visible import Text, one_line
 
@@ -97,9 +97,10 @@ def run(told: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(told)),
         "experiment": Text(told["experiment"]),
         "cluster": Text(f"{told['cluster']}, {node_words(told)}"),
-        "owner": Text(one_line(told.get("owner") or "") or "nobody by name"),
+        "owner": Text(people.owner(told)),
         "parameters": parameters(told),
         **({"tags": Text(tags(told))} if told.get("tags") else {}),
+        **_canceled(told),
         **({"waits for": Text(_waiting(told), "yellow")} if told.get("waiting") else {}),
         "attempts": Text(str(told.get("attempts", ""))),
         "code": Text(_code(told)),
@@ -114,6 +115,12 @@ def run(told: dict[str, Any]) -> RenderableType:
     if told.get("elastic"):
         parts += [Text(), members(told["elastic"])]
     return Group(*parts, *_reason(told))
+
+
+def _canceled(told: dict[str, Any]) -> dict[str, Text]:
+    """Who asked for its end, of a run that somebody canceled."""
+    who = people.known(told.get("canceled_by") or "", told.get("canceled_by_id") or "")
+    return {"canceled by": Text(who)} if who else {}
 
 
 def tags(told: dict[str, Any]) -> str:
