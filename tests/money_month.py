@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from shared.api.requests import LeaseRequest, RunRequest
 from shared.clusters import lease, sweep
+from shared.clusters.leases import Wish
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
@@ -27,6 +27,7 @@ from shared.money.model import Budget, Day, Policy, month_of
 from shared.money.prices import TIERS, Price, Prices
 from shared.runs import ask
 from shared.runs.model import FINAL
+from shared.runs.request import RunRequest
 from shared.runs.submit import cancel_run
 from tests.fakes import FakeClusters, FakeSamples
 from tests.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
@@ -182,8 +183,12 @@ class Month:
         try:
             match self.dice.randint(0, 9):
                 case 0:
-                    wanted = LeaseRequest(60.0 * self.dice.randint(10, 600), "tuning", self.dice.randint(1, 2))
-                    lease.lease(system, name, wanted, self.dice.choice(["ann", "bob"]))
+                    minutes, nodes, owner = (
+                        self.dice.randint(10, 600),
+                        self.dice.randint(1, 2),
+                        self.dice.choice(["ann", "bob"]),
+                    )
+                    lease.lease(system, name, Wish(nodes, 60.0 * minutes, "tuning", owner))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
                 case 9:

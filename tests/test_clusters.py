@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api.requests import LeaseExtension, LeaseRequest, RunRequest
 from shared.clusters import lease as lease_use
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
-from shared.clusters.leases import Lease, nodes_held
+from shared.clusters.leases import Lease, Wish, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.settings import Rules
 from shared.runs import ask
+from shared.runs.request import RunRequest
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder
 
@@ -231,8 +231,8 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     assert sample.seen_by == "event"
 
 
-def wanted(seconds: float, nodes: int = 1) -> LeaseRequest:
-    return LeaseRequest(seconds=seconds, why="tuning lr", nodes=nodes)
+def wanted(seconds: float, nodes: int = 1) -> Wish:
+    return Wish(nodes, seconds, "tuning lr", "ada")
 
 
 def minimum(world: World) -> int:
@@ -242,7 +242,7 @@ def minimum(world: World) -> int:
 def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
     """A lease sets the cluster's minimum; once its time is over, and nothing used the cluster, it is zero again."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120)
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), "ada")
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2))
     world.run_until_idle()
     assert minimum(world) == 2
     latest = world.sweeps.latest("cpu-cluster")
@@ -261,29 +261,29 @@ def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
 
 def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> None:
     """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), "ada")
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600))
     world.clock.advance(1800)
-    longer = lease_use.extend(world.system, made.id, LeaseExtension(seconds=7200))
+    longer = lease_use.extend(world.system, made.id, 7200)
     assert longer.until == made.made_at + timedelta(seconds=9000)
-    assert lease_use.extend(world.system, made.id, LeaseExtension(seconds=60)).until == longer.until
+    assert lease_use.extend(world.system, made.id, 60).until == longer.until
     with pytest.raises(Impossible, match="12 h in all"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=12 * 3600))
+        lease_use.extend(world.system, made.id, 12 * 3600)
     ended = lease_use.release(world.system, made.id, "bob")
     assert (ended.ended_at, ended.released_by) == (world.clock(), "bob")
     world.clock.advance(5)
     assert lease_use.release(world.system, made.id, "eve") == ended
     with pytest.raises(Conflict, match="Make a new one"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=60))
+        lease_use.extend(world.system, made.id, 60)
 
 
 def test_a_lease_asks_for_what_there_is(world: World) -> None:
     """More nodes than the cluster has, a time beyond the limit and an unknown cluster are refused."""
     with pytest.raises(Impossible, match="at most 4"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), "ada")
+        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5))
     with pytest.raises(Impossible, match="12 h"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600), "ada")
+        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600))
     with pytest.raises(NotFound, match="cpu-cluster"):
-        lease_use.lease(world.system, "gpu", wanted(60), "ada")
+        lease_use.lease(world.system, "gpu", wanted(60))
 
 
 def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
