@@ -66,8 +66,8 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
     system, asked = the_system(), read_body(req.get_body(), LeaseRequest)
-    wish = Wish(int(asked.nodes), asked.seconds, asked.why, access.caller(req))
-    made = lease.lease(system, req.route_params["cluster"], wish)
+    wish = Wish(int(asked.nodes), asked.seconds, asked.why)
+    made = lease.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 
 
@@ -84,7 +84,7 @@ def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
 def release_lease(req: func.HttpRequest) -> func.HttpResponse:
     """End a lease now."""
     system = the_system()
-    ended = lease.release(system, req.route_params["lease"], access.caller(req))
+    ended = lease.release(system, req.route_params["lease"], access.who(req))
     return answer(records.lease(ended, system.clock()))
 
 

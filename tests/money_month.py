@@ -19,6 +19,7 @@ from shared.clusters.leases import Wish
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
+from shared.kernel.person import Person
 from shared.money.books import charged
 from shared.money.budgets import AccountBudgets
 from shared.money.decide import most_over
@@ -183,12 +184,8 @@ class Month:
         try:
             match self.dice.randint(0, 9):
                 case 0:
-                    minutes, nodes, owner = (
-                        self.dice.randint(10, 600),
-                        self.dice.randint(1, 2),
-                        self.dice.choice(["ann", "bob"]),
-                    )
-                    lease.lease(system, name, Wish(nodes, 60.0 * minutes, "tuning", owner))
+                    wish = Wish(seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2))
+                    lease.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
                 case 9:

@@ -19,6 +19,7 @@ from ..show.tables import file_count
 from ..upload import Plan
 from ..visible import one_line
 from ..watch import Screen
+from ..who import local_name
 from . import options
 from .bars import bar
 from .following import end_with, follow
@@ -105,7 +106,11 @@ class _Upload:
         self.before = find_drop(self.session.api, self.route, self.name)
         size = sum(item.size for item in (*todo.added, *todo.changed))
         with bar(self.session, "uploading", size) as progress:
-            self.done = upload.upload(self.container, todo, progress, delete, upload.whose(self.source))
+            self.done = upload.upload(self.container, todo, progress, delete, self._said())
+
+    def _said(self) -> dict[str, str]:
+        """Who uploads, as this Trainyard calls them, so that `runs --mine` finds the drop's run."""
+        return {upload.OWNER: self.session.api.get("me")["name"] or local_name(), upload.BY: upload.whose(self.source)}
 
     def finish(self, again: bool, following: bool) -> None:
         """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""

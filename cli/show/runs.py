@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from .. import costs, listing, phases, plot
+from .. import costs, listing, people, phases, plot
 from ..visible import Text, one_line
 from .tables import clock, facts_table, grid, state_text, titled_table
 
@@ -26,9 +26,10 @@ def one(run: dict[str, Any]) -> RenderableType:
         "drop": Text(_data_of(run)),
         "experiment": Text(run["experiment"]),
         "cluster": Text(f"{run['cluster']}, {node_words(run)}"),
-        "owner": Text(one_line(run.get("owner") or "") or "nobody by name"),
+        "owner": Text(people.owner(run)),
         "parameters": parameters(run),
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
+        **_canceled(run),
         **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
@@ -43,6 +44,12 @@ def one(run: dict[str, Any]) -> RenderableType:
     if run.get("elastic"):
         parts += [Text(), members(run["elastic"])]
     return Group(*parts, *_reason(run))
+
+
+def _canceled(run: dict[str, Any]) -> dict[str, Text]:
+    """Who asked for its end, of a run that somebody canceled."""
+    who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
+    return {"canceled by": Text(who)} if who else {}
 
 
 def result(run: dict[str, Any], program: str) -> RenderableType:
