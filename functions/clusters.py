@@ -65,7 +65,7 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
     system, wanted = the_system(), read_body(req.get_body(), LeaseRequest)
-    made = lease.lease(system, req.route_params["cluster"], wanted, access.caller(req))
+    made = lease.lease(system, req.route_params["cluster"], wanted, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 
 
@@ -82,7 +82,7 @@ def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
 def release_lease(req: func.HttpRequest) -> func.HttpResponse:
     """End a lease now."""
     system = the_system()
-    ended = lease.release(system, req.route_params["lease"], access.caller(req))
+    ended = lease.release(system, req.route_params["lease"], access.who(req))
     return answer(records.lease(ended, system.clock()))
 
 

@@ -104,7 +104,7 @@ def continue_run(req: func.HttpRequest) -> func.HttpResponse:
 def note_run(req: func.HttpRequest) -> func.HttpResponse:
     """Write a note on the run, with who and when."""
     text = requests.read_body(req.get_body(), NoteRequest).text.strip()
-    run = remarks.add_note(the_system(), req.route_params["run"], text, access.caller(req))
+    run = remarks.add_note(the_system(), req.route_params["run"], text, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 
@@ -188,5 +188,5 @@ def _accepted(run: Run) -> func.HttpResponse:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = submit.cancel_run(the_system(), req.route_params["run"])
+    run = submit.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
     return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

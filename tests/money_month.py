@@ -19,6 +19,7 @@ from shared.clusters import lease, sweep
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
+from shared.kernel.person import Person
 from shared.money.books import charged
 from shared.money.budgets import AccountBudgets
 from shared.money.decide import most_over
@@ -183,7 +184,7 @@ class Month:
             match self.dice.randint(0, 9):
                 case 0:
                     wanted = LeaseRequest(60.0 * self.dice.randint(10, 600), "tuning", self.dice.randint(1, 2))
-                    lease.lease(system, name, wanted, self.dice.choice(["ann", "bob"]))
+                    lease.lease(system, name, wanted, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
                 case 9:

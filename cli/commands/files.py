@@ -9,12 +9,12 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
-from .. import show
 from ..client import patiently
 from ..errors import CliError
 from ..follow import PATIENCE_SECONDS
 from ..results import Fetched
 from ..session import Session, command, user_path
+from ..show.tables import file_count
 from . import options
 from .bars import bar
 from .following import end_with
@@ -54,7 +54,7 @@ def fetch(
         "new": len(new),
     }
     session.tell(
-        told, f"{show.files(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+        told, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
     )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":

@@ -45,10 +45,10 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
     """
     if log or soon:
         rows: list[dict[str, Any]] = session.api.get("removals" if log else "retention")
-        session.tell(rows, show.removals(rows) if log else show.going(rows))
+        session.tell(rows, show.space.removed(rows) if log else show.space.going(rows))
         return
     found = session.api.get("usage")
-    session.tell(found, show.usage(found))
+    session.tell(found, show.space.usage(found))
 
 
 def _agreed(session: Session, things: list[str]) -> bool:

@@ -10,6 +10,7 @@ from shared.api.requests import LeaseExtension, LeaseRequest
 from shared.clusters.leases import Lease, lease_id
 from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.stored import Stored
 from shared.runs.model import Run
 from shared.system import CLUSTER_LOOKS, System
@@ -17,7 +18,7 @@ from shared.system import CLUSTER_LOOKS, System
 WRITE_ATTEMPTS = 10
 
 
-def lease(system: System, cluster: str, wanted: LeaseRequest, owner: str) -> Lease:
+def lease(system: System, cluster: str, wanted: LeaseRequest, owner: Person) -> Lease:
     """Promise nodes of a cluster to this owner. The look that brings them up is asked for, and the one that ends them.
 
     Raises NotFound for an unknown cluster, Impossible for more nodes or a longer time than may be, Conflict if the
@@ -31,10 +32,11 @@ def lease(system: System, cluster: str, wanted: LeaseRequest, owner: str) -> Lea
     if found.project and (why := system.budgets.exhausted(found.project)):
         raise Conflict(why, "over_budget")
     made = Lease(
-        id=lease_id(now, f"{cluster} {owner} {system.new_token()}"),
+        id=lease_id(now, f"{cluster} {owner.name} {system.new_token()}"),
         cluster=cluster,
         nodes=nodes,
-        owner=owner,
+        owner=owner.name,
+        owner_id=owner.id,
         why=wanted.why,
         made_at=now,
         until=until,
@@ -60,11 +62,13 @@ def extend(system: System, name: str, wanted: LeaseExtension) -> Lease:
     return after
 
 
-def release(system: System, name: str, by: str) -> Lease:
+def release(system: System, name: str, by: Person) -> Lease:
     """End a lease now. One that is over stays as it is."""
 
     def over(stored: Lease, now: datetime) -> Lease:
-        return replace(stored, released_at=now, released_by=by) if stored.holds(now) else stored
+        if not stored.holds(now):
+            return stored
+        return replace(stored, released_at=now, released_by=by.name, released_by_id=by.id)
 
     after = _changed(system, name, over)
     system.queues.send(CLUSTER_LOOKS, {"cluster": after.cluster})
@@ -78,7 +82,8 @@ def keep_warm(system: System, run: Run) -> None:
     if until <= system.clock():
         return
     nodes = run.elastic.min_nodes if run.elastic else run.nodes
-    made = Lease(lease_id(ended, run.name), run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name)
+    named = lease_id(ended, run.name)
+    made = Lease(named, run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name, owner_id=run.owner_id)
     if system.leases.insert(made):
         _ask_for_looks(system, made)
 

@@ -27,6 +27,8 @@ class Lease:
     released_by: str = ""
     run: str = ""
     project: str = ""  # of the cluster, when it was made
+    owner_id: str = ""  # the owner's object id in Entra ID, as released_by_id is of who released it
+    released_by_id: str = ""
 
     @property
     def ended_at(self) -> datetime:
