@@ -1,8 +1,9 @@
-"""What every test finds: Azurite where trainyard.py put it. And the order of the files."""
+"""What every test finds: Azurite where trainyard.py put it, and bytecode that is kept. And the order of the files."""
 
 from __future__ import annotations
 
 import os
+import sys
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
 
@@ -14,6 +15,10 @@ WAITING = ("e2e", "cloud", "page", "emulators", "infra")
 COMPUTING = ("trainers", "elastic", "simulation")
 
 os.environ.setdefault("EMULATORS_NODE_HOME", str(HERE.parent / ".trainyard" / "node"))
+# Tests start hundreds of Python processes. With this set, as in many images for containers, each would compile PyTorch
+# and Azure's SDKs anew, and three workers all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
