@@ -33,8 +33,8 @@ the role Storage Blob Data Contributor on the account. `admin` needs the account
 
 Tab completes commands, options, and the names of runs, drops, trainers, routes, clusters and the like, in bash, zsh and
 fish. Put `eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or
-`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone, `python3 trainyard.py completion bash` (or
-zsh, fish) in its place also makes the command `trainyard`, for every folder.
+`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone, `python3 trainyard.py completion bash`
+(or zsh, fish) in its place also makes the command `trainyard`, for every folder.
 
 Every command takes these:
 

@@ -55,7 +55,7 @@ def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_the_guard_watches_a_test_that_exists() -> None:
-    """The tests of conformance and of completion lie where the gate looks for their names, and what `--quick` leaves out exists."""
+    """The tests that the gate looks for by name are there, and what `--quick` leaves out exists."""
     assert all(list(ROOT.glob(f"tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS))
     assert [pattern for pattern in check.SLOW if not list(ROOT.glob(pattern))] == []
 
