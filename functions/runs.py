@@ -5,7 +5,7 @@ import azure.functions as func
 from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
-from shared.api import queries, requests, rows
+from shared.api import imports, live, queries, requests, rows
 from shared.api.requests import (
     ArtifactQuery,
     ArtifactsQuery,
@@ -17,14 +17,14 @@ from shared.api.requests import (
     LogQuery,
     MetricsQuery,
     NoteRequest,
-    RunRequest,
     RunsQuery,
     TagsRequest,
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, imports, live, logs, metrics, remarks, submit, successors
+from shared.runs import artifacts, ask, logs, metrics, remarks, submit, successors
 from shared.runs.model import FINAL, Run
+from shared.runs.request import RunRequest
 
 blueprint = func.Blueprint()
 
@@ -132,7 +132,7 @@ async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     query, run = read_query(req.params, LogQuery), req.route_params["run"]
     if wanted := wanted_range(req.headers.get("range")):
         return log_answer(await logs.ranged(the_system(), run, query.rank, wanted), ranged=True)
-    return log_answer(await logs.follow(the_system(), run, query))
+    return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
 
 
 @blueprint.route("runs/{run}/metrics", methods=["GET"])

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api.requests import LeaseExtension, LeaseRequest, RunRequest
 from shared.clusters import lease as lease_use
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
-from shared.clusters.leases import Lease, nodes_held
+from shared.clusters.leases import Lease, Wish, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.settings import Rules
 from shared.runs import ask
+from shared.runs.request import RunRequest
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder
 
@@ -232,8 +232,8 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     assert sample.seen_by == "event"
 
 
-def wanted(seconds: float, nodes: int = 1) -> LeaseRequest:
-    return LeaseRequest(seconds=seconds, why="tuning lr", nodes=nodes)
+def wanted(seconds: float, nodes: int = 1) -> Wish:
+    return Wish(nodes, seconds, "tuning lr")
 
 
 def minimum(world: World) -> int:
@@ -264,18 +264,18 @@ def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> Non
     """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
     made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), Person("ada"))
     world.clock.advance(1800)
-    longer = lease_use.extend(world.system, made.id, LeaseExtension(seconds=7200))
+    longer = lease_use.extend(world.system, made.id, 7200)
     assert longer.until == made.made_at + timedelta(seconds=9000)
-    assert lease_use.extend(world.system, made.id, LeaseExtension(seconds=60)).until == longer.until
+    assert lease_use.extend(world.system, made.id, 60).until == longer.until
     with pytest.raises(Impossible, match="12 h in all"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=12 * 3600))
+        lease_use.extend(world.system, made.id, 12 * 3600)
     ended = lease_use.release(world.system, made.id, Person("bob", "2c3d"))
     assert (ended.owner_id, ended.released_by, ended.released_by_id) == ("", "bob", "2c3d")
     assert ended.ended_at == world.clock()
     world.clock.advance(5)
     assert lease_use.release(world.system, made.id, Person("eve")) == ended
     with pytest.raises(Conflict, match="Make a new one"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=60))
+        lease_use.extend(world.system, made.id, 60)
 
 
 def test_a_lease_asks_for_what_there_is(world: World) -> None:

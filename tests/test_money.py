@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.api import costs
-from shared.api.requests import CostsQuery, RunRequest
+from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster
@@ -25,6 +25,7 @@ from shared.money.prices import RETAIL, Price, Prices
 from shared.money.report import report
 from shared.runs import ask
 from shared.runs.model import Moment, Run, RunState
+from shared.runs.request import RunRequest
 from shared.runs.submit import cancel_run
 from shared.runs.successors import retry_run
 from tests.world import ROUTE, World, trainers_folder

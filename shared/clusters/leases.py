@@ -13,6 +13,15 @@ LONGEST_POSSIBLE = timedelta(days=31)  # whatever an administrator allows
 
 
 @dataclass(frozen=True)
+class Wish:
+    """Nodes that someone asks to be kept up for some time."""
+
+    nodes: int
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Lease:
     """So many nodes of a cluster stay up until `until`, or until it is released. `run` is the run that asked for it."""
 
