@@ -95,7 +95,7 @@ def test_a_retired_size_never_becomes_a_smaller_one(name: str) -> None:
 
 
 def test_a_size_that_is_not_known_stays_and_is_told() -> None:
-    """A size with GPUs that the table has not is kept as it is, with a word in the report; others are kept without one."""
+    """A size with GPUs that the table has not is kept as it is, and the report says so; others are kept silently."""
     for size, told in (("STANDARD_NC999_V9", True), ("Standard_D4_v3", False), ("Standard_NC8as_T4_v3", False)):
         compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "c")
         assert compute["size"] == size
