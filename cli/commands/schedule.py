@@ -8,7 +8,7 @@ import typer
 import typer.core
 from typer import Argument, Option
 
-from .. import show
+from .. import offers, show
 from ..session import Session, app, command_of
 from .runs import requested
 
@@ -26,7 +26,9 @@ Overlap = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
 Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
-Name = Annotated[str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.")]
+Name = Annotated[
+    str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=offers.schedules)
+]
 
 
 class ScheduleCommand(typer.core.TyperCommand):

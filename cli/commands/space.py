@@ -7,12 +7,15 @@ from typing import Annotated, Any
 from rich.prompt import Confirm
 from typer import Argument, Option
 
-from .. import show
+from .. import offers, show
 from ..errors import CliError
 from ..names import drop_or_run
 from ..session import Session, command
 
-Things = Annotated[list[str], Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.")]
+Things = Annotated[
+    list[str],
+    Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
+]
 Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
 Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]
 Soon = Annotated[bool, Option("--soon", help="Show instead what retention will delete within a week.")]
