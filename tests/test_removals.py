@@ -12,6 +12,7 @@ from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
@@ -51,12 +52,12 @@ def left(world: World, container: str, prefix: str = "") -> list[str]:
 def test_a_removed_run_leaves_its_record(world: World) -> None:
     """Archive, checkpoints, and the job's own outputs and logs go; other runs' stay; the record says who and when."""
     run, other = trained(world), trained(world, name="b")
-    asked = remove_run(world.system, world.removals, run.name, Asked("ada"))
-    assert remove_run(world.system, world.removals, run.name, Asked("eve")) == asked
+    asked = remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
+    assert remove_run(world.system, world.removals, run.name, Asked(Person("eve"))) == asked
     world.run_until_idle()
 
     (removal,) = world.removals.newest()
-    assert (removal.by, removal.what, removal.done_at is not None) == ("ada", What.RUN, True)
+    assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == ("ada", "0a1b", What.RUN, True)
     assert removal.files == 8
     assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
     for container in ("output", "azureml-blobstore", "azureml"):
@@ -64,7 +65,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         assert [name for name in names if run.name in name and "data.json" not in name] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
-    assert (kept.removed_by, kept.state) == ("ada", run.state)
+    assert (kept.removed_by, kept.removed_by_id, kept.state) == ("ada", "0a1b", run.state)
     assert [row["run"] for row in queries.runs(world.system, RunsQuery())["runs"]] == [other.name]
     with pytest.raises(NotFound, match="by ada"):
         artifacts.artifacts(world.system, run.name)
@@ -73,7 +74,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
 def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     """Files, record and generations of the drop go, the run's list of them once the run is removed too."""
     run = trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked("ada"))
+    remove_drop(world.system, world.removals, KEY, Asked(Person("ada", "0a1b")))
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
@@ -123,7 +124,7 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
     for at in range(1, 30):
         world = World(trainers_folder(tmp_path))
         run = trained(world)
-        remove_run(world.system, world.removals, run.name, Asked("ada"))
+        remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(4):
             world.handle("removals", crashes=schedule)
