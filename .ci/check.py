@@ -36,7 +36,7 @@ STEPS = {
 SLOW = (
     "tests/e2e",
     "tests/cloud",
-    "tests/page/test_page.py",
+    "tests/page/test_page*.py",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
     "tests/trainers/test_checkpoint.py",
