@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.api import records
-from shared.api.requests import RunRequest
 from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.seal import route_problems
 from shared.jobs import upload, uploads
@@ -21,6 +20,7 @@ from shared.jobs.limits import Limits
 from shared.jobs.upload import MIB, File, digest
 from shared.kernel.errors import Impossible
 from shared.runs import ask
+from shared.runs.request import RunRequest
 from tests.world import ROUTE, World, trainers_folder
 
 HELLO = b"print('hello')"
