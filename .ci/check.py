@@ -36,7 +36,7 @@ STEPS = {
 SLOW = (
     "tests/e2e",
     "tests/cloud",
-    "tests/page/test_page.py",
+    "tests/page/test_page*.py",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
     "tests/trainers/test_checkpoint.py",
@@ -72,6 +72,7 @@ COVERAGE = {
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
+SHELLS = "test_cli_completion"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -84,6 +85,7 @@ def main(argv: list[str] | None = None) -> int:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
             rows.append(("page", 0.0, browser(report)))
+            rows.append(("completion", 0.0, shells(report)))
             rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
@@ -139,6 +141,14 @@ def browser(report: Path) -> str:
     cases = [case for case in ET.parse(report).iter("testcase") if "test_page" in case.get("classname", "")]  # noqa: S314
     skipped = [case for case in cases if case.find("skipped") is not None]
     return f"{OK}, but THE PAGE WAS NOT TESTED IN A BROWSER: install chromium" if skipped else OK
+
+
+def shells(report: Path) -> str:
+    """What became of the tests that press Tab in each shell. To be without one is no failure, only said."""
+    cases = [case for case in ET.parse(report).iter("testcase") if SHELLS in case.get("classname", "")]  # noqa: S314
+    skipped = [case.find("skipped") for case in cases]
+    words = sorted({case.get("message", "") for case in skipped if case is not None})
+    return f"{OK}, but {'; '.join(words)}" if words else OK
 
 
 def conformance(report: Path, python: str | None, strict: bool) -> str:

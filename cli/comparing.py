@@ -49,7 +49,7 @@ def _told(name: str, value: Any) -> str:
         return "-"
     if name == TOLD_SECONDS:
         return phases.duration(value)
-    return f"${value:.2f}" if name == "dollars" else one_line(show.number(value))
+    return f"${value:.2f}" if name == "dollars" else one_line(show.runs.number(value))
 
 
 def _metric(name: str, value: float | None) -> str:

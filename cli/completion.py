@@ -14,6 +14,7 @@ from .errors import CliError
 SHELLS = ("bash", "zsh", "fish")
 NAME = "trainyard"
 VARIABLE = "_TRAINYARD_COMPLETE"  # by which a shell's script asks this program for what may follow
+ZSH_STARTS = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"  # a start file may lack it
 CLONE = Path(__file__).resolve().parent.parent
 
 
@@ -22,6 +23,7 @@ def script(shell: str, clone: bool) -> str:
     if shell not in SHELLS:
         raise CliError(f"There is no completion for {shell!r}; there is for {', '.join(SHELLS)}.")
     made = get_completion_script(prog_name=NAME, complete_var=VARIABLE, shell=shell)
+    made = f"{ZSH_STARTS}\n{made}" if shell == "zsh" else made
     if not clone:
         return f"{made}\n"
     answers = f"env PYTHONPATH={shlex.quote(str(CLONE))} {shlex.quote(sys.executable)} -m {__package__}"

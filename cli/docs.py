@@ -31,9 +31,10 @@ is another than `.trainyard/cloud`.
 deployment it needs `--account-url` (here or at `login`), the extra `drop`, and whoever is signed in (`az login`) needs
 the role Storage Blob Data Contributor on the account. `admin` needs the account too, with the extra `admin`.
 
-Completion for bash, zsh and fish: `eval "$(trainyard completion bash)"` in the shell's start file (fish: `trainyard
-completion fish | source`). In a clone, `eval "$(python3 trainyard.py completion bash)"` also makes the command
-`trainyard`, for every folder.
+Tab completes commands, options, and the names of runs, drops, trainers, routes, clusters and the like, in bash, zsh and
+fish. Put `eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or
+`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone, `python3 trainyard.py completion bash`
+(or zsh, fish) in its place also makes the command `trainyard`, for every folder.
 
 Every command takes these:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -17,6 +18,7 @@ from .errors import CliError, Unreachable
 WORKERS = 16
 CHUNK = 1 << 20  # bytes
 PATIENCE_SECONDS = 30.0
+MANIFEST = "manifest.json"
 
 Progress = Callable[[int], None]  # told how many more bytes are there; less than 0 where a download begins anew
 
@@ -33,6 +35,35 @@ class File:
     @classmethod
     def of(cls, row: dict[str, Any]) -> File:
         return cls(row["name"], row["size"], row.get("md5") or "", row.get("etag") or "")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an archive says of itself: its files, with sizes and checksums, and the run that they came from."""
+
+    content: bytes
+    files: list[File]
+
+    @classmethod
+    def of(cls, api: Api, run: str) -> Manifest:
+        """The manifest of a run's archive. Raises CliError for one that can't be read."""
+        content = patiently(lambda: _content(api, run), PATIENCE_SECONDS, Away())
+        try:
+            return cls(content, [File.of(row) for row in json.loads(content)["files"]])
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise CliError(f"{MANIFEST} of {run} can't be read: {type(exc).__name__} {exc}.") from exc
+
+    def keep(self, folder: Path) -> None:
+        """Write it beside the files that it names, as the last of them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f".{MANIFEST}.{os.getpid()}.part"
+        unfinished.write_bytes(self.content)
+        unfinished.replace(folder / MANIFEST)
+
+
+def _content(api: Api, run: str) -> bytes:
+    with api.artifact(run, MANIFEST) as stream:
+        return stream.read()
 
 
 def chosen(files: list[File], only: list[str]) -> list[File]:

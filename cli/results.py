@@ -45,10 +45,11 @@ class Picture(TypedDict):
 
 
 class Fetched(TypedDict):
-    """`fetch`. `new` is how many of the files were not there before."""
+    """`fetch`. `files` are those of the archive that were chosen; `new` is how many were not there before."""
 
     run: str
     folder: str
+    manifest: str
     files: list[str]
     bytes: int
     new: int

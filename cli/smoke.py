@@ -114,7 +114,7 @@ class Smoke:
         how = "uploaded with the account's key" if self.stand_in else "uploaded by identity"
         self.note("upload without keys", NOT_SHOWN if self.stand_in else OK, how)
         drop = self._wait(f"drop {name} to close", lambda: self._closed(name))
-        form = drop.get("event_form") or ""
+        form = self._form(name)
         self.note("message encoding", bool(form), f"events come as {form}" if form else "no event told of this drop")
         if drop["state"] != "sealed":
             self.note("drop to archive", FAILED, str(drop.get("reason") or drop["state"]))
@@ -127,6 +127,13 @@ class Smoke:
     def _closed(self, name: str) -> Any:
         rows = self.api.get("drops", self.route, name) if self._known(name) else {}
         return rows if rows.get("state") in ("sealed", "rejected") else None
+
+    def _form(self, name: str) -> str:
+        """How an event told of the drop; empty if none does within a minute. The timer may have found it first."""
+        deadline = time.monotonic() + EVENT_SECONDS
+        while not (form := self.api.get("drops", self.route, name).get("event_form")) and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        return form or ""
 
     def _known(self, name: str) -> bool:
         return self.api.send("GET", "drops", self.route, name, accept=(404,)).status_code != 404

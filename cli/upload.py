@@ -6,18 +6,18 @@ import getpass
 import hashlib
 import itertools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from .errors import CliError, Unreachable, extra
 from .profiles import Profile
-from .who import local_name
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 CONTAINER = "drops"
 WORKERS = 8
 SUCCESS = "_SUCCESS"
-OWNER = "trainyard_owner"  # the same without the place: who a run of it belongs to
 BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
+OWNER = "trainyard_owner"  # the same without the place: whose a run of it is; a claim, which nobody checks
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
@@ -131,16 +131,21 @@ def plan(container: ContainerClient, drop: str, wanted: list[Item], progress: Pr
     return Plan(drop, tuple(added), tuple(changed), tuple(same), gone, stale, known.by if known else "")
 
 
-def upload(container: ContainerClient, todo: Plan, progress: Progress, delete: bool = False, by: str = "") -> Uploaded:
+def upload(
+    container: ContainerClient,
+    todo: Plan,
+    progress: Progress,
+    delete: bool = False,
+    said: Mapping[str, str] = MappingProxyType({}),
+) -> Uploaded:
     """Upload what is added or changed, delete what is gone if asked to, then write the marker.
 
     Interrupted, the same call goes on. Nothing is written if all is there and the marker is newer than all of it.
-    `by` says who uploads, for whoever comes next.
+    `said` becomes metadata of each file: who uploads, as OWNER and BY.
     """
     drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
     job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
-    owner = local_name()
-    words = ({BY: quote(by)} if by else {}) | ({OWNER: quote(owner)} if owner else {})
+    words = {key: quote(value) for key, value in said.items() if value}
     with translated():
         _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)
         for name in gone:

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 
 from . import phases
 from .away import Away
-from .show import nodes
+from .show.runs import nodes
 from .visible import COLOUR, Console, Text
 
 

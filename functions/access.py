@@ -15,6 +15,7 @@ import azure.functions as func
 
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.outside import one_line, read_json
+from shared.kernel.person import Person
 from shared.kernel.settings import app_service_signs_in, asks_entra
 
 CALLER = "x-trainyard-caller"  # percent-encoded
@@ -114,9 +115,9 @@ def caller_id(req: func.HttpRequest) -> str:
     return next((value for kind in _ID_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
 
-def who(req: func.HttpRequest) -> tuple[str, str]:
-    """The caller's name and id, as a run's record has them."""
-    return caller(req), caller_id(req)
+def who(req: func.HttpRequest) -> Person:
+    """The caller, as the records of what people do have them."""
+    return Person(caller(req), caller_id(req))
 
 
 def me(req: func.HttpRequest) -> dict[str, Any]:

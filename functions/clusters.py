@@ -11,6 +11,7 @@ from shared.api.nodes import NodesQuery
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
 from shared.clusters import auto_idle, lease, sweep
+from shared.clusters.leases import Wish
 from shared.events import incoming
 from shared.kernel.settings import sweep_schedule
 from shared.money import keep
@@ -64,8 +65,9 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
-    system, wanted = the_system(), read_body(req.get_body(), LeaseRequest)
-    made = lease.lease(system, req.route_params["cluster"], wanted, access.caller(req))
+    system, asked = the_system(), read_body(req.get_body(), LeaseRequest)
+    wish = Wish(int(asked.nodes), asked.seconds, asked.why)
+    made = lease.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 
 
@@ -73,8 +75,8 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Let a lease go on for longer."""
-    system, wanted = the_system(), read_body(req.get_body(), LeaseExtension)
-    return answer(records.lease(lease.extend(system, req.route_params["lease"], wanted), system.clock()))
+    system, seconds = the_system(), read_body(req.get_body(), LeaseExtension).seconds
+    return answer(records.lease(lease.extend(system, req.route_params["lease"], seconds), system.clock()))
 
 
 @blueprint.route("leases/{lease}", methods=["DELETE"])
@@ -82,7 +84,7 @@ def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
 def release_lease(req: func.HttpRequest) -> func.HttpResponse:
     """End a lease now."""
     system = the_system()
-    ended = lease.release(system, req.route_params["lease"], access.caller(req))
+    ended = lease.release(system, req.route_params["lease"], access.who(req))
     return answer(records.lease(ended, system.clock()))
 
 

@@ -42,7 +42,7 @@ def list_subscriptions(req: func.HttpRequest) -> func.HttpResponse:
 def add_subscription(req: func.HttpRequest) -> func.HttpResponse:
     """A new subscription. A webhook's secret is answered this once."""
     wish = read_body(req.get_body(), SubscriptionRequest).wish()
-    made = subscribe.subscribe(the_system(), the_post(), wish, access.caller(req))
+    made = subscribe.subscribe(the_system(), the_post(), wish, access.who(req))
     return answer(notices.new(made), 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 
 

@@ -20,7 +20,7 @@ import azure.functions as func
 from functions import access
 from functions.http import answer, handled, handled_for_anyone
 from functions.modules import joined
-from shared.api.requests import UploadRequest, read_body
+from shared.api.requests import UploadRequest, offered, read_body
 from shared.bootstrap import system as the_system
 from shared.drops import uploads
 from shared.drops.model import DropKey
@@ -75,10 +75,10 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    request = read_body(req.get_body(), UploadRequest)
-    if uploads.may_become_code(the_system(), key, request):
+    files = offered(read_body(req.get_body(), UploadRequest))
+    if uploads.may_become_code(the_system(), key, files):
         access.admit_code(req)
-    return answer(uploads.upload_addresses(the_system(), key, request))
+    return answer(uploads.upload_addresses(the_system(), key, files))
 
 
 @cache

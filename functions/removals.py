@@ -44,7 +44,7 @@ def retention_timer(timer: func.TimerRequest) -> None:
 @handled
 def remove_run(req: func.HttpRequest) -> func.HttpResponse:
     """Everything that the run left goes; its record stays."""
-    asked = Asked(access.caller(req))
+    asked = Asked(access.who(req))
     return answer(
         removals.removal(remove.remove_run(the_system(), the_removals(), req.route_params["run"], asked)), 202
     )
@@ -55,7 +55,7 @@ def remove_run(req: func.HttpRequest) -> func.HttpResponse:
 def remove_drop(req: func.HttpRequest) -> func.HttpResponse:
     """The drop's files and its record go."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    done = remove.remove_drop(the_system(), the_removals(), key, Asked(access.caller(req)))
+    done = remove.remove_drop(the_system(), the_removals(), key, Asked(access.who(req)))
     return answer(removals.removal(done), 202)
 
 

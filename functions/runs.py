@@ -5,7 +5,7 @@ import azure.functions as func
 from functions import access
 from functions.http import answer, handled
 from functions.ranges import log_answer, wanted_range
-from shared.api import queries, requests, rows
+from shared.api import imports, live, queries, requests, rows
 from shared.api.requests import (
     ArtifactQuery,
     ArtifactsQuery,
@@ -17,14 +17,14 @@ from shared.api.requests import (
     LogQuery,
     MetricsQuery,
     NoteRequest,
-    RunRequest,
     RunsQuery,
     TagsRequest,
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, imports, live, logs, metrics, remarks, submit, successors
+from shared.runs import artifacts, ask, logs, metrics, remarks, submit, successors
 from shared.runs.model import FINAL, Run
+from shared.runs.request import RunRequest
 
 blueprint = func.Blueprint()
 
@@ -104,7 +104,7 @@ def continue_run(req: func.HttpRequest) -> func.HttpResponse:
 def note_run(req: func.HttpRequest) -> func.HttpResponse:
     """Write a note on the run, with who and when."""
     text = requests.read_body(req.get_body(), NoteRequest).text.strip()
-    run = remarks.add_note(the_system(), req.route_params["run"], text, access.caller(req))
+    run = remarks.add_note(the_system(), req.route_params["run"], text, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 
@@ -132,7 +132,7 @@ async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     query, run = read_query(req.params, LogQuery), req.route_params["run"]
     if wanted := wanted_range(req.headers.get("range")):
         return log_answer(await logs.ranged(the_system(), run, query.rank, wanted), ranged=True)
-    return log_answer(await logs.follow(the_system(), run, query))
+    return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
 
 
 @blueprint.route("runs/{run}/metrics", methods=["GET"])
@@ -188,5 +188,5 @@ def _accepted(run: Run) -> func.HttpResponse:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = submit.cancel_run(the_system(), req.route_params["run"])
+    run = submit.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
     return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)

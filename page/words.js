@@ -71,7 +71,7 @@ export const W = {
     cancel: "Cancel", retry: "Try again", goOn: "Continue", compare: "Compare",
     cancelAsk: "End this run? What it has written stays.", yes: "Yes, end it", no: "No",
     canceling: "It was asked to end.", canceled: "It is ending.", retried: (run) => `A new run: ${run}`,
-    retryOf: "Repeats", continues: "Goes on from", goOnWith: "With parameters", words: "Azure's own words", noCurves: "No metrics so far.", noFiles: "Files are here once the run is archived.", noData: "It was made without a drop.",
+    retryOf: "Repeats", claim: "by their own word", canceledBy: "Canceled by", continues: "Goes on from", goOnWith: "With parameters", words: "Azure's own words", noCurves: "No metrics so far.", noFiles: "Files are here once the run is archived.", noData: "It was made without a drop.",
     fields: {
       experiment: "Experiment", route: "Route", cluster: "Cluster", nodes: "Nodes", owner: "Owner", tags: "Tags", attempts: "Attempts", job: "Job",
       code: "Code", environment: "Environment", output: "Archive", created_at: "Made", archived_at: "Archived", fingerprint: "Content", data_note: "Note on the data",

@@ -1,8 +1,11 @@
-"""What every test finds: Azurite where trainyard.py put it. And the order of the files."""
+"""What every test finds: Azurite where trainyard.py put it, bytecode that is kept, and a folder for what is temporary.
+And the order of the files."""
 
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
 
@@ -14,6 +17,24 @@ WAITING = ("e2e", "cloud", "page", "emulators", "infra")
 COMPUTING = ("trainers", "elastic", "simulation")
 
 os.environ.setdefault("EMULATORS_NODE_HOME", str(HERE.parent / ".trainyard" / "node"))
+# Tests start hundreds of Python processes. With this set, as in many images for containers, each would compile PyTorch
+# and Azure's SDKs anew, and three workers all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this run and all that it starts a folder for temporary files, which goes with it.
+
+    Programs that are killed leave theirs: PyTorch's agents one each time. pytest keeps its own, to be looked at.
+    """
+    if hasattr(config, "workerinput"):  # a worker, which has the folder of who started it
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = tempfile.TemporaryDirectory(prefix="trainyard-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["TMPDIR"] = folder.name
+    tempfile.tempdir = None  # so that it is looked up again
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from shared.api.requests import LeaseRequest, RunRequest
 from shared.clusters import lease, sweep
+from shared.clusters.leases import Wish
 from shared.clusters.model import Cluster
 from shared.clusters.samples import Sample
 from shared.kernel.errors import TrainyardError, Unavailable
+from shared.kernel.person import Person
 from shared.money.books import charged
 from shared.money.budgets import AccountBudgets
 from shared.money.decide import most_over
@@ -27,6 +28,7 @@ from shared.money.model import Budget, Day, Policy, month_of
 from shared.money.prices import TIERS, Price, Prices
 from shared.runs import ask
 from shared.runs.model import FINAL
+from shared.runs.request import RunRequest
 from shared.runs.submit import cancel_run
 from tests.fakes import FakeClusters, FakeSamples
 from tests.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
@@ -182,8 +184,8 @@ class Month:
         try:
             match self.dice.randint(0, 9):
                 case 0:
-                    wanted = LeaseRequest(60.0 * self.dice.randint(10, 600), "tuning", self.dice.randint(1, 2))
-                    lease.lease(system, name, wanted, self.dice.choice(["ann", "bob"]))
+                    wish = Wish(seconds=60.0 * self.dice.randint(10, 600), why="tuning", nodes=self.dice.randint(1, 2))
+                    lease.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
                     pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
                 case 9:

@@ -20,7 +20,9 @@ from functions import access, clusters, costs, data, notices, page, removals, ru
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
+from shared.runs.model import RunState
 from tests import indexed
+from tests.test_comparing import run
 from tests.test_config import ENV
 from tests.world import World, trainers_folder
 
@@ -67,8 +69,8 @@ def principal(*roles: str, auth_typ: str = "aad") -> dict[str, str]:
 CALLERS = [{}, principal(), principal(access.READER), principal(access.CONTRIBUTOR), principal(access.CODER)]
 
 
-def call(method: str, route: str, headers: dict[str, str], body: bytes = b"{}") -> func.HttpResponse:
-    params = dict.fromkeys(re.findall(r"\{\*?(\w+)\}", route), "x")
+def call(method: str, route: str, headers: dict[str, str], body: bytes = b"{}", name: str = "x") -> func.HttpResponse:
+    params = dict.fromkeys(re.findall(r"\{\*?(\w+)\}", route), name)
     request = func.HttpRequest(method, f"/api/{route}", headers=headers, params={}, route_params=params, body=body)
     answered: Any = ENDPOINTS[method, route].call(request)
     answer: func.HttpResponse = asyncio.run(answered) if inspect.iscoroutine(answered) else answered
@@ -201,6 +203,37 @@ def test_a_run_has_its_owners_name_and_object_id(monkeypatch: pytest.MonkeyPatch
     assert access.who(request) == ("ann@example.org", "0a1b")
     monkeypatch.setenv("TRAINYARD_AUTH", "keys")
     assert access.who(request) == ("eve", "")
+
+
+def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+    """A lease, its release, a note, a cancellation, a removal, a subscription and a schedule have both name and id."""
+    monkeypatch.setenv("TRAINYARD_AUTH", "entra")
+    monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
+    claims = [("roles", access.CODER), ("oid", "0a1b"), ("preferred_username", "ann@example.org")]
+    text = json.dumps({"auth_typ": "aad", "claims": [{"typ": kind, "val": value} for kind, value in claims]})
+    world.runs.insert(run("mnist-1", state=RunState.RUNNING))
+    world.runs.insert(run("mnist-2", archived_at=world.clock()))
+
+    def asked(method: str, route: str, name: str, body: Any = None) -> dict[str, Any]:
+        headers = {"x-ms-client-principal": base64.b64encode(text.encode()).decode()}
+        answered = call(method, route, headers, json.dumps(body or {}).encode(), name)
+        assert answered.status_code < 300, answered.get_body()
+        told: dict[str, Any] = json.loads(answered.get_body())
+        return told
+
+    held = asked("POST", "clusters/{cluster}/leases", "cpu-cluster", {"seconds": 60, "nodes": 1, "why": "x"})
+    freed = asked("DELETE", "leases/{lease}", held["lease"])
+    note = asked("POST", "runs/{run}/notes", "mnist-1", {"text": "seen"})["notes"][0]
+    asked("POST", "runs/{run}/cancel", "mnist-1")
+    ended, gone = world.runs.get("mnist-1").value, asked("POST", "runs/{run}/remove", "mnist-2")
+    asked("POST", "notices", "", {"on": ["failed"], "to": "ann@example.org"})
+    (told,) = world.post.notices.all()
+    when = asked("POST", "schedules", "", {"run": {"template": "mnist", "data": "drops/mnist/a"}, "cron": "0 6 * * 1"})
+    assert {
+        (held["owner"], held["owner_id"]), (freed["released_by"], freed["released_by_id"]),
+        (note["by"], note["by_id"]), (ended.canceled_by, ended.canceled_by_id), (gone["by"], gone["by_id"]),
+        (told.owner, told.owner_id), (when["owner"], when["owner_id"]),
+    } == {("ann@example.org", "0a1b")}  # fmt: skip
 
 
 def test_a_claim_that_is_no_role_gives_none() -> None:

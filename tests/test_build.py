@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.api.requests import RunRequest, digest, read_body, read_key
+from shared.api.requests import read_body, read_key
 from shared.drops.model import DropKey
 from shared.jobs.data import read_data
 from shared.jobs.job import again
@@ -17,6 +17,7 @@ from shared.jobs.limits import Limits
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import ask
 from shared.runs.model import asked_run_name
+from shared.runs.request import RunRequest, digest
 from tests.world import ROUTE, World, trainers_folder
 
 JOB: dict[str, Any] = {

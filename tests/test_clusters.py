@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api.requests import LeaseExtension, LeaseRequest, RunRequest
 from shared.clusters import lease as lease_use
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
-from shared.clusters.leases import Lease, nodes_held
+from shared.clusters.leases import Lease, Wish, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.settings import Rules
 from shared.runs import ask
+from shared.runs.request import RunRequest
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder
 
@@ -231,8 +232,8 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     assert sample.seen_by == "event"
 
 
-def wanted(seconds: float, nodes: int = 1) -> LeaseRequest:
-    return LeaseRequest(seconds=seconds, why="tuning lr", nodes=nodes)
+def wanted(seconds: float, nodes: int = 1) -> Wish:
+    return Wish(nodes, seconds, "tuning lr")
 
 
 def minimum(world: World) -> int:
@@ -242,7 +243,7 @@ def minimum(world: World) -> int:
 def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
     """A lease sets the cluster's minimum; once its time is over, and nothing used the cluster, it is zero again."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120)
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), "ada")
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), Person("ada", "0a1b"))
     world.run_until_idle()
     assert minimum(world) == 2
     latest = world.sweeps.latest("cpu-cluster")
@@ -261,36 +262,37 @@ def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
 
 def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> None:
     """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), "ada")
+    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), Person("ada"))
     world.clock.advance(1800)
-    longer = lease_use.extend(world.system, made.id, LeaseExtension(seconds=7200))
+    longer = lease_use.extend(world.system, made.id, 7200)
     assert longer.until == made.made_at + timedelta(seconds=9000)
-    assert lease_use.extend(world.system, made.id, LeaseExtension(seconds=60)).until == longer.until
+    assert lease_use.extend(world.system, made.id, 60).until == longer.until
     with pytest.raises(Impossible, match="12 h in all"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=12 * 3600))
-    ended = lease_use.release(world.system, made.id, "bob")
-    assert (ended.ended_at, ended.released_by) == (world.clock(), "bob")
+        lease_use.extend(world.system, made.id, 12 * 3600)
+    ended = lease_use.release(world.system, made.id, Person("bob", "2c3d"))
+    assert (ended.owner_id, ended.released_by, ended.released_by_id) == ("", "bob", "2c3d")
+    assert ended.ended_at == world.clock()
     world.clock.advance(5)
-    assert lease_use.release(world.system, made.id, "eve") == ended
+    assert lease_use.release(world.system, made.id, Person("eve")) == ended
     with pytest.raises(Conflict, match="Make a new one"):
-        lease_use.extend(world.system, made.id, LeaseExtension(seconds=60))
+        lease_use.extend(world.system, made.id, 60)
 
 
 def test_a_lease_asks_for_what_there_is(world: World) -> None:
     """More nodes than the cluster has, a time beyond the limit and an unknown cluster are refused."""
     with pytest.raises(Impossible, match="at most 4"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), "ada")
+        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), Person("ada"))
     with pytest.raises(Impossible, match="12 h"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600), "ada")
+        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600), Person("ada"))
     with pytest.raises(NotFound, match="cpu-cluster"):
-        lease_use.lease(world.system, "gpu", wanted(60), "ada")
+        lease_use.lease(world.system, "gpu", wanted(60), Person("ada"))
 
 
 def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
     """The end of a run that asked for it makes one lease in its owner's name, though the end is told twice."""
     request = RunRequest(template="mnist", data="drops/mnist/a", nodes=2, keep_warm_seconds=1800)
     world.upload("mnist/a/1.bin")
-    run = ask.create_run(world.system, request, owner="ada")
+    run = ask.create_run(world.system, request, owner="ada", owner_id="0a1b")
     world.run_until_idle()
     for _ in range(2):
         world.job_goes(run.name, "Completed")
@@ -298,10 +300,10 @@ def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
         world.run_until_idle()
     sweep.sweep(world.system)
     (made,) = world.leases.open()
-    assert (made.run, made.owner, made.nodes, made.until - made.made_at) == (
-        run.name, "ada", 2, timedelta(seconds=1800),
+    assert (made.run, made.owner, made.owner_id, made.nodes, made.until - made.made_at) == (
+        run.name, "ada", "0a1b", 2, timedelta(seconds=1800),
     )  # fmt: skip
-    lease_use.release(world.system, made.id, "ada")
+    lease_use.release(world.system, made.id, Person("ada"))
     world.clock.advance(1)
     sweep.sweep(world.system)
     assert world.leases.open() == []

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.api.requests import RunRequest, read_body
+from shared.api.requests import read_body
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops.model import DropKey, DropState
@@ -18,6 +18,7 @@ from shared.kernel.errors import BadInput, Impossible
 from shared.runs import ask, metrics
 from shared.runs.looks import ARCHIVE_TRIES
 from shared.runs.model import RunState
+from shared.runs.request import RunRequest
 from tests.fakes import FakeBlobs
 from tests.world import ROUTE, TEMPLATE, World, trainers_folder
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from shared.api.requests import RunRequest
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
 from shared.runs import ask, submit, successors
 from shared.runs.model import Run, RunState
+from shared.runs.request import RunRequest
 from shared.system import SUBMISSIONS, System
 from tests.fakes import Crash
 from tests.world import ROUTE, World, trainers_folder

@@ -24,6 +24,31 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "trainers": (set(), {"azure.functions"}),
 }
 
+# Within shared/: whose use cases and decisions each part may call. model.py and ports.py are words that any may use.
+# Four pairs go both ways, and there the order is the modules' (no circle is allowed): a run's end moves leases, money
+# and notices, which end runs; a drop makes runs, which list drops.
+CALLS: dict[str, set[str]] = {
+    "kernel": set(),
+    "system": {"kernel", "jobs"},
+    "events": {"kernel", "system"},
+    "jobs": {"kernel", "system"},
+    "batchai": {"kernel", "system", "jobs"},
+    "runs": {"kernel", "system", "events", "jobs", "batchai", "drops", "clusters", "money", "notices"},
+    "drops": {"kernel", "system", "events", "jobs", "batchai", "runs", "money"},
+    "clusters": {"kernel", "system", "events", "runs", "money", "notices"},
+    "money": {"kernel", "system", "events", "jobs", "runs", "clusters"},
+    "notices": {"kernel", "system", "events", "runs"},
+    "schedules": {"kernel", "system", "runs"},
+    "removals": {"kernel", "system", "jobs", "runs", "drops"},
+    "reconcile": {"kernel", "system", "jobs", "runs", "drops", "notices", "schedules"},
+    "api": {
+        *("kernel", "system", "jobs", "batchai"),
+        *("runs", "drops", "clusters", "money", "notices", "schedules", "removals"),
+    },
+    "adapters": {"kernel", "jobs", "clusters", "money", "notices"},  # pure parts: keys, prices, how a notice looks
+    "bootstrap": {"kernel", "system", "jobs", "money", "notices", "adapters"},
+}
+
 # Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
 PURE_NAMES = {"model.py", "decide.py"}
 IMPURE_IMPORTS = {
@@ -33,13 +58,15 @@ IMPURE_IMPORTS = {
 IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "date.today"}
 
 
-def imports(path: Path, top_only: bool = False) -> Iterator[str]:
+def imports(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text("utf-8"), str(path))
-    for node in tree.body if top_only else ast.walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)  # `from azure import functions` counts
+        elif isinstance(node, ast.ImportFrom):
+            parts = [*path.relative_to(ROOT).parts[: -node.level]] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)  # `from azure import functions` counts
 
 
 def within(name: str, packages: set[str]) -> bool:
@@ -92,6 +119,24 @@ def import_graph(files: list[Path]) -> dict[str, set[str]]:
         names = {name if name in known else name.rpartition(".")[0] for name in imports(path)}
         graph[module(path)] = (names & known) - {module(path)}
     return graph
+
+
+SHARED_GRAPH = import_graph(sorted((ROOT / "shared").rglob("*.py")))
+
+
+def calls(place: str) -> set[str]:
+    """The parts of shared/ whose modules, other than models and ports, this part imports."""
+    found: set[str] = set()
+    for name, names in SHARED_GRAPH.items():
+        if name.split(".")[1:2] == [place]:
+            found |= {other.split(".")[1] for other in names if not other.endswith((".model", ".ports"))}
+    return found - {place}
+
+
+def test_nouns_call_what_is_beside_or_below_them() -> None:
+    """No part of shared/ imports the API, and bootstrap alone the adapters; the table says what is so, and no more."""
+    places = {name.split(".")[1] for name in SHARED_GRAPH if "." in name}
+    assert {place: calls(place) for place in places} == CALLS
 
 
 @pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.api import costs
-from shared.api.requests import CostsQuery, RunRequest
+from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster
@@ -20,10 +20,12 @@ from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.keep import keep_books
-from shared.money.model import Budget, Policy
+from shared.money.model import Budget, Day, Policy, Row
 from shared.money.prices import RETAIL, Price, Prices
+from shared.money.report import report
 from shared.runs import ask
 from shared.runs.model import Moment, Run, RunState
+from shared.runs.request import RunRequest
 from shared.runs.submit import cancel_run
 from shared.runs.successors import retry_run
 from tests.world import ROUTE, World, trainers_folder
@@ -263,6 +265,7 @@ def test_the_report_by_all_that_it_knows(world: World) -> None:
     goes(world, run, "Completed")
     wait(world, 60, 2)
     lease = Lease("l", "cpu-cluster", 2, "ann", "tuning", world.clock(), world.clock() + timedelta(hours=1))
+    lease = replace(lease, owner_id="0a1b")
     world.leases.insert(lease)
     wait(world, 30, 2)
     nodes(world, 0)
@@ -273,12 +276,26 @@ def test_the_report_by_all_that_it_knows(world: World) -> None:
         assert sum(line["spent"] for line in found["lines"]) == pytest.approx(found["total"]["spent"])
     assert totals == {round(105 * 60 * 2 * 0.001, 6)}
     owners = {line["key"]: line for line in costs.costs(world.system, CostsQuery(by="owner"))["lines"]}
-    assert owners["ann"]["lease"] == pytest.approx(30 * 60 * 2 * 0.001)
+    assert owners["0a1b"]["name"] == "ann"
+    assert owners["0a1b"]["lease"] == pytest.approx(30 * 60 * 2 * 0.001)
     (cluster,) = costs.costs(world.system, CostsQuery(by="cluster"))["lines"]
     assert cluster["unexplained"] == pytest.approx(30 * 60 * 2 * 0.001)
     assert cluster["saved_default"] == pytest.approx((15 + 2) * 60 * 2 * 0.001 - cluster["spent"])
     assert cluster["saved_always_on"] == pytest.approx(2 * (8 * 60 + 105) * 60 * 0.001 - cluster["spent"])
     assert cluster["idle_share"] == pytest.approx(90 / 105)
+
+
+def test_an_owner_is_an_object_id(world: World) -> None:
+    """Two of one name are two lines, one who was renamed is one by the latest name; a name without an id is its own
+    line, also one that is somebody's object id."""
+    paid = [
+        ("20260111", "anna", "0a1b"), ("20260110", "ann", "0a1b"), ("20260110", "ann", "2c3d"),
+        ("20260110", "ann", ""), ("20260110", "0a1b", ""),
+    ]  # fmt: skip
+    days = [Day("c", day, (Row("training", "r", name, "", 60.0, 1.0, its),)) for day, name, its in paid]
+    lines = [(line.key, line.name, line.spent) for line in report(days, "owner", world.clock()).lines]
+    assert sorted(lines) == [("0a1b", "", 1.0), ("0a1b", "anna", 2.0), ("2c3d", "ann", 1.0), ("ann", "", 1.0)]
+    assert [(line.key, line.name) for line in report(days, "run", world.clock()).lines] == [("r", "")]
 
 
 def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from shared.api import openapi, operations
-from shared.api.requests import RunRequest
 from shared.kernel.settings import ROOT
+from shared.runs.request import RunRequest
 from tests.test_access import ENDPOINTS
 
 

@@ -11,6 +11,7 @@ import pytest
 from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.stored import Stored
 from shared.runs import remarks
 from shared.runs.model import Run
@@ -29,18 +30,20 @@ def world(tmp_path: Path) -> World:
 
 def test_a_note_says_who_and_when(world: World) -> None:
     """Notes stand on the run in their order; the same one sent twice is one, and there are at most twenty."""
-    remarks.add_note(world.system, NAME, "too high", "ann")
-    remarks.add_note(world.system, NAME, "too high", "ann")
-    remarks.add_note(world.system, NAME, "too high", "bob")
+    remarks.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
+    remarks.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
+    remarks.add_note(world.system, NAME, "too high", Person("bob"))
     told = queries.run(world.system, NAME)["notes"]
-    assert [(note["text"], note["by"]) for note in told] == [("too high", "ann"), ("too high", "bob")]
+    assert [(note["text"], note["by"], note["by_id"]) for note in told] == [
+        ("too high", "ann", "0a1b"), ("too high", "bob", ""),
+    ]  # fmt: skip
     assert told[0]["at"] == world.clock().isoformat()
     for number in range(remarks.MOST_NOTES - 2):
-        remarks.add_note(world.system, NAME, f"{number}", "ann")
+        remarks.add_note(world.system, NAME, f"{number}", Person("ann"))
     with pytest.raises(Impossible, match="has 20 notes"):
-        remarks.add_note(world.system, NAME, "one more", "ann")
+        remarks.add_note(world.system, NAME, "one more", Person("ann"))
     with pytest.raises(NotFound):
-        remarks.add_note(world.system, "mnist-0000000000000009", "x", "ann")
+        remarks.add_note(world.system, "mnist-0000000000000009", "x", Person("ann"))
 
 
 def test_tags_are_changed(world: World) -> None:
@@ -66,6 +69,6 @@ def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.Mon
         return update(stored, **changes)
 
     monkeypatch.setattr(world.runs, "update", late)
-    told = remarks.add_note(world.system, NAME, "seen", "ann")
+    told = remarks.add_note(world.system, NAME, "seen", Person("ann"))
     assert replace(told, notes=()).reason == "it ended"
     assert [note.text for note in told.notes] == ["seen"]

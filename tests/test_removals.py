@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,13 +13,15 @@ from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
 from shared.removals.remove import Asked, remove_drop, remove_run
-from shared.runs import artifacts, successors
+from shared.runs import artifacts, submit, successors
 from shared.runs.data import kept_listing
 from shared.runs.model import Run, RunState
+from tests.crashing import Crash
 from tests.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -51,12 +54,12 @@ def left(world: World, container: str, prefix: str = "") -> list[str]:
 def test_a_removed_run_leaves_its_record(world: World) -> None:
     """Archive, checkpoints, and the job's own outputs and logs go; other runs' stay; the record says who and when."""
     run, other = trained(world), trained(world, name="b")
-    asked = remove_run(world.system, world.removals, run.name, Asked("ada"))
-    assert remove_run(world.system, world.removals, run.name, Asked("eve")) == asked
+    asked = remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
+    assert remove_run(world.system, world.removals, run.name, Asked(Person("eve"))) == asked
     world.run_until_idle()
 
     (removal,) = world.removals.newest()
-    assert (removal.by, removal.what, removal.done_at is not None) == ("ada", What.RUN, True)
+    assert (removal.by, removal.by_id, removal.what, removal.done_at is not None) == ("ada", "0a1b", What.RUN, True)
     assert removal.files == 8
     assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
     for container in ("output", "azureml-blobstore", "azureml"):
@@ -64,7 +67,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         assert [name for name in names if run.name in name and "data.json" not in name] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
-    assert (kept.removed_by, kept.state) == ("ada", run.state)
+    assert (kept.removed_by, kept.removed_by_id, kept.state) == ("ada", "0a1b", run.state)
     assert [row["run"] for row in queries.runs(world.system, RunsQuery())["runs"]] == [other.name]
     with pytest.raises(NotFound, match="by ada"):
         artifacts.artifacts(world.system, run.name)
@@ -73,7 +76,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
 def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     """Files, record and generations of the drop go, the run's list of them once the run is removed too."""
     run = trained(world)
-    remove_drop(world.system, world.removals, KEY, Asked("ada"))
+    remove_drop(world.system, world.removals, KEY, Asked(Person("ada", "0a1b")))
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
@@ -123,7 +126,7 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
     for at in range(1, 30):
         world = World(trainers_folder(tmp_path))
         run = trained(world)
-        remove_run(world.system, world.removals, run.name, Asked("ada"))
+        remove_run(world.system, world.removals, run.name, Asked(Person("ada", "0a1b")))
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(4):
             world.handle("removals", crashes=schedule)
@@ -207,11 +210,10 @@ def test_retention_lets_the_last_run_decide(world: World) -> None:
 
 
 def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
-    """Retention leaves a model while a run that begins with it has not ended; later its retry is refused in words."""
-    first = trained(world)
-    other = trained(world, name="b")
-    stored = world.runs.get(other.name)
-    world.runs.update(stored, from_run=first.name, state=RunState.RUNNING)
+    """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
+    it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
+    first, other = trained(world), trained(world, name="b")
+    world.runs.update(world.runs.get(other.name), from_run=first.name, state=RunState.RUNNING)
     world.clock.advance(31 * 86400)
 
     def copies() -> set[str]:
@@ -219,11 +221,31 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
         world.run_until_idle()
         return {going.name for going in found if going.what is What.COPIES}
 
+    model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
     world.runs.update(world.runs.get(other.name), state=RunState.COMPLETED)
     assert first.name in copies()
-    with pytest.raises(Impossible, match=f"its archive has it: fetch {first.name} --only models"):
-        successors.retry_run(world.system, other.name)
+    assert left(world, "azureml-blobstore", model) == []
+    again = successors.retry_run(world.system, other.name)
+    for calls in range(40):
+        with suppress(Crash):
+            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
+            break
+    assert world.runs.get(again.name).value.job == again.name
+    assert (
+        [name.rpartition("/")[2] for name in left(world, "azureml-blobstore", model)]
+        == [name.rpartition("/")[2] for name in left(world, "output", f"digits/{first.name}/models/")]
+        != []
+    )
+    assert first.name not in copies()
+    world.job_goes(again.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert first.name in copies()
+    remove_run(world.system, world.removals, first.name, Asked())
+    world.run_until_idle()
+    with pytest.raises(Impossible, match="it was removed"):
+        successors.retry_run(world.system, again.name)
 
 
 def test_the_plan_is_told_a_week_before(world: World) -> None:

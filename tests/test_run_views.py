@@ -15,14 +15,15 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from functions.ranges import log_answer, wanted_range
-from shared.api import queries
-from shared.api.requests import CurvesQuery, LiveQuery, LogQuery, RunRequest, RunsQuery
+from shared.api import live, queries
+from shared.api.requests import CurvesQuery, LiveQuery, RunsQuery
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
 from shared.kernel.errors import BadInput, Conflict, Impossible, NotFound
-from shared.runs import artifacts, ask, live, logs, metrics
+from shared.runs import artifacts, ask, logs, metrics
 from shared.runs.archive import archive_run
 from shared.runs.model import Run, RunState
+from shared.runs.request import RunRequest
 from shared.runs.thinning import Thinned
 from tests.world import World, trainers_folder
 
@@ -140,14 +141,14 @@ def test_a_wait_ends_with_the_first_bytes(world: World, run: Run, monkeypatch: p
     monkeypatch.setattr(logs, "FIRST_PAUSE", 0.001)
 
     async def both() -> logs.Chunk:
-        waiting = asyncio.create_task(logs.follow(world.system, run.name, LogQuery(wait=30)))
+        waiting = asyncio.create_task(logs.follow(world.system, run.name, 0, 0, wait=30))
         await asyncio.sleep(0)
         assert not waiting.done()
         write(world, run, b"hello")
         return await waiting
 
     assert asyncio.run(both()).data == b"hello"
-    assert asyncio.run(logs.follow(world.system, run.name, LogQuery(offset=5, wait=0.01))).data == b""
+    assert asyncio.run(logs.follow(world.system, run.name, 0, 5, wait=0.01)).data == b""
 
 
 @pytest.mark.parametrize(

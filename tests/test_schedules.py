@@ -12,8 +12,8 @@ import pytest
 from cronsim import CronSim
 
 from shared import system
-from shared.api.requests import RunRequest
 from shared.kernel.errors import Impossible, NotFound
+from shared.runs.request import RunRequest
 from shared.schedules import decide, plan
 from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
 from shared.schedules.plan import Wish

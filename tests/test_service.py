@@ -284,6 +284,46 @@ def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None
     assert (world.drops.rows[A].value.generation, world.drops.rows[A].value.blobs) == (2, 3)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["it collects", "it was sealed"])
+def test_a_drop_that_the_timer_found_first_says_how_its_event_came(world: World, late: bool) -> None:
+    """The first event of a drop that the timer opened leaves its form there, whenever it comes; later ones change
+    nothing, and there is one run."""
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    at = world.clock()
+    world.reconcile()
+    if late:
+        world.clock.advance(4)
+        world.run_until_idle()
+    assert drop_state(world)[0] is (DropState.SEALED if late else DropState.OPEN)
+    assert world.drops.rows[A].value.event_form == ""
+    for form in ("base64", "text"):
+        collect.note_upload(world.system, "mnist/a/1.bin", at, form)
+    world.in_flight.clear()
+    world.settle()
+    drop = world.drops.rows[A].value
+    assert (drop.event_form, drop.generation, len(world.runs.rows)) == ("base64", 1, 1)
+
+
+def test_a_look_that_an_event_overtakes_is_made_again(world: World) -> None:
+    """A drop that the timer found closes although its event was written down while the only look went on."""
+
+    def meanwhile() -> None:
+        collect.note_upload(world.system, "mnist/a/1.bin", world.clock(), "base64")
+
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.reconcile()
+    world.queues.messages[DROP_CHECKS].clear()
+    world.clock.advance(4)
+    look = replace(world.system, blobs=Interrupted(world.blobs, meanwhile))
+    collect.check_drop(look, A, world.drops.rows[A].value.token)
+    assert drop_state(world)[0] is DropState.OPEN
+    world.in_flight.clear()
+    world.run_until_idle()
+    assert drop_state(world)[0] is DropState.SEALED
+
+
 def test_a_late_marker_is_no_new_content(world: World) -> None:
     """A drop that closed by quiet, and then gets its marker, is not trained again; nor does that marker close more."""
     world.upload("mnist/a/1.bin")

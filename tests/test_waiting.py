@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from shared.api import queries
-from shared.api.requests import RunRequest, RunsQuery
+from shared.api.requests import RunsQuery
 from shared.clusters.model import Cluster
 from shared.clusters.waiting import refusal, why_waiting
 from shared.runs import ask
 from shared.runs.model import Moment, Run, RunState
+from shared.runs.request import RunRequest
 from tests.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -237,7 +237,7 @@ def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | Non
     if "event" in body:
         event = incoming.decode(body["event"].encode())
     if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
-        collect.note_upload(system_, written.name, written.at)
+        collect.note_upload(system_, written.name, written.at, incoming.form(body["event"].encode(), event))
     elif queue == system.DROP_CHECKS:
         collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
     elif queue == system.SUBMISSIONS:

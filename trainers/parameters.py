@@ -57,6 +57,13 @@ def _add(parser: argparse.ArgumentParser, name: str, schema: dict[str, Any]) -> 
     )
 
 
+def positive(text: str) -> int:
+    """A flag's value that counts something."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
 def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
     """What turns the flag's text into its value, or raises with the range."""
 

@@ -84,8 +84,8 @@ def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
 
 
 def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
+    from cifar_elastic.pixels import Normalised
     from cifar_elastic.resnet import ResNet18
-    from cifar_elastic.train import Normalised
 
     # Not the exported program: whoever wrote that decides what loading it runs here.
     normalised = Normalised(torch.zeros(3), torch.ones(3))

@@ -24,7 +24,7 @@ def status(session: Session) -> None:
     Example: trainyard status --json
     """
     answer = session.api.get("status")
-    session.tell(answer, show.status(answer))
+    session.tell(answer, show.health.status(answer))
 
 
 @command
@@ -46,11 +46,11 @@ def clusters(
         told = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
         if history not in told:
             raise NotFound(f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(told)) or 'none'}.")
-        session.tell(told[history], show.decisions(history, told[history]))
+        session.tell(told[history], show.clusters.decisions(history, told[history]))
         return
     if what is ClusterVerb.list:
         answer = session.api.get("clusters")
-        session.tell(answer, show.clusters(answer))
+        session.tell(answer, show.clusters.many(answer))
         return
     declared = clusterfile.read(_text(file), str(file))
     with workspaces.opened(session.profile, workspace) as azure:
@@ -60,7 +60,7 @@ def clusters(
             _apply(azure, steps, found)
     others = sorted(set(found) - {cluster.name for cluster in declared})
     plan: ClusterSteps = {"steps": [step.told() for step in steps], "not_in_the_file": others}
-    session.tell(plan, show.cluster_steps(plan, done=what is ClusterVerb.apply))
+    session.tell(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
         raise CliError("Some clusters can't become what the file declares; see above.")
 
@@ -122,7 +122,9 @@ def lease(
         raise typer.BadParameter("say why, for whoever asks why the cluster is up.", param_hint="--why")
     body = {"seconds": seconds(length), "nodes": nodes, "why": why}
     answer = session.api.post("clusters", cluster, "leases", body=body)
-    session.tell(answer, show.lease(answer, f"End it sooner with `{session.program} release {answer['lease']}`."))
+    session.tell(
+        answer, show.clusters.lease(answer, f"End it sooner with `{session.program} release {answer['lease']}`.")
+    )
 
 
 @command
@@ -132,7 +134,7 @@ def leases(session: Session) -> None:
     Example: trainyard leases
     """
     answer = session.api.get("leases")
-    session.tell(answer, show.leases(answer))
+    session.tell(answer, show.clusters.leases(answer))
 
 
 @command
@@ -144,7 +146,7 @@ def extend(session: Session, lease: options.LeaseId, length: options.For = "1h")
     Example: trainyard extend 20260131T080000-0123abcd --for 2h
     """
     answer = session.api.post("leases", lease, "extend", body={"seconds": seconds(length)})
-    session.tell(answer, show.lease(answer))
+    session.tell(answer, show.clusters.lease(answer))
 
 
 @command

@@ -12,7 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from .. import png
+from .. import people, png
 from ..costs import dollars
 from ..session import Session, command, user_path
 from ..visible import Text, one_line
@@ -62,11 +62,13 @@ def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _write_csv(found: dict[str, Any]) -> None:
-    columns = [name for name in found["total"] if name != "key"]
+    columns = [name for name in found["total"] if name not in ("key", "name")]
+    named = ["name"] if found["by"] == "owner" else []
     writer = csv.writer(sys.stdout)
-    writer.writerow([found["by"], *columns])
+    writer.writerow([found["by"], *named, *columns])
     for line in found["lines"]:
-        writer.writerow([_safe(line["key"]), *(line[name] for name in columns)])
+        names = [_safe(line.get("name", "")) for _ in named]
+        writer.writerow([_safe(line["key"]), *names, *(line[name] for name in columns)])
 
 
 def _safe(text: str) -> str:
@@ -85,7 +87,7 @@ def picture(found: dict[str, Any]) -> RenderableType:
     for column in ("spent", *KINDS, "node hours"):
         table.add_column(column, justify="right", no_wrap=True)
     for line in found["lines"]:
-        table.add_row(*_cells(line, one_line(line["key"]) or NOBODY[by]))
+        table.add_row(*_cells(line, people.payer(line, found["lines"]) or NOBODY[by]))
     if len(found["lines"]) > 1:
         table.add_row(*_cells(total, "all"), style="bold")
     return Group(heading, table, *_below(found))

@@ -18,7 +18,7 @@ def data_log(session: Session, drop: options.DataDrop) -> None:
     """
     route, _, name = drop_name(session.api, drop).partition("/")
     found = session.api.get("drops", route, name, "generations")
-    session.tell(found, show.generations(f"{route}/{name}", found))
+    session.tell(found, show.drops.generations(f"{route}/{name}", found))
 
 
 @command_of("data")
@@ -30,7 +30,7 @@ def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """
     found: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
-    session.tell(found, show.difference(found))
+    session.tell(found, show.drops.difference(found))
 
 
 @command_of("data")
@@ -45,4 +45,4 @@ def data_files(session: Session, data: options.DataRef) -> None:
     while page and len(rows) < found["count"]:
         page = session.api.get("data", "files", of=data, offset=len(rows))["files"]
         rows = rows + page
-    session.tell(found | {"files": rows}, show.data_files(found | {"files": rows}))
+    session.tell(found | {"files": rows}, show.drops.files(found | {"files": rows}))

@@ -9,15 +9,17 @@ from typing import Any
 
 from rich.prompt import Prompt
 
-from .. import given, show, upload
+from .. import given, upload
 from ..errors import CliError, NotFound
 from ..follow import find_drop, wait_for_drop
 from ..names import drop_name
 from ..results import Dropped, DropPlan
 from ..session import Session, command, user_path
+from ..show.tables import file_count
 from ..upload import Plan
 from ..visible import one_line
 from ..watch import Screen
+from ..who import local_name
 from . import options
 from .bars import bar
 from .following import end_with, follow
@@ -104,7 +106,11 @@ class _Upload:
         self.before = find_drop(self.session.api, self.route, self.name)
         size = sum(item.size for item in (*todo.added, *todo.changed))
         with bar(self.session, "uploading", size) as progress:
-            self.done = upload.upload(self.container, todo, progress, delete, upload.whose(self.source))
+            self.done = upload.upload(self.container, todo, progress, delete, self._said())
+
+    def _said(self) -> dict[str, str]:
+        """Who uploads, as this Trainyard calls them, so that `runs --mine` finds the drop's run."""
+        return {upload.OWNER: self.session.api.get("me")["name"] or local_name(), upload.BY: upload.whose(self.source)}
 
     def finish(self, again: bool, following: bool) -> None:
         """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""
@@ -159,9 +165,9 @@ class _Upload:
 def _summary(todo: Plan, delete: bool) -> str:
     """What is there, and what will change."""
     if todo.is_new:
-        return f"drops/{todo.drop} is new: {show.files(len(todo.added))}."
+        return f"drops/{todo.drop} is new: {file_count(len(todo.added))}."
     if not (todo.added or todo.changed or todo.gone):
-        return f"drops/{todo.drop} has this content already: {show.files(len(todo.same))}."
+        return f"drops/{todo.drop} has this content already: {file_count(len(todo.same))}."
     gone = f"{len(todo.gone)} {'to delete' if delete else 'there only'}{_names(todo.gone, todo.drop)}"
     parts = [
         f"{len(todo.added)} added{_names([item.blob for item in todo.added], todo.drop)}",
@@ -182,7 +188,7 @@ def _why_ask(todo: Plan, ours: str) -> str:
     """Why this may be two people's folders, as a sentence; '' if nothing speaks for it."""
     if todo.gone:
         names = _names(todo.gone, todo.drop)
-        return f"drops/{todo.drop} holds {show.files(len(todo.gone))} that the folder has not{names}."
+        return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder has not{names}."
     if (todo.changed or todo.added) and todo.by not in ("", ours):
         return f"drops/{todo.drop} was uploaded by {one_line(todo.by)}."
     return ""
@@ -214,9 +220,9 @@ def _told(todo: Plan) -> DropPlan:
 
 
 def _done_words(drop: str, done: upload.Uploaded, run: str, unchanged: bool, program: str) -> str:
-    kept = f"; {show.files(done.kept)} were there" if done.kept else ""
+    kept = f"; {file_count(done.kept)} were there" if done.kept else ""
     deleted = f"; {done.deleted:,} deleted" if done.deleted else ""
-    words = f"{show.files(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."
+    words = f"{file_count(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."
     if unchanged:
         return f"{words}\nThis content was trained before: run {run}. Train it once more: {program} drop ... --again"
     return f"{words}\nrun {run}" if run else words

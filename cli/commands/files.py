@@ -9,12 +9,12 @@ from typing import Any
 import typer
 
 from .. import fetch as fetching
-from .. import show
 from ..client import patiently
 from ..errors import CliError
 from ..follow import PATIENCE_SECONDS
 from ..results import Fetched
 from ..session import Session, command, user_path
+from ..show.tables import file_count
 from . import options
 from .bars import bar
 from .following import end_with
@@ -32,29 +32,33 @@ def fetch(
 ) -> None:
     """Download a run's models, logs and metrics.
 
-    Each file is checked against the run's manifest before it gets its name. A failed run has logs and no model; the
-    exit status tells. Once interrupted, the same command goes on.
+    Each file is checked against the run's manifest (size and MD5, or the etag of a file whose MD5 the storage does not
+    know) before it gets its name. The manifest comes last, as manifest.json: it lists the whole archive, also with
+    --only. The same command again fetches what is missing or damaged. A failed run has logs and no model; the exit
+    status says so.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
     """
-    found = _artifacts(session, run, wait)
+    _await_archive(session, run, wait)
     folder = user_path(to or Path(run))
-    everything = [fetching.File.of(row) for row in found["files"]]
-    files = fetching.chosen(everything, only or [])
+    manifest = fetching.Manifest.of(session.api, run)
+    files = fetching.chosen(manifest.files, only or [])
     if only and not files:
-        _tell_missing(session, run, only, everything)
+        _tell_missing(session, run, only, manifest.files)
     with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
+    manifest.keep(folder)
     size = sum(file.size for file in files)
     told: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
+        "manifest": str(folder.resolve() / fetching.MANIFEST),
         "files": [file.name for file in files],
         "bytes": size,
         "new": len(new),
     }
     session.tell(
-        told, f"{show.files(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+        told, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
     )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":
@@ -62,12 +66,12 @@ def fetch(
     end_with(ended)
 
 
-def _artifacts(session: Session, run: str, wait: bool) -> dict[str, Any]:
+def _await_archive(session: Session, run: str, wait: bool) -> None:
     while True:
         patience = PATIENCE_SECONDS if wait else 0.0
         found: dict[str, Any] = patiently(lambda: session.api.get("runs", run, "artifacts"), patience, session.away)
         if found["complete"]:
-            return found
+            return
         if not wait:
             raise CliError(f"{run} is not archived yet. --wait waits for it.", "not_archived")
         time.sleep(POLL_SECONDS)

@@ -24,7 +24,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
     console: Console = session.err if session.as_json else session.out
     run = patiently(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.away)
     screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
-    session.remark(f"{name} on {run['cluster']}, {show.node_words(run)}", "bold")
+    session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
     while True:
         try:
             with screen.shown():
@@ -35,7 +35,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
         if session.as_json:
             session.tell_json(run)
         else:
-            console.print(show.result(run, session.program))
+            console.print(show.runs.result(run, session.program))
         return run
 
 

@@ -43,7 +43,7 @@ def notify_list(session: Session) -> None:
     Example: trainyard notify list
     """
     found = session.api.get("notices")
-    session.tell(found, show.subscriptions(found))
+    session.tell(found, show.notices.subscriptions(found))
 
 
 @command_of("notify")
@@ -73,4 +73,4 @@ def notify_log(session: Session, subscription: options.SubscriptionName) -> None
     Example: trainyard notify log n-0123456789abcdef
     """
     found: list[dict[str, Any]] = session.api.get("notices", subscription, "deliveries")
-    session.tell(found, show.deliveries(found))
+    session.tell(found, show.notices.deliveries(found))

@@ -8,14 +8,26 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from .. import offers
+
 Run = Annotated[
-    str, Argument(metavar="RUN", help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.")
+    str,
+    Argument(
+        metavar="RUN",
+        help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.",
+        autocompletion=offers.runs,
+    ),
 ]
 Files = Annotated[list[str], Argument(metavar="FILE...", help="Images, or texts for bert.")]
 PredictPicture = Annotated[
     Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
 ]
-Runs = Annotated[list[str], Argument(metavar="RUN...", help="Names of two or more runs, as for the other commands.")]
+Runs = Annotated[
+    list[str],
+    Argument(
+        metavar="RUN...", help="Names of two or more runs, as for the other commands.", autocompletion=offers.runs
+    ),
+]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
 ]
@@ -44,8 +56,18 @@ AdminAccountUrl = Annotated[
     ),
 ]
 Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
-SmokeCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Where the jobs run; it needs four nodes.")]
-SmokeRoute = Annotated[str, Option("--route", metavar="NAME", help="Where the data are dropped; a route of mnist.")]
+SmokeCluster = Annotated[
+    str,
+    Option(
+        "--cluster", metavar="NAME", help="Where the jobs run; it needs four nodes.", autocompletion=offers.clusters
+    ),
+]
+SmokeRoute = Annotated[
+    str,
+    Option(
+        "--route", metavar="NAME", help="Where the data are dropped; a route of mnist.", autocompletion=offers.routes
+    ),
+]
 Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
 Markdown = Annotated[bool, Option("--markdown", help="Print the table to be pasted into an issue.")]
 Count = Annotated[bool, Option("--dry-run", help="Only count.")]
@@ -53,7 +75,11 @@ Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 # submit
 Trainer = Annotated[
     str,
-    Argument(metavar="[WHAT]", help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command."),
+    Argument(
+        metavar="[WHAT]",
+        help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command.",
+        autocompletion=offers.trainers,
+    ),
 ]
 CodeCommand = Annotated[
     str, Option("--command", metavar="TEXT", help='What to run in the folder: "python train.py --data {data}".')
@@ -66,7 +92,12 @@ Env = Annotated[
     ),
 ]
 Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder's job down as this job file.")]
-Template = Annotated[str, Option(metavar="NAME", help="A route whose job template to use, instead of a trainer.")]
+Template = Annotated[
+    str,
+    Option(
+        metavar="NAME", help="A route whose job template to use, instead of a trainer.", autocompletion=offers.routes
+    ),
+]
 JobFile = Annotated[
     Path | None, Option("--job", metavar="FILE", help="An Azure ML command job, YAML or JSON, instead of a trainer.")
 ]
@@ -87,7 +118,13 @@ Parameters = Annotated[
     ),
 ]
 FromRun = Annotated[
-    str, Option("--from", metavar="RUN", help="Begin with the model of this completed run, instead of new weights.")
+    str,
+    Option(
+        "--from",
+        metavar="RUN",
+        help="Begin with the model of this completed run, instead of new weights.",
+        autocompletion=offers.runs,
+    ),
 ]
 Tags = Annotated[
     list[str] | None,
@@ -117,7 +154,7 @@ ReplayPng = Annotated[
     Path | None,
     Option("--png", metavar="FILE", help="With a trace: draw nodes and loss over time. Needs the extra `png`."),
 ]
-Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.")]
+Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.", autocompletion=offers.clusters)]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
 Project = Annotated[
@@ -167,7 +204,9 @@ Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCl
 
 # runs
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
-OfCluster = Annotated[str, Option("--cluster", metavar="NAME", help="Only on this cluster.")]
+OfCluster = Annotated[
+    str, Option("--cluster", metavar="NAME", help="Only on this cluster.", autocompletion=offers.clusters)
+]
 OfState = Annotated[
     str,
     Option(
@@ -180,7 +219,9 @@ Since = Annotated[
     str, Option(metavar="TIME", help="Only since then: 90m, 2h or 7d ago, or a moment such as 2026-01-31T12:00.")
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many.")]
-RunOrDrop = Annotated[str, Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.")]
+RunOrDrop = Annotated[
+    str, Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=offers.runs_or_drops)
+]
 
 # logs, metrics
 FollowLog = Annotated[bool, Option("--follow", "-f", help="Stay until the run is over and its log is complete.")]
@@ -199,7 +240,9 @@ Source = Annotated[Path, Argument(metavar="FOLDER", help="The folder, or a singl
 Target = Annotated[
     str,
     Argument(
-        metavar="ROUTE[/NAME]", help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop."
+        metavar="ROUTE[/NAME]",
+        help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop.",
+        autocompletion=offers.targets,
     ),
 ]
 Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
@@ -215,9 +258,14 @@ Only = Annotated[
 Wait = Annotated[bool, Option("--wait", help="Wait until the run is archived.")]
 
 # data
-DataDrop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.")]
+DataDrop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.", autocompletion=offers.drops)]
 DataRef = Annotated[
-    str, Argument(metavar="DATA", help="A drop as route/name, route/name@2 for a generation, @now, or a run.")
+    str,
+    Argument(
+        metavar="DATA",
+        help="A drop as route/name, route/name@2 for a generation, @now, or a run.",
+        autocompletion=offers.runs_or_drops,
+    ),
 ]
 
 # notify
@@ -234,13 +282,25 @@ ChannelName = Annotated[
     str,
     Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
 ]
-OfRoute = Annotated[str, Option("--route", metavar="NAME", help="Only of this route's runs.")]
-SubscriptionName = Annotated[str, Argument(metavar="ID", help="A subscription, as `notify list` shows it.")]
+OfRoute = Annotated[
+    str, Option("--route", metavar="NAME", help="Only of this route's runs.", autocompletion=offers.routes)
+]
+SubscriptionName = Annotated[
+    str, Argument(metavar="ID", help="A subscription, as `notify list` shows it.", autocompletion=offers.subscriptions)
+]
 
 # clusters
-ClusterName = Annotated[str, Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.")]
+ClusterName = Annotated[
+    str,
+    Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.", autocompletion=offers.clusters),
+]
 PausedCluster = Annotated[
-    str, Argument(metavar="[CLUSTER]", help="Name of the cluster. Default: the one of the project.json in this folder.")
+    str,
+    Argument(
+        metavar="[CLUSTER]",
+        help="Name of the cluster. Default: the one of the project.json in this folder.",
+        autocompletion=offers.clusters,
+    ),
 ]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
 
@@ -256,7 +316,13 @@ ClustersWhat = Annotated[
 ]
 ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
 DecisionsOf = Annotated[
-    str, Option("--history", metavar="CLUSTER", help="What was decided about this cluster, newest first.")
+    str,
+    Option(
+        "--history",
+        metavar="CLUSTER",
+        help="What was decided about this cluster, newest first.",
+        autocompletion=offers.clusters,
+    ),
 ]
 WorkspaceId = Annotated[
     str, Option("--workspace", metavar="ID", help="Resource id of the workspace. Default: the local cloud's.")
@@ -264,7 +330,7 @@ WorkspaceId = Annotated[
 For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
 Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
-LeaseId = Annotated[str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.")]
+LeaseId = Annotated[str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.", autocompletion=offers.leases)]
 KeepWarm = Annotated[
     str, Option("--keep-warm", metavar="TIME", help="Keep its nodes up for so long after its end: 30m, 2h.")
 ]
@@ -287,5 +353,7 @@ Scope = Annotated[
         help="Sign in with Entra ID: the API's scope, such as api://<client id>/.default. Needs the extra `drop`.",
     ),
 ]
-OpenWhat = Annotated[str, Argument(metavar="[RUN]", help="A run; without one, the status of everything.")]
+OpenWhat = Annotated[
+    str, Argument(metavar="[RUN]", help="A run; without one, the status of everything.", autocompletion=offers.runs)
+]
 PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]

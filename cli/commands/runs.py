@@ -129,7 +129,7 @@ def runs(
     if sort:
         shown, more = listing.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
-    session.tell(shown, show.runs(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
+    session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
     if found.gave_up:
         session.remark(
             f"These are of the newest {found.looked_at:,} runs; --experiment, --owner or --since find older."
@@ -163,7 +163,7 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
     drop, run = drop_or_run(session.api, name)
     with suggesting(session.api, name):
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
-    session.tell(answer, show.drop(answer) if drop else show.run(answer))
+    session.tell(answer, show.drops.one(answer) if drop else show.runs.one(answer))
 
 
 @command

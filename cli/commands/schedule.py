@@ -8,7 +8,7 @@ import typer
 import typer.core
 from typer import Argument, Option
 
-from .. import show
+from .. import offers, show
 from ..session import Session, app, command_of
 from .runs import requested
 
@@ -26,7 +26,9 @@ Overlap = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
 Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
-Name = Annotated[str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.")]
+Name = Annotated[
+    str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=offers.schedules)
+]
 
 
 class ScheduleCommand(typer.core.TyperCommand):
@@ -60,12 +62,14 @@ def schedule_add(
     body |= {"cron": cron, "timezone": timezone} if cron else {"route": route, "new_files": new_files}
     if dry_run or common["dry_run"]:
         answer = session.api.post("schedules", body=body, dry_run=True)
-        session.tell(answer, show.instants(answer))
+        session.tell(answer, show.schedules.instants(answer))
         return
     made = session.api.post("schedules", body=body)
     session.tell(made, made["id"])
     first = (
-        f"first at {show.clock(made['next_at'])}" if made["next_at"] else f"after {new_files:,} new files in {route}"
+        f"first at {show.tables.clock(made['next_at'])}"
+        if made["next_at"]
+        else f"after {new_files:,} new files in {route}"
     )
     session.remark(f"{first}; see it: {session.program} schedule log {made['id']}", "dim")
 
@@ -77,7 +81,7 @@ def schedule_list(session: Session) -> None:
     Example: trainyard schedule list
     """
     found = session.api.get("schedules")
-    session.tell(found, show.schedules(found))
+    session.tell(found, show.schedules.many(found))
 
 
 @command_of("schedule")
@@ -87,7 +91,7 @@ def schedule_log(session: Session, schedule: Name) -> None:
     Example: trainyard schedule log s-0123456789abcdef
     """
     found = session.api.get("schedules", schedule, "firings")
-    session.tell(found, show.firings(found))
+    session.tell(found, show.schedules.firings(found))
 
 
 @command_of("schedule")
@@ -107,7 +111,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
     """
     answer = session.api.post("schedules", schedule, "resume")
     session.tell(
-        answer, f"{schedule} goes on" + (f" at {show.clock(answer['next_at'])}." if answer["next_at"] else ".")
+        answer, f"{schedule} goes on" + (f" at {show.tables.clock(answer['next_at'])}." if answer["next_at"] else ".")
     )
 
 

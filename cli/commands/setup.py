@@ -20,7 +20,9 @@ from ..session import Session, command
 from ..visible import Text
 from . import options
 
-Shell = Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.")]
+Shell = Annotated[
+    str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=lambda: completing.SHELLS)
+]
 
 
 @command
@@ -84,10 +86,10 @@ def doctor(session: Session) -> None:
 
 @command
 def completion(session: Session, shell: Shell) -> None:
-    """Print what makes bash, zsh or fish complete commands and options.
+    """Print what makes bash, zsh or fish complete commands, options and names, such as those of runs.
 
-    Put eval "$(python3 trainyard.py completion bash)" into the shell's start file. In a clone the script also defines
-    the command `trainyard`.
+    Put eval "$(python3 trainyard.py completion bash)" into the shell's start file; for fish,
+    python3 trainyard.py completion fish | source. In a clone the script also defines the command `trainyard`.
 
     Example: trainyard completion bash
     """

@@ -7,12 +7,15 @@ from typing import Annotated, Any
 from rich.prompt import Confirm
 from typer import Argument, Option
 
-from .. import show
+from .. import offers, show
 from ..errors import CliError
 from ..names import drop_or_run
 from ..session import Session, command
 
-Things = Annotated[list[str], Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.")]
+Things = Annotated[
+    list[str],
+    Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
+]
 Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
 Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]
 Soon = Annotated[bool, Option("--soon", help="Show instead what retention will delete within a week.")]
@@ -45,10 +48,10 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
     """
     if log or soon:
         rows: list[dict[str, Any]] = session.api.get("removals" if log else "retention")
-        session.tell(rows, show.removals(rows) if log else show.going(rows))
+        session.tell(rows, show.space.removed(rows) if log else show.space.going(rows))
         return
     found = session.api.get("usage")
-    session.tell(found, show.usage(found))
+    session.tell(found, show.space.usage(found))
 
 
 def _agreed(session: Session, things: list[str]) -> bool:

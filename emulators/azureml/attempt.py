@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import tempfile
 from collections.abc import Awaitable
 from dataclasses import replace
+from pathlib import Path
 
 from emulators.azureml import mpi
 from emulators.azureml.blobs import Place
@@ -45,6 +47,7 @@ class Attempt:
         self._logs: list[LogCopy] = []
         self._watched: list[Watched] = []
         self._mounted: list[Watched] = []
+        self._scratch: Path | None = None
         self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
@@ -70,6 +73,8 @@ class Attempt:
             for watched in self._mounted:
                 self._site.mounts.release(watched)
             shutil.rmtree(self._folders.run, ignore_errors=True)
+            if self._scratch:
+                shutil.rmtree(self._scratch, ignore_errors=True)
 
     async def _unless_interrupted(self, work: Awaitable[Gang]) -> Gang | None:
         task, stop = asyncio.ensure_future(work), asyncio.ensure_future(self._interrupted.wait())
@@ -91,7 +96,9 @@ class Attempt:
         finally:
             made.cancel()
             await asyncio.gather(made, return_exceptions=True)
-        return Gang(self._node_ids, free_ports(spec.world_size), paths, job_environment, site.service_url)
+        self._scratch = Path(tempfile.mkdtemp(prefix="job-"))  # not in the job's folder: paths of sockets must be short
+        ports = free_ports(spec.world_size)
+        return Gang(self._node_ids, ports, paths, job_environment, site.service_url, self._scratch)
 
     async def _environment(self) -> JobEnvironment:
         recipe = with_launcher(await self._site.recipe(self._spec.environment), self._spec.distribution)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from emulators.azureml.config import Config
 from emulators.azureml.environments import JobEnvironment
@@ -28,6 +29,7 @@ class Gang:
     paths: Mapping[str, str]
     environment: JobEnvironment  # its scripts go first on PATH, so `python` in a command is its interpreter
     service_url: str
+    scratch: Path  # for temporary files, as a node's own disk: it goes with the attempt
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
@@ -38,6 +40,7 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
     return {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // _together(spec))),
         **inherited,
+        **dict.fromkeys(("TMPDIR",) if os.name == "posix" else ("TEMP", "TMP"), str(gang.scratch)),
         "PATH": path,
         "VIRTUAL_ENV": str(gang.environment.folder),
         "PYTHONUNBUFFERED": "1",  # so that a log grows line by line

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cli.show import node_words
+from cli.show.runs import node_words
 from cli.visible import Text
 from local.demo.phases import ALLOCATE, ARCHIVE, SEAL, SUBMIT, TRAIN, ZERO, Phase, Seen, phases
 from local.demo.progress import Log

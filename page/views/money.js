@@ -33,7 +33,7 @@ function Shown({ value, by }) {
     <section class="part spaced"><h2>${W.money.days}</h2><${Days} days=${value.days} /></section>
     <section class="part"><h2>${W.money.bys[by]}</h2><div class="scroll" tabindex="0" role="region" aria-label=${W.money.bys[by]}><table>
       <thead><tr><th scope="col">${W.money.bys[by]}</th><th scope="col" class="number">${W.money.spent}</th>${KINDS.map((kind) => html`<th scope="col" class="number wide" key=${kind}>${W.money.kinds[kind]}</th>`)}<th scope="col" class="number">${W.money.hours}</th></tr></thead>
-      <tbody>${value.lines.map((line) => html`<tr key=${line.key}><th scope="row">${by === "run" && line.key ? html`<a href=${to("run", [line.key])}>${visible(line.key)}</a>` : visible(line.key) || W.money.nobody}</th><td class="number">${money(line.spent)}</td>${KINDS.map((kind) => html`<td class="number wide" key=${kind}>${money(line[kind])}</td>`)}<td class="number">${number(Math.round(line.node_hours * 100) / 100)}</td></tr>`)}</tbody></table></div></section>`;
+      <tbody>${value.lines.map((line) => html`<tr key=${`${line.name}/${line.key}`}><th scope="row">${by === "run" && line.key ? html`<a href=${to("run", [line.key])}>${visible(line.key)}</a>` : visible(line.name || line.key) || W.money.nobody}${line.name ? html`<small>${visible(line.key)}</small>` : ""}</th><td class="number">${money(line.spent)}</td>${KINDS.map((kind) => html`<td class="number wide" key=${kind}>${money(line[kind])}</td>`)}<td class="number">${number(Math.round(line.node_hours * 100) / 100)}</td></tr>`)}</tbody></table></div></section>`;
 }
 
 function Budget({ budget }) {

@@ -13,7 +13,7 @@ import { cost, ended, took } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
 
-const FIELDS = ["experiment", "route", "cluster", "nodes", "owner", "attempts", "data_note", "archive_error"];
+const FIELDS = ["experiment", "route", "cluster", "nodes", "attempts", "data_note", "archive_error"];
 const IDENTITY = ["job", "code", "environment", "output", "fingerprint"]; // long, and seldom looked at
 const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
@@ -146,6 +146,8 @@ function What({ run }) {
     [W.run.continues, run.continues && html`<a href=${to("run", [run.continues])}>${visible(run.continues)}</a>`],
     [W.run.retryOf, run.retry_of && html`<a href=${to("run", [run.retry_of])}>${visible(run.retry_of)}</a>`],
     [f.tags, Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(" ")],
+    [f.owner, run.owner && html`${visible(run.owner)}<small>${visible(run.owner_id) || W.run.claim}</small>`],
+    [W.run.canceledBy, run.canceled_by],
     ...FIELDS.map(known),
     [f.git, run.git && html`<span class="mono">${visible(run.git.commit.slice(0, 12))}</span>${run.git.branch ? ` ${visible(run.git.branch)}` : ""}${run.git.dirty ? `, ${f.dirty}` : ""}<small>${visible(run.git.repository)}</small>`],
     ...MOMENTS.map((name) => [f[name], run[name] && html`<${When} at=${run[name]} /> <span class="dim">${clock(run[name])}</span>`]),

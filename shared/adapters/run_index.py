@@ -22,7 +22,7 @@ LISTED = ["RowKey", *column_names(Run, skip=("request",))]  # what a list of run
 COLUMNS = ["time_key", "whole"]  # of the index alone
 
 _SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
-_SHOWN |= {"owner", "tags", "parameters", "best_metrics", "cost", "removed_at"}
+_SHOWN |= {"owner", "owner_id", "tags", "parameters", "best_metrics", "cost", "removed_at"}
 BRIEF = ["RowKey", *column_names(Run, skip=tuple(f.name for f in fields(Run) if f.name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB

@@ -22,7 +22,8 @@ _MONTH_DAYS = 365.25 / 12
 class CostLine(Struct):
     """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
 
-    key: str
+    key: Annotated[str, Meta(description="An owner's is their object id in Entra ID, else the name that they gave.")]
+    name: Annotated[str, Meta(description="What an owner with an object id is called; empty for all else.")]
     spent: float
     training: float
     allocation: float
@@ -115,6 +116,7 @@ def _budget(system: System, project: str) -> Json:
 def _line(line: Line) -> Json:
     return {
         "key": line.key,
+        "name": line.name,
         "spent": line.spent,
         **line.kinds,
         "idle_share": line.idle_share,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from shared.api import answers, costs, data, nodes, notices, records, removals, requests, rows, run_answers, schedules
+from shared.runs.request import RunRequest
 
 Json = dict[str, Any]
 
@@ -158,7 +159,7 @@ OPERATIONS = [
         "Make a run, or say what would be made",
         {200: run_answers.DryRun, 202: run_answers.Accepted},
         requests.CreateQuery,
-        requests.RunRequest,
+        RunRequest,
         _KEY,
         (404, 409, 422),
     ),

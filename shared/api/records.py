@@ -41,6 +41,7 @@ class Metrics(Struct):
 class Note(Struct):
     text: str
     by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
+    by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
     at: datetime
 
 
@@ -134,7 +135,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         **_summary(record),
         "git": git(record.request),
-        "notes": [{"text": n.text, "by": n.by, "at": plain(n.at)} for n in record.notes],
+        "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.notes],
         "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
     }
 

@@ -5,7 +5,6 @@ A request that doesn't fit its model raises BadInput with the place and what was
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,12 +13,14 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from shared.drops.uploads import Offered
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.names import NAME
+from shared.kernel.names import NAME, Name
 from shared.kernel.outside import read_json
-from shared.runs.model import RUN_NAME, RunState
+from shared.runs.model import RunState
+from shared.runs.request import BatchAI, Tags
 
 M = TypeVar("M")
 
@@ -27,97 +28,10 @@ BODY_LIMIT = 512 * 1024  # bytes; a run's record holds a job of some 300 KiB
 MOST_RUNS = 1000  # in one page
 LONGEST_WAIT = 60  # seconds; a function's HTTP answer is cut at 230
 
-_TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
-Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 Key = Annotated[str, Meta(pattern="^[ -~]{1,128}$", description="Up to 128 printable ASCII characters.")]
 # Text, because msgspec would take any number in a query for Unix time.
 Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
-
-
-class NodeRange(Struct, forbid_unknown_fields=True):
-    """How many nodes an elastic run may have at any time."""
-
-    min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
-    max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
-
-
-class BatchAI(Struct, forbid_unknown_fields=True):
-    """What comes with a Batch AI job.json, which alone does not say where its files are."""
-
-    cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
-    project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None
-    mounts: Annotated[
-        dict[str, Annotated[str, Meta(min_length=1, max_length=1024)]],
-        Meta(description="Where the files of a mount are, by its path, share or container: as `data` is written."),
-    ] = {}
-    storage_account: Annotated[
-        Annotated[str, Meta(pattern="^[a-z0-9]{3,24}$")] | None,
-        Meta(description="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>."),
-    ] = None
-    environment: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(
-            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
-        ),
-    ] = None
-    files: Annotated[
-        dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
-        Meta(
-            max_length=20,
-            description="Texts to lay into mounts: by path, logs/scripts/train.py, or by the mere name of a script.",
-        ),
-    ] = {}
-    strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
-
-
-Tags = Annotated[
-    dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
-    Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
-]
-
-
-class RunRequest(Struct, forbid_unknown_fields=True):
-    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
-
-    Whole numbers are floats here because to JSON Schema 2.0 is an integer, and to msgspec it isn't.
-    """
-
-    trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
-    template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
-    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job, or a Batch AI job.json.")] = (
-        None
-    )
-    batchai: Annotated[BatchAI | None, Meta(description="What belongs to a Batch AI job.json.")] = None
-    parameters: Annotated[
-        dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
-    ] = {}
-    data: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
-    ] = None
-    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
-    resubmissions: Annotated[
-        Annotated[float, Meta(ge=0, le=1000, multiple_of=1)] | None,
-        Meta(description="How many jobs may replace lost ones in an elastic run."),
-    ] = None
-    cluster: Name | None = None
-    experiment: Name | None = None
-    timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
-    keep_warm_seconds: Annotated[
-        Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
-        Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
-    ] = None
-    tags: Tags = {}
-    from_run: Annotated[
-        Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
-        Meta(description="A completed run whose model this one begins with."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
 
 
 class ImportRequest(Struct, forbid_unknown_fields=True):
@@ -308,6 +222,10 @@ def files(request: FolderRequest) -> list[File]:
     return [File(file.name, int(file.size), file.md5) for file in request.files]
 
 
+def offered(request: UploadRequest) -> list[Offered]:
+    return [Offered(file.name, int(file.size), datetime.fromtimestamp(file.modified, UTC)) for file in request.files]
+
+
 def read_key(text: str | None) -> str | None:
     """The Idempotency-Key header."""
     if text is not None and not re.fullmatch(r"[ -~]{1,128}", text):
@@ -327,11 +245,6 @@ def read_member(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,4}", text):
         raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
     return int(text)
-
-
-def digest(request: RunRequest) -> str:
-    """A hash of what is asked, whatever the order of its keys."""
-    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()
 
 
 def read_time(text: str) -> datetime:

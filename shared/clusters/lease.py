@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.api.requests import LeaseExtension, LeaseRequest
-from shared.clusters.leases import Lease, lease_id
+from shared.clusters.leases import Lease, Wish, lease_id
 from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.kernel.stored import Stored
 from shared.runs.model import Run
 from shared.system import CLUSTER_LOOKS, System
@@ -17,25 +17,28 @@ from shared.system import CLUSTER_LOOKS, System
 WRITE_ATTEMPTS = 10
 
 
-def lease(system: System, cluster: str, wanted: LeaseRequest, owner: str) -> Lease:
+def lease(system: System, cluster: str, wish: Wish, owner: Person) -> Lease:
     """Promise nodes of a cluster to this owner. The look that brings them up is asked for, and the one that ends them.
 
     Raises NotFound for an unknown cluster, Impossible for more nodes or a longer time than may be, Conflict if the
     cluster's project may spend nothing more.
     """
-    found, now, nodes = _cluster(system, cluster), system.clock(), int(wanted.nodes)
-    if nodes > found.max_nodes:
-        raise Impossible(f"{nodes} nodes are asked for; {cluster} has at most {found.max_nodes}.", "too_many_nodes")
-    until = now + timedelta(seconds=wanted.seconds)
+    found, now = _cluster(system, cluster), system.clock()
+    if wish.nodes > found.max_nodes:
+        raise Impossible(
+            f"{wish.nodes} nodes are asked for; {cluster} has at most {found.max_nodes}.", "too_many_nodes"
+        )
+    until = now + timedelta(seconds=wish.seconds)
     _check_length(system, now, until)
     if found.project and (why := system.budgets.exhausted(found.project)):
         raise Conflict(why, "over_budget")
     made = Lease(
-        id=lease_id(now, f"{cluster} {owner} {system.new_token()}"),
+        id=lease_id(now, f"{cluster} {owner.name} {system.new_token()}"),
         cluster=cluster,
-        nodes=nodes,
-        owner=owner,
-        why=wanted.why,
+        nodes=wish.nodes,
+        owner=owner.name,
+        owner_id=owner.id,
+        why=wish.why,
         made_at=now,
         until=until,
         project=found.project,
@@ -45,13 +48,13 @@ def lease(system: System, cluster: str, wanted: LeaseRequest, owner: str) -> Lea
     return made
 
 
-def extend(system: System, name: str, wanted: LeaseExtension) -> Lease:
+def extend(system: System, name: str, seconds: float) -> Lease:
     """Let a lease go on for so many seconds from now, if that is longer. Raises Conflict for one that is over."""
 
     def longer(stored: Lease, now: datetime) -> Lease:
         if not stored.holds(now):
             raise Conflict(f"Lease {name} ended at {stored.ended_at:%Y-%m-%d %H:%M} UTC. Make a new one.", "lease_over")
-        until = max(stored.until, now + timedelta(seconds=wanted.seconds))
+        until = max(stored.until, now + timedelta(seconds=seconds))
         _check_length(system, stored.made_at, until)
         return replace(stored, until=until)
 
@@ -60,11 +63,13 @@ def extend(system: System, name: str, wanted: LeaseExtension) -> Lease:
     return after
 
 
-def release(system: System, name: str, by: str) -> Lease:
+def release(system: System, name: str, by: Person) -> Lease:
     """End a lease now. One that is over stays as it is."""
 
     def over(stored: Lease, now: datetime) -> Lease:
-        return replace(stored, released_at=now, released_by=by) if stored.holds(now) else stored
+        if not stored.holds(now):
+            return stored
+        return replace(stored, released_at=now, released_by=by.name, released_by_id=by.id)
 
     after = _changed(system, name, over)
     system.queues.send(CLUSTER_LOOKS, {"cluster": after.cluster})
@@ -78,7 +83,8 @@ def keep_warm(system: System, run: Run) -> None:
     if until <= system.clock():
         return
     nodes = run.elastic.min_nodes if run.elastic else run.nodes
-    made = Lease(lease_id(ended, run.name), run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name)
+    named = lease_id(ended, run.name)
+    made = Lease(named, run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name, owner_id=run.owner_id)
     if system.leases.insert(made):
         _ask_for_looks(system, made)
 

@@ -13,6 +13,15 @@ LONGEST_POSSIBLE = timedelta(days=31)  # whatever an administrator allows
 
 
 @dataclass(frozen=True)
+class Wish:
+    """Nodes that someone asks to be kept up for some time."""
+
+    nodes: int
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Lease:
     """So many nodes of a cluster stay up until `until`, or until it is released. `run` is the run that asked for it."""
 
@@ -27,6 +36,8 @@ class Lease:
     released_by: str = ""
     run: str = ""
     project: str = ""  # of the cluster, when it was made
+    owner_id: str = ""  # the owner's object id in Entra ID, as released_by_id is of who released it
+    released_by_id: str = ""
 
     @property
     def ended_at(self) -> datetime:

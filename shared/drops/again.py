@@ -8,9 +8,9 @@ from shared.drops.model import DropKey, DropState
 from shared.jobs.job import again, cluster, nodes
 from shared.jobs.parameters import resolved
 from shared.kernel.errors import Conflict, NotFound
-from shared.runs.ask import record
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
+from shared.runs.recording import record
 from shared.system import System
 
 

@@ -34,8 +34,8 @@ WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to
 def note_upload(system: System, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
-    `form` is how the event came, which a drop that it opens keeps. The row is written before its check is sent: if we
-    die in between, the reconcile timer sends one.
+    `form` is how the event came; a drop keeps that of the first one that told of it. The row is written before its
+    check is sent: if we die in between, the reconcile timer sends one.
     """
     key, at = DropKey.of(blob_name), at or system.clock()
     if not key.name and blob_name.endswith("/"):
@@ -70,12 +70,27 @@ def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, upload: U
     elif step is OnUpload.OPEN:
         before = stored.value if stored else None
         open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]), upload.form)
-    elif step is OnUpload.LOOK and stored:
-        _look(system, stored)
     elif step is OnUpload.FINISH and stored:
         finish_sealing(system, stored)
         return False
+    elif stored:
+        _take_in(system, stored, upload.form, look=step is OnUpload.LOOK)
     return True
+
+
+def _take_in(system: System, stored: Stored[Drop], form: str, look: bool) -> None:
+    """An upload to a drop that is known. The timer may have found it first; then it has no form, and this one is kept.
+
+    A look that goes on meanwhile finds the row changed, and gives up. So another one follows.
+    """
+    drop = stored.value
+    missed = bool(form) and not drop.event_form and drop.state in (DropState.OPEN, DropState.SEALED)
+    if missed:
+        stored = _write(system, stored, replace(drop, event_form=form))
+    if look:
+        _look(system, stored)
+    elif missed:
+        send_check(system, drop, last=drop.state is not DropState.OPEN)
 
 
 def open_drop(
@@ -91,7 +106,7 @@ def open_drop(
         opened_at=now,
         code="collecting",
         why="Uploads are arriving.",
-        event_form=event_form,
+        event_form=event_form or before.event_form,
     )
     _write(system, stored, opened)
     send_check(system, opened, look_after)

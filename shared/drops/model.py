@@ -101,7 +101,7 @@ class Drop:
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
     owner: str = ""  # who uploaded what it was sealed with, as they say
-    event_form: str = ""  # how the event came that opened it: "CloudEvent, base64"; empty where no event told of it
+    event_form: str = ""  # how the first event came that told of it: "CloudEvent, base64"; empty where none did
 
 
 @dataclass(frozen=True)

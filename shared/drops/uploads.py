@@ -7,10 +7,10 @@ older than the file that is offered, gets none: a broken upload goes on where it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from shared.api.requests import UploadFile, UploadRequest
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import why_not_a_drop
 from shared.drops.model import JOB_FILES, SUCCESS_MARKER, DropKey
@@ -22,42 +22,50 @@ from shared.system import DROPS_CONTAINER, System
 ADDRESS_LIFE = 900  # seconds
 
 
-def upload_addresses(system: System, key: DropKey, request: UploadRequest) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Offered:
+    """A file that a browser has. `name` is its path below the drop's folder, `modified` when it changed last."""
+
+    name: str
+    size: int
+    modified: datetime
+
+
+def upload_addresses(system: System, key: DropKey, offered: Sequence[Offered]) -> dict[str, Any]:
     """Where each of the files is to be put. Raises Impossible, with every fault that the drop would be rejected for."""
     route = system.routes.get(key.route)
-    if fault := why_not_a_drop(key, request.files[0].name, route, system.routes):
+    if fault := why_not_a_drop(key, offered[0].name, route, system.routes):
         raise Impossible(fault[1], fault[0])
-    _check(request.files)
+    _check(offered)
     there = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(system, key)}
     files = [
         {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(system, key, file)}
-        for file in request.files
+        for file in offered
     ]
     return {"drop": str(key), "files": files, "seconds": ADDRESS_LIFE}
 
 
-def may_become_code(system: System, key: DropKey, request: UploadRequest) -> bool:
+def may_become_code(system: System, key: DropKey, offered: Sequence[Offered]) -> bool:
     """Whether what is uploaded may decide what runs on the nodes: a job file, or a file of a drop that brings code."""
     route = system.routes.get(key.route)
     if route is None:
         return False
-    brings = any(file.name in JOB_FILES for file in request.files)
+    brings = any(file.name in JOB_FILES for file in offered)
     return route.limits.allows_code or (brings and route.job_file.allowed)
 
 
-def _check(files: Sequence[UploadFile]) -> None:
+def _check(files: Sequence[Offered]) -> None:
     for file in files:
         if problem := path_problem(file.name):
             raise Impossible(problem, "bad_name")
 
 
-def _is_there(file: UploadFile, blob: Blob | None) -> bool:
+def _is_there(file: Offered, blob: Blob | None) -> bool:
     """The marker is always written again: it says that the drop is complete now."""
     if blob is None or blob.last_modified is None or file.name == SUCCESS_MARKER:
         return False
-    changed = datetime.fromtimestamp(file.modified, UTC)
-    return blob.size == file.size and blob.last_modified >= changed
+    return blob.size == file.size and blob.last_modified >= file.modified
 
 
-def _address(system: System, key: DropKey, file: UploadFile) -> str:
+def _address(system: System, key: DropKey, file: Offered) -> str:
     return system.blobs.write_url(DROPS_CONTAINER, f"{key.prefix()}{file.name}", ADDRESS_LIFE)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from weakref import WeakKeyDictionary
 
+import msgspec
+
 from shared.clusters.leases import LONGEST_POSSIBLE, Lease
 from shared.clusters.samples import day_of
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.person import NOBODY, Person
 from shared.money.admission import clusters, prices
 from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
@@ -39,7 +42,7 @@ class Known:
 
     runs: dict[str, Run]
     uses: dict[str, list[Use]]
-    leases: dict[str, tuple[Hold, str, str]]  # with owner and project
+    leases: dict[str, tuple[Hold, Person, str]]  # with owner and project
     prices: Prices
     projects: dict[str, str]
     region: str
@@ -113,7 +116,7 @@ def _known(system: System, since: datetime, now: datetime) -> Known:
     for run in runs.values():
         uses[run.cluster].append(use_of(run, now))
     made = system.leases.made_between(since - LONGEST_POSSIBLE, now)
-    leases = {lease.id: (_hold(lease), lease.owner, lease.project) for lease in made}
+    leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
     projects = {name: cluster.project for name, cluster in clusters(system).items()}
     return Known(runs, uses, leases, prices(system), projects, system.money.region)
 
@@ -178,8 +181,7 @@ def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
             so_far = dollars.get(key, 0.0)
             dollars[key] = None if price is None or so_far is None else so_far + share.node_seconds * price / _HOUR
     rows = tuple(
-        Row(kind, who, *_payer(known, cluster, who), seconds[kind, who], dollars[kind, who])
-        for kind, who in sorted(seconds)
+        _row(known, cluster, share, node_seconds, dollars[share]) for share, node_seconds in sorted(seconds.items())
     )
     last = known.prices.find(had[-1].vm_size, had[-1].tier, known.region)
     return Day(
@@ -192,19 +194,25 @@ def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
     )
 
 
+def _row(known: Known, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
+    kind, who = share
+    owner, project = _payer(known, cluster, who)
+    return Row(kind, who, owner.name, project, node_seconds, dollars, owner.id)
+
+
 def _price(known: Known, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
     run = known.runs.get(share.who)
     return run.price if run and run.price else hourly
 
 
-def _payer(known: Known, cluster: str, who: str) -> tuple[str, str]:
+def _payer(known: Known, cluster: str, who: str) -> tuple[Person, str]:
     """Owner and project of a run, of a lease, or of what nobody explains."""
     if run := known.runs.get(who):
-        return run.owner, run.project or known.projects.get(cluster, "")
+        return Person(run.owner, run.owner_id), run.project or known.projects.get(cluster, "")
     if lease := known.leases.get(who):
         return lease[1], lease[2] or known.projects.get(cluster, "")
-    return "", known.projects.get(cluster, "")
+    return NOBODY, known.projects.get(cluster, "")
 
 
 def of_runs(found: Iterable[Day]) -> dict[str, dict[str, Row]]:
@@ -223,4 +231,4 @@ def together(one: Row | None, other: Row) -> Row:
         return other
     unknown = one.dollars is None or other.dollars is None
     dollars = None if unknown else (one.dollars or 0.0) + (other.dollars or 0.0)
-    return Row(other.kind, other.who, other.owner, other.project, one.node_seconds + other.node_seconds, dollars)
+    return msgspec.structs.replace(other, node_seconds=one.node_seconds + other.node_seconds, dollars=dollars)

@@ -90,7 +90,8 @@ class Account:
 class Row(msgspec.Struct, frozen=True, array_like=True):
     """A day's charge for one kind of use of one cluster: to a run, a lease, or ('') to nobody.
 
-    `dollars` is None where no price is known. `owner` and `project` are '' where nobody said so.
+    `dollars` is None where no price is known. `owner` and `project` are '' where nobody said so. `owner_id` is the
+    owner's object id in Entra ID; days that were closed before it was kept have none.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     project: str
     node_seconds: float
     dollars: float | None
+    owner_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from shared.money.ledger import KINDS
@@ -20,6 +20,9 @@ _HOUR = 3600
 class Line:
     """One line of a report, in dollars by kind. `node_hours` are all, `unpriced_hours` those whose price is unknown.
 
+    `key` of an owner is their object id in Entra ID, and `name` what they were called last; without an id, `key` is
+    the name that they gave.
+
     What always-on and Azure ML's default would have cost more is only known of whole clusters, else None.
     """
 
@@ -29,6 +32,7 @@ class Line:
     unpriced_hours: float = 0.0
     saved_always_on: float | None = None
     saved_default: float | None = None
+    name: str = ""
 
     @property
     def spent(self) -> float:
@@ -50,27 +54,30 @@ class Report:
     days: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-_KEY: dict[str, Callable[[Day, Row], str]] = {
-    "run": lambda _, row: row.who,
-    "cluster": lambda day, _: day.cluster,
-    "project": lambda _, row: row.project,
-    "owner": lambda _, row: row.owner,
+Key = tuple[str, bool]  # and whether it is an object id: nobody becomes someone else by taking their id for a name
+
+_KEY: dict[str, Callable[[Day, Row], Key]] = {
+    "run": lambda _, row: (row.who, False),
+    "cluster": lambda day, _: (day.cluster, False),
+    "project": lambda _, row: (row.project, False),
+    "owner": lambda _, row: (row.owner_id or row.owner, bool(row.owner_id)),
 }
 
 
 def report(days: Iterable[Day], by: str, until: datetime) -> Report:
     """The report of these days, of which the last one ends at `until`, by run, cluster, project or owner.
 
-    Each row of the books is in exactly one line; what no run, project or owner explains has the key ''.
+    Each row of the books is in exactly one line; what no run, project or owner explains has the key ''. An owner is an
+    object id, whatever their name was: two of one name are two, and one who was renamed is one.
     """
-    found = list(days)
-    rows: dict[str, list[Row]] = defaultdict(list)
+    found = sorted(days, key=lambda day: day.day)
+    rows: dict[Key, list[Row]] = defaultdict(list)
     by_day: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(KINDS, 0.0))
     for day in found:
         for row in day.rows:
             rows[_KEY[by](day, row)].append(row)
             by_day[day.day][row.kind] += row.dollars or 0.0
-    lines = [_line(key, its) for key, its in rows.items()]
+    lines = [_line(key, its, its[-1].owner if is_id else "") for (key, is_id), its in rows.items()]
     if by == "cluster":
         lines = [_with_others(line, [d for d in found if d.cluster == line.key], until) for line in lines]
     lines.sort(key=lambda line: (-line.spent, -line.node_hours, line.key))
@@ -78,14 +85,14 @@ def report(days: Iterable[Day], by: str, until: datetime) -> Report:
     return Report(_at_most(lines), total, dict(sorted(by_day.items())))
 
 
-def _line(key: str, rows: Iterable[Row]) -> Line:
+def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:
     kinds = dict.fromkeys(KINDS, 0.0)
     seconds = unpriced = 0.0
     for row in rows:
         kinds[row.kind] += row.dollars or 0.0
         seconds += row.node_seconds
         unpriced += row.node_seconds if row.dollars is None else 0.0
-    return Line(key, kinds, seconds / _HOUR, unpriced / _HOUR)
+    return Line(key, kinds, seconds / _HOUR, unpriced / _HOUR, name=name)
 
 
 def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
@@ -94,7 +101,7 @@ def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
         return line
     default = sum(day.default_seconds / _HOUR * day.price for day in days)
     saved = _always_on(days, until) - line.spent, default - line.spent
-    return Line(line.key, line.kinds, line.node_hours, line.unpriced_hours, *saved)
+    return replace(line, saved_always_on=saved[0], saved_default=saved[1])
 
 
 def _always_on(days: list[Day], until: datetime) -> float:

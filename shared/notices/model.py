@@ -73,6 +73,7 @@ class Subscription:
     route: str = ""
     experiment: str = ""
     secret: str = field(default="", repr=False)
+    owner_id: str = ""  # their object id in Entra ID
 
     @property
     def shown(self) -> str:

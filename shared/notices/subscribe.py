@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from shared.kernel.errors import NotFound
+from shared.kernel.person import NOBODY, Person
 from shared.notices.address import read_address
 from shared.notices.compose import compose
 from shared.notices.decide import read_kinds
@@ -29,7 +30,7 @@ class Wish:
     experiment: str = ""
 
 
-def subscribe(system: System, post: Post, wish: Wish, owner: str = "") -> Subscription:
+def subscribe(system: System, post: Post, wish: Wish, owner: Person = NOBODY) -> Subscription:
     """Keep a subscription. Raises Impossible for kinds or an address that can't be, without showing the address.
 
     A webhook gets a secret of its own, which signs what is sent; it is answered this once.
@@ -41,7 +42,8 @@ def subscribe(system: System, post: Post, wish: Wish, owner: str = "") -> Subscr
         channel=channel,
         to=address,
         created_at=system.clock(),
-        owner=owner,
+        owner=owner.name,
+        owner_id=owner.id,
         route=wish.route,
         experiment=wish.experiment,
         secret=_secret() if channel is Channel.WEBHOOK else "",

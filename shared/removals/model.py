@@ -16,7 +16,10 @@ class What(StrEnum):
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that was asked to go. `by` is who asked, '' for a key's holder; `done_at` is when nothing was left."""
+    """Something that was asked to go. `by` is who asked, `by_id` their object id in Entra ID.
+
+    `done_at` is when nothing was left.
+    """
 
     what: What
     name: str
@@ -26,6 +29,7 @@ class Removal:
     files: int = 0
     bytes: int = 0
     done_at: datetime | None = None
+    by_id: str = ""
 
 
 @dataclass(frozen=True)

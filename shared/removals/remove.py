@@ -15,6 +15,7 @@ from shared.drops.contents import drop_blobs
 from shared.drops.model import DropKey, DropState
 from shared.jobs.job import LEFT_OUTPUT
 from shared.kernel.errors import Changed, Conflict, NotFound
+from shared.kernel.person import NOBODY, Person
 from shared.kernel.storage import Blob, Place
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
@@ -36,8 +37,11 @@ _BATCH = 1000  # blobs deleted before the next are listed
 class Asked:
     """Who asks for a removal, and why."""
 
-    by: str = ""
+    by: Person = NOBODY
     why: str = "Asked for."
+
+    def removal(self, what: What, name: str, at: datetime) -> Removal:
+        return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id)
 
 
 def remove_run(system: System, removals: Removals, name: str, asked: Asked) -> Removal:
@@ -54,12 +58,12 @@ def remove_run(system: System, removals: Removals, name: str, asked: Asked) -> R
             raise Conflict(f"Run {user.name} goes on from run {name} and is {user.state}.", "needed")
         if run.removed_at is not None:
             known = removals.get(What.RUN, name, run.removed_at)
-            return known or _ask(system, removals, Removal(What.RUN, name, run.removed_at, asked.by, asked.why))
+            return known or _ask(system, removals, asked.removal(What.RUN, name, run.removed_at))
         try:
-            system.runs.update(stored, removed_at=now, removed_by=asked.by)
+            system.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
         except Changed:
             continue
-        return _ask(system, removals, Removal(What.RUN, name, now, asked.by, asked.why))
+        return _ask(system, removals, asked.removal(What.RUN, name, now))
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
 
 
@@ -72,14 +76,14 @@ def remove_drop(system: System, removals: Removals, key: DropKey, asked: Asked) 
         raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
     if user := next((run for run in _live(system) if run.drop == str(key)), None):
         raise Conflict(f"Run {user.name} trains on drop {key} and is {user.state}.", "needed")
-    return _ask(system, removals, Removal(What.DROP, str(key), system.clock(), asked.by, asked.why))
+    return _ask(system, removals, asked.removal(What.DROP, str(key), system.clock()))
 
 
 def clear(system: System, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
     """Ask for the checkpoints, or the copies, of an archived run to go. Raises Conflict while a run begins with one."""
     if what is What.COPIES and (user := next((run for run in _live(system) if run.from_run == name), None)):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.state}.", "needed")
-    return _ask(system, removals, Removal(what, name, system.clock(), asked.by, asked.why))
+    return _ask(system, removals, asked.removal(what, name, system.clock()))
 
 
 def carry_out(system: System, removals: Removals, what: What, name: str, asked_at: datetime) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from shared.drops.model import Drop, DropKey
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.person import Person
 from shared.removals.chain import later
 from shared.removals.decide import Going, is_due, is_soon, of_drop, of_run
 from shared.removals.model import What
@@ -32,7 +33,7 @@ def enforce(system: System, removals: Removals) -> list[Going]:
     for going in _all(system):
         if not is_due(going, now):
             continue
-        asked = Asked("retention", going.why)
+        asked = Asked(Person("retention"), going.why)
         try:
             if going.what is What.DROP:
                 remove_drop(system, removals, DropKey.of(going.name), asked)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shared.api.requests import BatchAI, RunRequest
 from shared.batchai.adopt import Adopted, Order, adopt
 from shared.batchai.document import JOB, kind_of
 from shared.batchai.job import Beside
 from shared.kernel.errors import Impossible
+from shared.runs.request import BatchAI, RunRequest
 from shared.system import System
 
 

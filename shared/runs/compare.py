@@ -46,6 +46,7 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
         "from_run": lambda run: run.from_run or None,
         "continues": lambda run: run.continues or None,
         "owner": lambda run: run.owner or None,
+        "owner_id": lambda run: run.owner_id or None,
         "attempts": lambda run: run.attempts,
         "duration_seconds": lambda run: duration_seconds(run, now),
         "dollars": lambda run: run.cost.dollars if run.cost else None,

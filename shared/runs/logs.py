@@ -13,7 +13,6 @@ import re
 import time
 from dataclasses import dataclass, field
 
-from shared.api.requests import LogQuery
 from shared.kernel.errors import NotFound
 from shared.kernel.storage import Blob, Place
 from shared.runs.archive import archive_folder
@@ -52,14 +51,14 @@ class _Log:
     ranks: list[int] = field(default_factory=list)
 
 
-async def follow(system: System, name: str, query: LogQuery) -> Chunk:
-    """What a rank's log holds from an offset on, waiting up to `query.wait` seconds for something to come.
+async def follow(system: System, name: str, rank: int, offset: int, wait: float) -> Chunk:
+    """What a rank's log holds from an offset on, waiting up to `wait` seconds for something to come.
 
     A coroutine, because a hundred waiting readers must not take a hundred threads from the other functions.
     """
-    deadline, pause = time.monotonic() + query.wait, FIRST_PAUSE
+    deadline, pause = time.monotonic() + wait, FIRST_PAUSE
     while True:
-        chunk = await asyncio.to_thread(read, system, name, query.rank, query.offset)
+        chunk = await asyncio.to_thread(read, system, name, rank, offset)
         left = deadline - time.monotonic()
         if chunk.data or chunk.complete or left <= 0:
             return chunk

@@ -92,11 +92,12 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
-    """What someone wrote on a run. `by` is who, as the API knows them."""
+    """What someone wrote on a run. `by` is who, as the API knows them, `by_id` their object id in Entra ID."""
 
     text: str
     by: str
     at: datetime
+    by_id: str = ""
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -234,6 +235,9 @@ class Run:
     owner_id: str = ""  # who that is for ever, whatever their name becomes: their object id in Entra ID
     cancel_why: str = ""  # why it was asked to end, if not by its owner
     notes: tuple[Note, ...] = ()  # what people wrote on it, oldest first
+    removed_by_id: str = ""
+    canceled_by: str = ""  # who asked for its end; empty where the system did
+    canceled_by_id: str = ""
 
 
 def hour_of(at: datetime) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shared.kernel.errors import Changed, Impossible
+from shared.kernel.person import Person
 from shared.kernel.stored import Stored
 from shared.runs.model import Note, Run
 from shared.runs.steps import WRITE_ATTEMPTS
@@ -19,15 +20,16 @@ MOST_TAGS = 15
 PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 
 
-def add_note(system: System, name: str, text: str, by: str) -> Run:
+def add_note(system: System, name: str, text: str, by: Person) -> Run:
     """The run with the note behind its others. The same note by the same person twice running is one."""
 
     def noted(run: Run) -> dict[str, Any]:
-        if run.notes and (run.notes[-1].text, run.notes[-1].by) == (text, by):
+        last = run.notes[-1] if run.notes else None
+        if last and (last.text, last.by, last.by_id) == (text, *by):
             return {}
         if len(run.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.notes, Note(text, by, system.clock()))}
+        return {"notes": (*run.notes, Note(text, by.name, system.clock(), by.id))}
 
     return _written(system, name, noted)
 

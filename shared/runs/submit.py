@@ -8,10 +8,13 @@ from typing import Any
 from shared.events.announce import announce
 from shared.jobs.job import environment_words
 from shared.kernel.errors import BadInput, Changed, Conflict
+from shared.kernel.person import NOBODY, Person
+from shared.kernel.stored import Stored
 from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
+from shared.runs.warm_start import bring_back
 from shared.runs.workloads import workload
 from shared.system import SUBMISSIONS, System
 
@@ -39,6 +42,7 @@ def submit_run(system: System, name: str) -> None:
         workload(run).cancel(system, run)
         return
     try:
+        bring_back(system, run)
         run = admission.priced(system, run)
         admission.admit(system, run)
     except (BadInput, Conflict) as exc:
@@ -79,10 +83,10 @@ def give_up(system: System, run: Run, why: str) -> None:
     workload(after).cancel(system, after)
 
 
-def cancel_run(system: System, name: str, why: str = "") -> Run:
+def cancel_run(system: System, name: str, why: str = "", by: Person = NOBODY) -> Run:
     """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
 
-    `why` becomes the run's reason where it is not its owner who asks.
+    `why` becomes the run's reason where the system asks, and not a person.
 
     The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
     """
@@ -92,12 +96,18 @@ def cancel_run(system: System, name: str, why: str = "") -> Run:
             return stored.value
         try:
             if stored.value.cancel_asked_at is None:
-                stored = system.runs.update(stored, cancel_asked_at=system.clock(), cancel_why=why)
+                stored = _asked_to_end(system, stored, why, by)
         except Changed:
             continue
         system.queues.send(SUBMISSIONS, {"run": name})
         return stored.value
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
+
+
+def _asked_to_end(system: System, stored: Stored[Run], why: str, by: Person) -> Stored[Run]:
+    return system.runs.update(
+        stored, cancel_asked_at=system.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id
+    )
 
 
 def evict(system: System, name: str, index: int) -> str:

@@ -77,7 +77,7 @@ def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
 
 FIELDS = (
     *("run", "state", "drop", "route", "experiment", "cluster", "owner", "nodes", "attempts", "generation"),
-    *("duration", "cost", "project", "code"),
+    *("owner_id", "duration", "cost", "project", "code"),
 )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from shared.api.requests import RunRequest
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
 from shared.kernel.suggest import did_you_mean
 from shared.runs.ask import dry_run
+from shared.runs.request import RunRequest
 from shared.schedules.decide import next_instants
 from shared.schedules.fire import ask_for_look, count_files
 from shared.schedules.model import CatchUp, Overlap, Schedule

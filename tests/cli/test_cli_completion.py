@@ -1,38 +1,119 @@
-"""Completion in a real bash, in a clone."""
+"""Completion in real shells, in a clone: Tab is pressed at a terminal; fish is asked what it would offer."""
 
 from __future__ import annotations
 
 import os
+import re
+import select
+import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli import completion
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0
+RUN = "mnist-0123456789abcdef"
+EVIL = "mnist-$(touch evil)"
+STARTS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x07\r]")
 
 
-@pytest.mark.skipif(os.name == "nt" or not shutil.which("bash"), reason="needs bash")
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["comp"], {"compare", "completion"}),
-        (["schedule", "re"], {"remove", "resume"}),
-        (["submit", "--from"], {"--from"}),
-    ],
-)
-def test_bash_completes_what_was_begun(words: list[str], offered: set[str]) -> None:
-    """What a clone's script makes of Tab: the commands and options that begin so."""
-    script = completion.script("bash", clone=True)
-    typed = f"COMP_WORDS=(trainyard {' '.join(words)}); COMP_CWORD={len(words)}; _trainyard_completion trainyard"
-    shown = f'{typed}; complete -p trainyard >&2; type trainyard >&2; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", f"{script}\n{shown}"], capture_output=True, text=True, timeout=60, cwd="/")
-    assert set(done.stdout.split()) == offered, done.stderr
-    assert "trainyard is a function" in done.stderr
-    assert "-F _trainyard_completion trainyard" in done.stderr
+def needed(shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(
+            f"COMPLETION IN {shell.upper()} IS NOT TESTED: there is no {shell} here. Debian: apt-get install {shell}"
+        )
+
+
+class Terminal:
+    """A shell at a terminal of its own."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self.seen = fd, ""
+
+    def type(self, text: str) -> None:
+        self.seen = ""
+        os.write(self.fd, text.encode())
+
+    def shows(self, *wanted: str) -> None:
+        """Wait until all of it has appeared since the last typing."""
+        deadline = time.monotonic() + PATIENCE
+        while not all(each in self.seen for each in wanted):
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self.fd], [], [], 0.2)[0]:
+                self.seen += ESCAPES.sub("", os.read(self.fd, 65536).decode(errors="replace"))
+
+
+@contextmanager
+def terminal(shell: str, folder: Path, env: dict[str, str]) -> Iterator[Terminal]:
+    import pty  # not on Windows
+
+    main, other = pty.openpty()
+    program = subprocess.Popen(
+        STARTS[shell], stdin=other, stdout=other, stderr=other, cwd=folder, env=env, start_new_session=True
+    )
+    os.close(other)
+    try:
+        yield Terminal(main)
+    finally:
+        program.kill()
+        program.wait()
+        os.close(main)
+
+
+@pytest.fixture
+def world(server: Any, tmp_path: Path) -> dict[str, str]:
+    """A Trainyard with a run, one of whose names would be a command if a shell took it for one."""
+    row = {"run": RUN, "state": "completed", "drop": "mnist/d1", "experiment": "mnist"}
+    server.says("/api/rows?limit=200", {"rows": [row, row | {"run": EVIL, "drop": "x/`touch evil`"}]})
+    (tmp_path / "home").mkdir()
+    known = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    return known | {"TRAINYARD_URL": server.url, "TRAINYARD_CONFIG": str(tmp_path / "config"), "COLUMNS": "200"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_path: Path) -> None:
+    """In a shell without any start file, Tab lists commands, and completes an option and the name of a run."""
+    needed(shell)
+    (tmp_path / "script").write_text(completion.script(shell, clone=True), "utf-8")
+    with terminal(shell, tmp_path, world) as keys:
+        keys.type(f"PS1='ready> '; . {shlex.quote(str(tmp_path / 'script'))}; echo so''urced\n")
+        keys.shows("sourced\n", "ready> ")
+        keys.type("trainyard comp\t\t")
+        keys.shows("compare", "completion")
+        keys.type("\x15trainyard submit --dry\t")
+        keys.shows("--dry-run")
+        keys.type("\x15trainyard show mnist-0\t")
+        keys.shows(RUN)
+        keys.type("\x15trainyard logs mnist-\t")
+        keys.shows(RUN)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) -> None:
+    """fish's own answer for what may follow has commands, options and the names of runs, each with its words."""
+    needed("fish")
+    (tmp_path / "script").write_text(completion.script("fish", clone=True), "utf-8")
+    asked = ["trainyard comp", "trainyard submit --dry", "trainyard show mnist"]
+    said = "; ".join(f"complete -C {shlex.quote(line)}" for line in asked)
+    line = f"source {shlex.quote(str(tmp_path / 'script'))}; {said}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", line], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, env=world
+    )
+    offered = dict(each.partition("\t")[::2] for each in done.stdout.splitlines())
+    assert set(offered) == {"compare", "completion", "--dry-run", RUN, "mnist@latest"}, done.stderr
+    assert offered[RUN] == "completed mnist/d1"
+    assert not (tmp_path / "evil").exists()
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)

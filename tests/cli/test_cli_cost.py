@@ -17,7 +17,16 @@ KINDS = cost.KINDS
 
 def line(key: str, **more: Any) -> dict[str, Any]:
     kinds = dict.fromkeys(KINDS, 0.0)
-    known = {"key": key, "spent": 3.0, **kinds, "training": 2.0, "idle": 1.0, "idle_share": 1 / 3, "node_hours": 1.5}
+    known = {
+        "key": key,
+        "name": "",
+        "spent": 3.0,
+        **kinds,
+        "training": 2.0,
+        "idle": 1.0,
+        "idle_share": 1 / 3,
+        "node_hours": 1.5,
+    }
     return known | {"unpriced_hours": 0.0, "saved_always_on": None, "saved_default": None} | more
 
 
@@ -47,7 +56,18 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_name_can_not_become_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
     """In the CSV a name that begins like a formula is text to a spreadsheet."""
     cost._write_csv(report(line("=HYPERLINK(1)"), by="owner"))
-    assert "'=HYPERLINK(1),3.0,2.0" in capsys.readouterr().out
+    assert "'=HYPERLINK(1),,3.0,2.0" in capsys.readouterr().out
+
+
+def test_namesakes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """An owner stands by name; with the object id where two have one name, and a name without an id is no proof."""
+    lines = [line("0a1b", name="ann"), line("2c3d", name="ann"), line("4e5f", name="bob"), line("ann"), line("")]
+    told = text(report(*lines, by="owner"), capsys)
+    for name in ("ann (0a1b) ", "ann (2c3d) ", "bob  ", "ann, by their own word", "nobody"):
+        assert name in told
+    assert "4e5f" not in told
+    cost._write_csv(report(*lines, by="owner"))
+    assert "4e5f,bob,3.0" in capsys.readouterr().out
 
 
 def test_days_without_nodes_are_in_the_picture(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ def archive(server: Any, name: str = "models/model.pt", etag: str = '"0x1"', **f
     row = {"name": name, "size": len(CONTENT), "md5": md5, "etag": "0x1", **faults.pop("row", {})}
     place = faults.pop("place", f"/output/e/r/{name}")
     server.says("/api/runs/r", {"run": "r", "state": "completed"})
-    server.says("/api/runs/r/artifacts", {"complete": True, "files": [row]})
+    server.says("/api/runs/r/artifacts", {"complete": True})
+    manifest = faults.pop("manifest", json.dumps({"files": [row]}).encode())
+    server.says("/api/runs/r/artifacts/manifest.json", b"", 302, location=f"{server.root}/output/e/r/manifest.json")
+    server.says("/output/e/r/manifest.json", manifest)
     location = f"{server.root}{place}?sig=secret"
     server.says(f"/api/runs/r/artifacts/{name}", b"", 302, location=location)
     server.says(f"{place}?sig=secret", faults.pop("content", CONTENT), etag=etag)
@@ -34,6 +37,7 @@ def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: 
     run("login", server.url, "--key", "secret-key")
     assert run("fetch", "r") == 0
     assert (tmp_path / "r" / "models" / "model.pt").read_bytes() == CONTENT
+    assert json.loads((tmp_path / "r" / "manifest.json").read_bytes())["files"][0]["name"] == "models/model.pt"
     keys = {path.startswith("/api"): headers.get("x-functions-key") for path, headers in server.asked}
     assert keys == {True: "secret-key", False: None}
 
@@ -48,8 +52,9 @@ def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: 
         ({"place": "/output/e/r/models/old/model.pt"}, "pointed at another file"),
         ({"name": "../model.pt"}, "leads out of the folder"),
         ({"name": "C:/model.pt"}, "leads out of the folder"),
+        ({"manifest": b"half of i"}, "manifest.json of r can't be read"),
     ],
-    ids=["content", "size", "etag", "another run", "another file", "up", "drive"],
+    ids=["content", "size", "etag", "another run", "another file", "up", "drive", "manifest"],
 )
 def test_what_does_not_fit_is_not_kept(
     server: Any, run: Run, capsys: Capture, tmp_path: Path, faults: dict[str, Any], words: str
@@ -68,7 +73,10 @@ def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Pat
     server.asked.clear()
     assert run("fetch", "r", "--url", server.url, "--json") == 0
     assert json.loads(capsys.readouterr().out.partition("\n")[2])["new"] == 0
-    assert [path for path, _ in server.asked] == ["/api/find?name=r", "/api/runs/r/artifacts", "/api/runs/r"]
+    assert [path for path, _ in server.asked] == [
+        "/api/find?name=r", "/api/runs/r/artifacts", "/api/runs/r/artifacts/manifest.json", "/output/e/r/manifest.json",
+        "/api/runs/r",
+    ]  # fmt: skip
 
 
 def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:

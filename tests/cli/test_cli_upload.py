@@ -11,7 +11,7 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from cli.errors import CliError, Unreachable
-from cli.upload import Plan, Uploaded, free_name, items, plan, target_name, upload
+from cli.upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
 from emulators.storage import azurite
 
@@ -120,7 +120,7 @@ def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
 
 def test_what_will_change_is_known_before(drops: ContainerClient, folder: Path) -> None:
     """The plan says what is added, changed, the same and gone, and who uploaded last; nothing is written by it."""
-    upload(drops, planned(drops, folder, "plan"), lambda _: None, by="größe@laptop:/home/ada")
+    upload(drops, planned(drops, folder, "plan"), lambda _: None, said={BY: "größe@laptop:/home/ada", OWNER: ""})
     (folder / "a.bin").write_bytes(b"A.BIN")
     (folder / "b.bin").unlink()
     (folder / "d.bin").write_bytes(b"d")

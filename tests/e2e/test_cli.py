@@ -76,12 +76,13 @@ def test_a_drop_once_uploaded_is_not_uploaded_again(desk: Desk, run: dict[str, A
 
 
 def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, Any]) -> None:
-    """fetch brings every file with the manifest's size and MD5; a second one mends what is damaged, no more."""
+    """fetch brings the manifest and every file with its size and MD5; a second one mends what is damaged, no more."""
     first = desk.ask("fetch", run["run"])
     folder, wanted = Path(first["folder"]), manifest(desk, run)
 
     assert folder == desk.folder / run["run"]
-    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == set(wanted)
+    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == {*wanted, "manifest.json"}
+    assert json.loads(Path(first["manifest"]).read_text("utf-8"))["source_job"] == run["run"]
     for name, file in wanted.items():
         content = (folder / name).read_bytes()
         assert len(content) == file["size"]

@@ -23,7 +23,7 @@ from functions import jobs as functions_jobs
 from shared.adapters.records import from_row, to_row
 from shared.adapters.run_table import _run
 from shared.api import records
-from shared.api.requests import RunRequest, RunsQuery, digest, read_body, read_key, read_query, read_time
+from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
 from shared.drops.model import Drop, DropKey, DropState
 from shared.events import incoming
 from shared.jobs.build import JobOrder, build
@@ -35,6 +35,7 @@ from shared.runs.artifacts import _read_once
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.logs import whole_characters
 from shared.runs.model import Run, RunState
+from shared.runs.request import RunRequest, digest
 from tests.fakes import FakeBlobs
 from tests.world import ROUTE, World, trainers_folder
 

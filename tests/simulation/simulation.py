@@ -17,7 +17,6 @@ from random import Random
 from typing import Any
 
 from shared import system
-from shared.api.requests import RunRequest
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.drops.model import DropKey
@@ -26,6 +25,7 @@ from shared.reconcile import reconcile
 from shared.runs import ask, submit, successors
 from shared.runs.looks import PATIENCE
 from shared.runs.model import FINAL, run_of_job
+from shared.runs.request import RunRequest
 from tests.fakes import Clock, Crash, FakeBlobs, Message
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from cifar_elastic import batches
-from cifar_elastic.train import PAD, Normalised, shifted
+from cifar_elastic.pixels import PAD, Normalised, shifted
 from files import DataError, opened
 
 from tests.trainers import launch as run

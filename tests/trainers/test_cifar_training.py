@@ -19,6 +19,7 @@ import pytest
 import torch
 import yaml
 from cifar_elastic import batches, train
+from cifar_elastic.pixels import Normalised
 from cifar_elastic.resnet import ResNet18
 from torch import nn
 from torchvision.transforms.functional import to_pil_image
@@ -117,7 +118,7 @@ def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
     folder = one.folder.parent / "models"
     facts = json.loads((folder / "model.json").read_text())
     _, test_set, classes = batches.read(data)
-    net = nn.Sequential(train.Normalised(torch.zeros(3), torch.ones(3)), ResNet18(10, width=8))
+    net = nn.Sequential(Normalised(torch.zeros(3), torch.ones(3)), ResNet18(10, width=8))
     net.load_state_dict(torch.load(folder / facts["weights"], weights_only=True))
     program = torch.export.load(folder / facts["program"]).module()
     with torch.inference_mode():

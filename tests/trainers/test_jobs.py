@@ -21,6 +21,7 @@ import detection.train
 import mnist.train
 import pytest
 import transfer.backbone
+import transfer.options
 import transfer.train
 import yaml
 from jsonschema import Draft202012Validator
@@ -35,7 +36,7 @@ with warnings.catch_warnings():
 
 PARSERS: dict[str, argparse.ArgumentParser] = {
     "mnist": mnist.train.arguments(),
-    "transfer": transfer.train.arguments(),
+    "transfer": transfer.options.arguments(transfer.train.__doc__ or ""),
     "detection": detection.options.arguments(detection.train.__doc__ or ""),
     "bert": bert.train.arguments(),
 }

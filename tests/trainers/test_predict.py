@@ -9,8 +9,8 @@ from typing import Any
 import predict
 import pytest
 import torch
+from cifar_elastic.pixels import Normalised
 from cifar_elastic.resnet import ResNet18
-from cifar_elastic.train import Normalised
 from detection import model as detection_model
 from detection import results as detection_results
 from detection.data import Category

@@ -52,6 +52,7 @@ import warm_start
 from bert import corpus, model, order, text
 from checkpoint import Checkpoints, Position
 from metrics import Metrics, peak_memory_mib
+from parameters import positive
 from transformers import BertConfig  # after bert.model, which keeps it offline
 
 
@@ -108,9 +109,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--data", type=Path, required=True, help="folder with text files in UTF-8 (.gz or not), or an archive of them")
     add("--tokenizer", type=Path, help="a tokenizer.json (default: the one in --data, else one is trained)")
     add("--model-dir", type=Path, help="where model, tokenizer and model.json go (default: the model is not saved)")
-    add("--val-rows", type=_positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
-    add("--val-interval", type=_positive, help="steps between two validations, beside the one after each epoch")
-    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--val-rows", type=positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
+    add("--val-interval", type=positive, help="steps between two validations, beside the one after each epoch")
+    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     warm_start.add_arguments(parser)
     checkpoint.add_arguments(parser)
@@ -118,12 +119,6 @@ def arguments() -> argparse.ArgumentParser:
     speed.add_arguments(parser, channels_last=False)
     dist.add_arguments(parser)
     return parser
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
 
 
 class Window:

@@ -27,7 +27,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -48,13 +47,13 @@ import metrics
 import parameters
 import speed
 import warm_start
-from cifar_elastic import batches
+from cifar_elastic import batches, results
 from cifar_elastic.batches import Images
+from cifar_elastic.pixels import PAD, Normalised, shifted
 from cifar_elastic.resnet import ResNet18
 from metrics import Metrics, peak_memory_mib
+from parameters import positive
 from speed import Speed
-
-PAD = 4  # an image is shifted by up to so many pixels each way
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,8 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="cifar-10-python.tar.gz, or a folder with it or with what is in it")
     add("--model-dir", type=Path, help="where model.pt, model.pt2 and model.json go (default: the model is not saved)")
-    add("--test-batch-size", type=_positive, default=500, help="test images at once, per process (default: 500)")
-    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--test-batch-size", type=positive, default=500, help="test images at once, per process (default: 500)")
+    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
     own = Path(__file__).with_name("parameters.json")
     parameters.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
@@ -97,48 +96,6 @@ def arguments() -> argparse.ArgumentParser:
     speed.add_arguments(parser)
     dist.add_arguments(parser)
     return parser
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-class Normalised(nn.Module):
-    """Pixels, uint8 (N, 3, 32, 32), to float32 of mean 0 and deviation 1 in each colour."""
-
-    def __init__(self, mean: Tensor, std: Tensor) -> None:
-        super().__init__()
-        self.mean: Tensor
-        self.std: Tensor
-        self.register_buffer("mean", mean.view(3, 1, 1))
-        self.register_buffer("std", std.view(3, 1, 1))
-
-    @classmethod
-    def like(cls, pixels: Tensor) -> Normalised:
-        """Mean and deviation of these, exact, without a float copy of all of them."""
-        counts = torch.stack([torch.bincount(pixels[:, c].flatten(), minlength=256) for c in range(3)]).double()
-        values = torch.arange(256, dtype=torch.double)
-        mean = counts @ values / counts.sum(1)
-        variance = (counts * (values - mean[:, None]) ** 2).sum(1) / counts.sum(1)
-        return cls(mean.float(), variance.sqrt().clamp(min=1e-3).float())  # a plain colour has no deviation
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        return (pixels.float() - self.mean) / self.std
-
-
-def shifted(pixels: Tensor, by: Tensor, mirrored: Tensor) -> Tensor:
-    """Images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and some mirrored (N,).
-
-    Black comes in at the border. One gather for all of them; the result lies in memory as channels_last.
-    """
-    padded = F.pad(pixels, (PAD,) * 4)
-    steps = torch.arange(batches.SIDE, device=pixels.device)
-    rows = steps + PAD + by[:, :1]  # (N, 32)
-    columns = torch.where(mirrored[:, None], steps.flip(0), steps) + PAD + by[:, 1:]
-    image = torch.arange(len(pixels), device=pixels.device)
-    return padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
@@ -404,33 +361,20 @@ def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.devic
         raise
     t.checkpoints.finish()
     if settings.model_dir and place.rank == 0:
-        save(t, settings.model_dir, classes, accuracy)
+        results.save(t.net, t.normalised, settings.model_dir, facts(settings, classes, accuracy))
     return f"test accuracy {accuracy:.2%} after {settings.epochs} epochs, {time.perf_counter() - kept.began:.1f} s"
 
 
-def save(t: Training, folder: Path, classes: list[str], accuracy: float) -> None:
-    """Write model.pt (weights), model.pt2 (a program that needs no code of ours) and model.json (what they are)."""
-    net = nn.Sequential(t.normalised, t.net).cpu().eval()  # takes pixels as they are
-    with files.replacing(folder / "model.pt") as path:
-        torch.save({name: value.contiguous() for name, value in net.state_dict().items()}, path)
-    with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch.export, about itself
-        pixels = torch.zeros(2, 3, batches.SIDE, batches.SIDE, dtype=torch.uint8)
-        program = torch.export.export(net, (pixels,), dynamic_shapes=({0: torch.export.Dim("images")},))
-        with path.open("wb") as file:
-            torch.export.save(program, file)
-    facts = {
-        "weights": "model.pt",
-        "program": "model.pt2",
-        "architecture": f"cifar_elastic: train.Normalised, then resnet.ResNet18 of width {t.settings.width}",
+def facts(settings: Settings, classes: list[str], accuracy: float) -> dict[str, Any]:
+    """What model.json says beside the names of the files: how to feed the model, how good it is, what it came from."""
+    return {
+        "architecture": f"cifar_elastic: pixels.Normalised, then resnet.ResNet18 of width {settings.width}",
         "classes": classes,
         "input": {"shape": ["N", 3, batches.SIDE, batches.SIDE], "type": "uint8", "channels": "RGB"},
         "output": {"shape": ["N", len(classes)], "type": "float32", "meaning": "logits"},
         "test_accuracy": accuracy,
-        "training": {name: value for name, value in vars(t.settings).items() if isinstance(value, int | float)},
+        "training": {name: value for name, value in vars(settings).items() if isinstance(value, int | float)},
     }
-    with files.replacing(folder / "model.json") as path:
-        path.write_text(json.dumps(facts, indent=2) + "\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

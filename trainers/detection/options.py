@@ -14,6 +14,7 @@ import speed
 import warm_start
 from detection import model as models
 from metrics import Metrics
+from parameters import positive
 from speed import Speed
 
 LR = {"sgd": 0.01, "adamw": 1e-4}  # for 16 images a step: RetinaNet's (arXiv:1708.02002), and a usual one for AdamW
@@ -59,15 +60,15 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add, switch = parser.add_argument, argparse.BooleanOptionalAction
     add("--data", type=Path, required=True, help="folder in the layout of COCO, Pascal VOC or CSV, or an archive of it")
     add("--model-dir", type=Path, help="where the model and pictures go (default: the model is not saved)")
-    add("--batch-per-process", type=_positive, help="images per step and process, instead of --batch-size")
-    add("--test-batch-size", type=_positive, default=4, help="test images at once, per process (default: 4)")
+    add("--batch-per-process", type=positive, help="images per step and process, instead of --batch-size")
+    add("--test-batch-size", type=positive, default=4, help="test images at once, per process (default: 4)")
     add("--clip-norm", type=float, default=10.0, help="longest gradient, 0 for any (default: 10)")
     add("--test-on", choices=["val", "train"], default="val", help="images to test on (default: val)")
-    add("--test-every", type=_positive, default=1, help="epochs between two tests (default: 1)")
+    add("--test-every", type=positive, default=1, help="epochs between two tests (default: 1)")
     add("--pictures", type=int, default=4, help="test images to draw, with true and found boxes (default: 4)")
     add("--script", action=switch, default=True, help="also save the model as TorchScript (default: on)")
     add("-j", "--workers", type=int, help="processes that read images (default: 4 where there is a GPU, else 0)")
-    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     _add_model_arguments(parser)
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     warm_start.add_arguments(parser)
@@ -86,13 +87,7 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backbone", choices=models.RESNETS, help="another ResNet below retinanet, fcos or fasterrcnn_resnet50_fpn")
     add("--freeze-backbone", action="store_true", help="train the pyramid and the heads only")
     add("--trainable-stages", type=int, choices=range(6), help="of a ResNet's five (default: 3 with weights, else 5)")
-    add("--anchor", type=_positive, help="side of RetinaNet's smallest boxes as the model sees it (default: 32)")
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
+    add("--anchor", type=positive, help="side of RetinaNet's smallest boxes as the model sees it (default: 32)")
 
 
 @dataclass(frozen=True)

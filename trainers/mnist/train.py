@@ -55,6 +55,7 @@ import speed
 import warm_start
 from metrics import Mean, Metrics, peak_memory_mib
 from mnist import idx
+from parameters import positive
 from speed import Speed
 
 
@@ -86,9 +87,9 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with the four IDX files (.gz or not), or an archive of them")
     add("--model-dir", type=Path, help="where model.pt and model.json go (default: the model is not saved)")
-    add("--test-batch-size", type=_positive, default=1000, help="test images at once, per process (default: 1000)")
+    add("--test-batch-size", type=positive, default=1000, help="test images at once, per process (default: 1000)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
-    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
+    add("--log-interval", type=positive, default=10, help="steps between two lines of log and metrics (default: 10)")
     parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
     warm_start.add_arguments(parser)
     metrics.add_arguments(parser)
@@ -96,12 +97,6 @@ def arguments() -> argparse.ArgumentParser:
     speed.add_arguments(parser)
     dist.add_arguments(parser)
     return parser
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
 
 
 class Net(nn.Sequential):

@@ -27,7 +27,6 @@ process says which, and why.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import sys
@@ -51,9 +50,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import checkpoint
 import dist
 import files
-import metrics
-import parameters
-import speed
 import warm_start
 from checkpoint import Checkpoints, OwnLength, Position
 from metrics import Mean, Metrics, peak_memory_mib
@@ -61,58 +57,7 @@ from speed import Speed
 from transfer import backbone, folder, images, results
 from transfer.best import Best, Tested
 from transfer.folder import Folder
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The command line; `arguments` gives each setting's meaning and default."""
-
-    input_dir: Path
-    from_model: Path | None
-    output_dir: Path | None
-    metrics_dir: Path | None
-    tensorboard_dir: Path | None
-    checkpoint_dir: Path | None
-    checkpoint_every: int
-    backbone: str
-    weights: str
-    tune: str
-    freeze_batch_norm: bool
-    image_size: int | None
-    val_share: float
-    max_broken: float
-    epochs: int
-    batch_size: int
-    test_batch_size: int
-    lr: float
-    momentum: float
-    weight_decay: float
-    seed: int
-    workers: int
-    log_interval: int
-    export: bool
-
-
-def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add, flag = parser.add_argument, argparse.BooleanOptionalAction
-    add("--input-dir", "--input_dir", type=Path, required=True, help="folder with the images, or an archive of it")
-    add("--output-dir", "--output_dir", type=Path, help="where model, pictures and skipped.txt go (default: nowhere)")
-    add("--test-batch-size", type=_positive, default=32, help="images at once per process in validation (default: 32)")
-    workers = 4 if torch.cuda.is_available() else 0
-    add("-j", "--workers", type=int, default=workers, help="processes that decode (default: 4 with a GPU, 0 without)")
-    add("--log-interval", type=_positive, default=10, help="steps between two lines of log and metrics (default: 10)")
-    add("--export", action=flag, default=True, help="also write model.pt2 with torch.export (default: yes)")
-    parameters.add_arguments(parser, Path(__file__).with_name("parameters.json"))
-    for part in (dist, checkpoint, metrics, speed, warm_start):
-        part.add_arguments(parser)
-    return parser
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
+from transfer.options import Settings, arguments
 
 
 @dataclass
@@ -436,7 +381,7 @@ def facts(t: Training) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = arguments()
+    parser = arguments(__doc__ or "")
     args = parser.parse_args(argv)
     try:
         place = dist.place(args, os.environ)

@@ -45,14 +45,13 @@ def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monk
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
     member = spec.parse("m", {**alone, "environmentVariables": {"PET_NNODES": "1:4"}})
-    gang = Gang(("n0",), (2345,), {}, HERE, "https://x")
+    gang = Gang(("n0",), (2345,), {}, HERE, "https://x", Path("/tmp/job"))
     assert environment(config, Job("m", 1, PROPERTIES, ""), member, gang, 0)["OMP_NUM_THREADS"] == "2"
 
 
 def variables(config: Config, rank: int) -> dict[str, str]:
-    gang = Gang(
-        ("n0", "n1"), (2345, 2346, 2347, 2348), {"inputs.data": "/in", "outputs.models": "/out"}, HERE, "https://x"
-    )
+    paths = {"inputs.data": "/in", "outputs.models": "/out"}
+    gang = Gang(("n0", "n1"), (2345, 2346, 2347, 2348), paths, HERE, "https://x", Path("/tmp/job"))
     return environment(config, Job("run-1", 1, PROPERTIES, ""), spec.parse("run-1", PROPERTIES), gang, rank)
 
 

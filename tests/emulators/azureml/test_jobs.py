@@ -40,9 +40,12 @@ def test_last_words_of_a_short_job_are_not_lost(cloud: Cloud) -> None:
 
 
 def test_what_a_job_leaves_in_the_background_ends_with_it(cloud: Cloud, tmp_path: Path) -> None:
-    """A process that a job started and forgot is gone when the job has ended."""
-    cloud.submit("leaves", "cpu-cluster", f"{RUN} --child {tmp_path}/pid")
+    """A process and a temporary file that a job made and forgot are gone when the job has ended."""
+    cloud.submit("leaves", "cpu-cluster", f"{RUN} --child {tmp_path}/pid && mktemp")
     assert cloud.wait("leaves")["status"] == "Completed"
+    temporary = Path(cloud.log("leaves").splitlines()[-1])
+    assert re.fullmatch(r"job-\w+", temporary.parent.name)
+    assert not temporary.parent.exists()
     pid = int((tmp_path / "pid").read_text())
     wait_for(lambda: gone(pid), 5, "the child to be gone")
 

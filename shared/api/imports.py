@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from shared.api.requests import BatchAI, ImportRequest, RunRequest
+from shared.api.requests import ImportRequest
 from shared.batchai.cluster import read_cluster
 from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of
 from shared.batchai.project import read_project
 from shared.batchai.report import Report
 from shared.kernel.errors import Impossible
 from shared.runs.ask import plan
+from shared.runs.request import BatchAI, RunRequest
 from shared.system import System
 
 

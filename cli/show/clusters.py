@@ -1,0 +1,76 @@
+"""Clusters as tables: what they do, what was decided about them, leases, and what a clusters file changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ..results import ClusterSteps
+from ..visible import Text, one_line
+from .tables import clock, grid, titled_table
+
+
+def many(rows: list[dict[str, Any]]) -> RenderableType:
+    return titled_table("Clusters", "", rows, _cluster_row, ["cluster", "size", "nodes", "busy", "range", "decision"])
+
+
+def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """What was decided about a cluster, newest first."""
+    table = grid()
+    for row in rows:
+        words = f"{row['action']}, {row['code']}: {row['why']}"
+        table.add_row(Text(f"  {clock(row['at'])}", "dim"), Text(one_line(words)))
+    return Group(Text(cluster, "bold"), table)
+
+
+def lease(held: dict[str, Any], hint: str = "") -> RenderableType:
+    """One lease: what it holds, for whom, until when."""
+    nodes = f"{held['nodes']} node{'s' if held['nodes'] > 1 else ''} of {held['cluster']}"
+    line = Text.assemble((held["lease"], "bold"), f"  {nodes} until {clock(held['released_at'] or held['until'])}")
+    return Group(line, *([Text(hint, "dim")] if hint else []))
+
+
+def leases(rows: list[dict[str, Any]]) -> RenderableType:
+    return titled_table("Leases", "", rows, _lease_row, ["lease", "cluster", "nodes", "until", "owner", "why"])
+
+
+def steps(plan: ClusterSteps, done: bool) -> RenderableType:
+    """What a clusters file changes, a line a change."""
+    verbs = {"create": "created" if done else "create", "change": "changed" if done else "change"}
+    lines = []
+    for step in plan["steps"]:
+        heading = (f"{step['cluster']}: {verbs.get(step['action'], 'impossible')}", "bold")
+        lines.append(Text.assemble(heading, (f"  {step['why']}", "red") if step["why"] else ""))
+        for what, change in step["changes"].items():
+            if change["to"] in ("", 0) and change["from"] is None:
+                continue
+            before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
+            lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
+    if others := plan["not_in_the_file"]:
+        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
+    return Group(*(lines if plan["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+
+
+def _cluster_row(cluster: dict[str, Any]) -> list[Text]:
+    decision = cluster.get("decision") or {}
+    words = f"{decision['action']}: {decision['why']}" if decision else "no sweep yet"
+    if decision.get("dry_run"):
+        words = f"dry run, {words}"
+    words = one_line(" ".join([words, *(f"[!] {finding}" for finding in decision.get("findings", ()))]))
+    extent = f"{cluster['min_nodes']}-{cluster['max_nodes']}"
+    return [
+        Text(cluster["name"]),
+        Text(", ".join(filter(None, (cluster.get("vm_size"), str(cluster.get("tier") or "").replace("_", " "))))),
+        Text(str(cluster["nodes"])),
+        Text(str(cluster["busy_nodes"])),
+        Text(extent),
+        Text(words),
+    ]
+
+
+def _lease_row(lease: dict[str, Any]) -> list[Text]:
+    why = f"after run {lease['run']}, {lease['why']}" if lease["run"] else lease["why"]
+    owner = one_line(lease["owner"]) or "a key"
+    names = Text(lease["lease"]), Text(lease["cluster"]), Text(str(lease["nodes"])), Text(clock(lease["until"]))
+    return [*names, Text(owner), Text(one_line(why))]

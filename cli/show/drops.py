@@ -1,0 +1,72 @@
+"""Drops as tables: what is open, one drop, its versions and what changed between two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ..visible import Text, one_line
+from .tables import clock, facts_table, file_count, state_text, titled_table
+
+
+def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
+    return titled_table("Drops", note, rows, _drop_row, ["drop", "state", "blobs", "why"])
+
+
+def one(drop: dict[str, Any]) -> RenderableType:
+    """One drop, with why nothing started."""
+    facts = {
+        "state": state_text(drop),
+        "why": Text(drop.get("why") or ""),
+        "run": Text(drop.get("run") or "none"),
+        "generation": Text(str(drop["generation"])),
+        "blobs": Text(f"{drop['blobs']:,}, {drop['bytes']:,} bytes"),
+        "opened": Text(clock(drop["opened_at"])),
+        "sealed": Text(clock(drop["sealed_at"])),
+    }
+    return Group(Text(one_line(drop["drop"]), "bold"), facts_table(facts))
+
+
+def generations(drop_name: str, rows: list[dict[str, Any]]) -> RenderableType:
+    """The versions of a drop's data, newest first."""
+    return titled_table(
+        one_line(drop_name), "newest first", rows, _generation_row, ["gen", "closed", "files", "bytes", "run", "why"]
+    )
+
+
+def difference(between: dict[str, Any]) -> RenderableType:
+    """What is added, changed and gone, each file on a line of its own as `diff` marks them."""
+    lines: list[RenderableType] = [Text(f"{one_line(between['a'])} -> {one_line(between['b'])}", "bold")]
+    for part, sign, style in (("added", "+", "green"), ("changed", "~", "yellow"), ("gone", "-", "red")):
+        found = between[part]
+        lines += [Text(f"  {sign} {one_line(file['path'])}  {file['size']:,}", style) for file in found["files"]]
+        if more := found["count"] - len(found["files"]):
+            lines.append(Text(f"  {sign} and {more:,} more", style))
+    counts = ", ".join(f"{between[part]['count']:,} {part}" for part in ("added", "changed", "gone"))
+    return Group(*lines, Text(f"{counts}, {between['same']:,} the same", "dim"))
+
+
+def files(data: dict[str, Any]) -> RenderableType:
+    lines = [Text(f"{file['size']:>14,}  {one_line(file['path'])}") for file in data["files"]]
+    return Group(*lines, Text(f"{file_count(data['count'])}, {data['bytes']:,} bytes", "dim"))
+
+
+def _drop_row(drop: dict[str, Any]) -> list[Text]:
+    return [
+        Text(one_line(drop["drop"])),
+        state_text(drop),
+        Text(str(drop.get("blobs", ""))),
+        Text(drop.get("why") or ""),
+    ]
+
+
+def _generation_row(row: dict[str, Any]) -> list[Text]:
+    return [
+        Text(str(row["number"])),
+        Text(clock(row["sealed_at"]), "dim"),
+        Text(f"{row['blobs']:,}"),
+        Text(f"{row['bytes']:,}"),
+        Text(row["run"]),
+        Text(row["why"]),
+    ]

@@ -1,0 +1,32 @@
+"""The whole of /api/status on one screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ..visible import Text
+from . import clusters, drops, runs
+from .tables import titled_table
+
+
+def status(answer: dict[str, Any]) -> RenderableType:
+    """The whole of /api/status. A part without rows is one quiet line, so that nothing is hidden."""
+    return Group(
+        runs.many(answer["runs"], "newest first"),
+        drops.many(answer["drops"], "open or rejected"),
+        clusters.many(answer["clusters"]),
+        titled_table("Queues", "", sorted(answer["queues"].items()), _queue_row, ["queue", "waiting", "poison"]),
+        _poison(answer["poison"]),
+    )
+
+
+def _queue_row(item: tuple[str, dict[str, int]]) -> list[Text]:
+    name, counts = item
+    return [Text(name), Text(str(counts["messages"])), Text(str(counts["poison"]), "red" if counts["poison"] else "")]
+
+
+def _poison(messages: dict[str, list[str]]) -> RenderableType:
+    lines = [Text(f"  {queue}: {text[:500]}", "red") for queue, texts in messages.items() for text in texts]
+    return Group(Text("Poison messages", "bold"), *(lines or [Text("  none", "dim")]))

@@ -1,0 +1,33 @@
+"""Who is told of what, and what became of notices, as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import RenderableType
+
+from ..visible import Text, one_line
+from .tables import clock, state_text, titled_table
+
+
+def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
+    """Who is told of what."""
+    return titled_table("Subscriptions", "", rows, _subscription_row, ["id", "on", "channel", "to", "only", "since"])
+
+
+def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
+    """What became of notices, newest first."""
+    return titled_table(
+        "Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"]
+    )
+
+
+def _subscription_row(row: dict[str, Any]) -> list[Text]:
+    only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
+    words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
+    return [*map(Text, words), Text(clock(row["created_at"]), "dim")]
+
+
+def _delivery_row(row: dict[str, Any]) -> list[Text]:
+    begin = Text(clock(row["at"]), "dim"), Text(row["kind"]), state_text(row), Text(str(row["tries"]))
+    return [*begin, Text(row["title"]), Text(row["error"])]

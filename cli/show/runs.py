@@ -1,0 +1,188 @@
+"""Runs as tables: many in a list, one with its story, and how one ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from .. import costs, listing, people, phases, plot
+from ..visible import Text, one_line
+from .tables import clock, facts_table, grid, state_text, titled_table
+
+
+def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
+    names = listing.differing(rows)
+    columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
+    return titled_table("Runs", note, rows, lambda run: _run_row(run, names), columns)
+
+
+def one(run: dict[str, Any]) -> RenderableType:
+    """One run: what it is, how it went, and what became of it."""
+    times = phases.spent(run, datetime.now(UTC))
+    facts = {
+        "state": state_text(run),
+        "drop": Text(_data_of(run)),
+        "experiment": Text(run["experiment"]),
+        "cluster": Text(f"{run['cluster']}, {node_words(run)}"),
+        "owner": Text(people.owner(run)),
+        "parameters": parameters(run),
+        **({"tags": Text(tags(run))} if run.get("tags") else {}),
+        **_canceled(run),
+        **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
+        "attempts": Text(str(run.get("attempts", ""))),
+        "code": Text(_code(run)),
+        "environment": Text(run.get("environment") or "not resolved yet"),
+        "output": Text(run.get("output") or "none yet"),
+        "metrics": metrics(run),
+        "cost": Text(costs.of_run(run)),
+        "project": Text(run.get("project") or "none"),
+        "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
+    }
+    parts: list[RenderableType] = [Text(run["run"], "bold"), facts_table(facts), *_notes(run), Text(), _history(run)]
+    if run.get("elastic"):
+        parts += [Text(), members(run["elastic"])]
+    return Group(*parts, *_reason(run))
+
+
+def _canceled(run: dict[str, Any]) -> dict[str, Text]:
+    """Who asked for its end, of a run that somebody canceled."""
+    who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
+    return {"canceled by": Text(who)} if who else {}
+
+
+def result(run: dict[str, Any], program: str) -> RenderableType:
+    """How a run that was followed ended, where things are, and what to do next."""
+    name, good = run["run"], run["state"] == "completed"
+    heading = Text.assemble((f"{name} ", "bold"), state_text(run))
+    facts = {"metrics": metrics(run), "output": Text(run.get("output") or "none")}
+    fetch = Text(f"{program} fetch {name}" if good else f"{program} fetch {name} --only logs")
+    facts |= {"fetch it": fetch, "see it": Text(f"{program} metrics {name}" if good else f"{program} show {name}")}
+    return Group(Text(), heading, *_reason(run), facts_table(facts))
+
+
+def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
+    """`parameters` are those that are not the same in all runs of the table."""
+    archived = run.get("archived_at")
+    why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
+    took, cost, values = run.get("duration_seconds"), listing.cost_of(run), run.get("parameters") or {}
+    return [
+        Text(run["run"]),
+        state_text(run),
+        Text(one_line(run.get("drop") or "")),
+        Text(_best(run)),
+        Text(phases.duration(took) if took is not None else ""),
+        Text(f"${cost:.2f}" if cost is not None else ""),
+        Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
+        Text(clock(run.get("created_at")), "dim"),
+        Text(one_line(why)),
+    ]
+
+
+def _best(run: dict[str, Any]) -> str:
+    best = run.get("best")
+    if not best:
+        return ""
+    metric, value = best["metric"], best["value"]
+    return f"{metric} {value:.2%}" if metric.endswith("accuracy") else f"{metric} {value:.4g}"
+
+
+def _data_of(run: dict[str, Any]) -> str:
+    """The drop, with the generation that the run was made for."""
+    generation = run.get("generation") or 0
+    return one_line(run.get("drop") or "none") + (f", generation {generation}" if generation else "")
+
+
+def _code(run: dict[str, Any]) -> str:
+    """The code's digest, and the commit that it came from."""
+    git = run.get("git")
+    words = [run.get("code") or "its own"]
+    if git:
+        where = f" on {one_line(git['branch'])}" if git["branch"] else ""
+        words.append(f"commit {one_line(git['commit'])[:12]}{where}{', with changes since' if git['dirty'] else ''}")
+    return ", ".join(words)
+
+
+def _waiting(run: dict[str, Any]) -> str:
+    """What a run that has not started waits for, and since when."""
+    found = run.get("waiting")
+    if not found:
+        return ""
+    since = f" Since {clock(found['since'])}." if found["since"] else ""
+    return one_line(f"{found['why']}{since}")
+
+
+def nodes(run: dict[str, Any]) -> str:
+    """How many nodes the run has; of an elastic one, how many at least and at most."""
+    elastic = run.get("elastic")
+    return f"{elastic['min_nodes']} to {run['nodes']}" if elastic else str(run["nodes"])
+
+
+def node_words(run: dict[str, Any]) -> str:
+    """The same as words: `1 node`, `2 nodes`, `1 to 4 nodes`."""
+    return "1 node" if (count := nodes(run)) == "1" else f"{count} nodes"
+
+
+def tags(run: dict[str, Any]) -> str:
+    return ", ".join(one_line(f"{name}={value}") for name, value in sorted((run.get("tags") or {}).items()))
+
+
+def metrics(run: dict[str, Any]) -> Text:
+    """The last value of each telling metric, those of the test data first."""
+    last = (run.get("metrics") or {}).get("last") or {}
+    names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
+    names.sort(key=lambda name: name.startswith("train_"))
+    words = [f"{n} {last[n]:.2%}" if n.endswith("accuracy") else f"{n} {last[n]:.4g}" for n in names]
+    return Text(", ".join(words) or "none", "green" if words else "dim")
+
+
+def parameters(run: dict[str, Any]) -> Text:
+    """What the run was trained with, those at their defaults too."""
+    words = [f"{name}={number(value)}" for name, value in (run.get("parameters") or {}).items()]
+    return Text(" ".join(words) or "none", "" if words else "dim")
+
+
+def number(value: Any) -> str:
+    """A value of a parameter as one types it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _notes(run: dict[str, Any]) -> list[RenderableType]:
+    """What people wrote on it, each with who and when."""
+    if not (notes := run.get("notes")):
+        return []
+    table = grid()
+    for note in notes:
+        who = one_line(note["by"]) or "somebody"
+        table.add_row(Text(f"  {clock(note['at'])}", "dim"), Text(who, "dim"), Text(one_line(note["text"])))
+    return [Text(), Text("Notes", "bold"), table]
+
+
+def members(elastic: dict[str, Any]) -> RenderableType:
+    """The members of an elastic run, what is left of its budget, and its size over time."""
+    used, deadline = f"{elastic['resubmitted']} of {elastic['resubmissions']}", clock(elastic["deadline"])
+    table = grid()
+    for member in elastic["members"]:
+        job = f"m{member['member']}-{member['attempt']}"
+        table.add_row(
+            Text(f"  {clock(member['at'])}", "dim"), Text(job), state_text(member), Text(member["why"], "dim")
+        )
+    heading = Text.assemble(("Members", "bold"), (f"  {used} resubmissions used, deadline {deadline}", "dim"))
+    steps = [f"{clock(size['at'])} {size['nodes']}" for size in elastic["sizes"]]
+    line = Text("  nodes over time: " + (", ".join(steps) or "none yet"), "dim")
+    return Group(heading, table, line)
+
+
+def _history(run: dict[str, Any]) -> RenderableType:
+    table = grid()
+    for moment in run.get("history") or []:
+        why = (moment.get("why") or "").partition("\n")[0]
+        table.add_row(Text(f"  {clock(moment['at'])}", "dim"), state_text(moment), Text(why, "dim"))
+    return Group(Text("History", "bold"), table)
+
+
+def _reason(run: dict[str, Any]) -> list[RenderableType]:
+    """Why it ended badly, with the log's last lines as they are."""
+    return [Text(), Text(run["reason"].rstrip(), "red"), Text()] if run.get("reason") else []

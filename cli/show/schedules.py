@@ -1,0 +1,38 @@
+"""Schedules as tables, and when they fire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ..visible import Text, one_line
+from .tables import STYLES, clock, titled_table
+
+
+def many(rows: list[dict[str, Any]]) -> RenderableType:
+    return titled_table("Schedules", "", rows, _schedule_row, ["id", "when", "what", "next", "last run"])
+
+
+def instants(coming: dict[str, Any]) -> RenderableType:
+    """When a schedule would make a run, and what would keep it from starting now."""
+    lines = [Text(f"  {clock(at)}") for at in coming["next"]] or [Text("  when enough new files have come", "dim")]
+    reasons = [Text(f"  not now: {reason['message']}", "yellow") for reason in coming["reasons"]]
+    return Group(Text("Next", "bold"), *lines, *reasons)
+
+
+def firings(rows: list[dict[str, Any]]) -> RenderableType:
+    return titled_table("Instants", "newest first", rows, _firing_row, ["at", "outcome", "run", "why"])
+
+
+def _schedule_row(row: dict[str, Any]) -> list[Text]:
+    request = row["request"]
+    what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
+    when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
+    following = "paused" if row["paused"] else clock(row["next_at"])
+    return [*map(Text, (row["id"], when, one_line(what), following, row["last_run"]))]
+
+
+def _firing_row(row: dict[str, Any]) -> list[Text]:
+    style = STYLES.get(row["outcome"], "")
+    return [Text(clock(row["at"]), "dim"), Text(row["outcome"], style), Text(row["run"]), Text(row["why"])]

@@ -1,0 +1,84 @@
+"""The shapes that all tables share: columns, facts, states, moments and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ..visible import Text
+
+STYLES = {
+    "open": "yellow",
+    "sealed": "green",
+    "rejected": "red",
+    "running": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "canceled": "magenta",
+    "started": "green",
+    "skipped": "yellow",
+    "pending": "yellow",
+    "delivered": "green",
+    "gave_up": "red",
+}
+
+LONG = ("data", "drop", "why", "decision", "parameters")  # these columns wrap; the others are for copying
+
+
+def titled_table(
+    title: str, note: str, rows: Iterable[Any], cells: Callable[[Any], list[Text]], columns: list[str]
+) -> RenderableType:
+    rows = list(rows)
+    heading = Text.assemble((title, "bold"), (f"  {note}" if note else "", "dim"))
+    if not rows:
+        return Group(heading, Text("  none", "dim"), Text())
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=column not in LONG, overflow="fold")
+    for row in rows:
+        table.add_row(*cells(row))
+    return Group(heading, table, Text())
+
+
+def grid() -> Table:
+    """Columns side by side, without lines and headings."""
+    return Table.grid(padding=(0, 2))
+
+
+def facts_table(rows: dict[str, Text]) -> RenderableType:
+    table = grid()
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(f"  {name}", value)
+    return table
+
+
+def state_text(record: dict[str, Any]) -> Text:
+    return Text(record["state"], STYLES.get(record["state"], ""))
+
+
+def clock(moment: str | None) -> str:
+    """A moment as the clock on the wall shows it, with the day if that is not today."""
+    if not moment:
+        return ""
+    at, today = datetime.fromisoformat(moment).astimezone(), datetime.now().astimezone().date()
+    return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M}"
+
+
+def file_count(count: int) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def size_of(count: float) -> str:
+    """`455.0 MB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,28 @@
+"""What a training leaves: weights, a program that needs no code of ours, and what they are."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import files
+import torch
+from cifar_elastic import batches
+from torch import nn
+
+
+def save(net: nn.Module, normalised: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
+    """Write model.pt, model.pt2 and, with these facts, model.json. All take pixels as they are."""
+    whole = nn.Sequential(normalised, net).cpu().eval()
+    with files.replacing(folder / "model.pt") as path:
+        torch.save({name: value.contiguous() for name, value in whole.state_dict().items()}, path)
+    with files.replacing(folder / "model.pt2") as path, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch.export, about itself
+        pixels = torch.zeros(2, 3, batches.SIDE, batches.SIDE, dtype=torch.uint8)
+        program = torch.export.export(whole, (pixels,), dynamic_shapes=({0: torch.export.Dim("images")},))
+        with path.open("wb") as file:
+            torch.export.save(program, file)
+    with files.replacing(folder / "model.json") as path:
+        path.write_text(json.dumps({"weights": "model.pt", "program": "model.pt2", **facts}, indent=2) + "\n")

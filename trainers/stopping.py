@@ -1,0 +1,106 @@
+"""How all processes stop at the same step when one of them is told to go."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+from ending import write_line
+
+if TYPE_CHECKING:
+    from elastic.eviction import Watch
+    from elastic.worker import Team
+
+
+class Stopped(Exception):
+    """Some process got SIGTERM; every process raises this at the same step. `all_go`: none goes on elsewhere."""
+
+    def __init__(self, text: str, all_go: bool = True) -> None:
+        super().__init__(text)
+        self.all_go = all_go
+
+
+class StopRequest:
+    """SIGTERM, as a wish that all processes follow at the same step.
+
+    Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
+    left at once would leave the others waiting in an exchange that never ends. With a `team` those that got none go on
+    in its next round.
+
+    Azure may also announce that it takes a node, and then kill without a SIGTERM. So all save when one node is
+    announced, and go on: a job that ended by itself then would count as failed, not as one that lost its node.
+    """
+
+    def __init__(self, team: Team | None = None) -> None:
+        self.received = False
+        self._save_soon = False  # in all processes alike: a node is to go
+        self._team = team
+        self._announced = False
+        self._watch: Watch | None = None
+
+    def listen(self) -> None:
+        """From now on SIGTERM only sets `received`."""
+        signal.signal(signal.SIGTERM, self._note)
+
+    def watch(self, environ: Mapping[str, str]) -> None:
+        """From now on this node's end is known when Azure announces it. One process of a node asks."""
+        if environ.get("LOCAL_RANK", "0") == "0":
+            from elastic import eviction
+
+            self._watch = eviction.watch(environ, self._hear)
+
+    def end(self) -> None:
+        """Ask no more whether this node is to go."""
+        if self._watch:
+            self._watch.stop()
+
+    def _hear(self) -> None:
+        self._announced = True
+
+    def _note(self, _signum: int, _frame: FrameType | None) -> None:
+        self.received = True
+
+    def check(self, step: int) -> None:
+        """Raise Stopped in every process if any has received SIGTERM. Every process must call this for every step.
+
+        In a team those that got none raise RoundEnded then, and all do when members come or go.
+        """
+        if self._team:
+            return self._check_team(self._team, step)
+        # Two numbers per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
+        me, announced = dist.get_rank() + 1, self._announced
+        flags = torch.tensor([me if self.received else 0, me if announced else 0])
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        by, going = flags.tolist()
+        if by:
+            raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done")
+        if announced:
+            self._announced = False  # all know it now
+        if going == me:
+            write_line(
+                f"rank {me - 1}: Azure takes this node away soon; a checkpoint is due at step {step}", sys.stdout
+            )
+        self._save_soon = self._save_soon or bool(going)
+        return None
+
+    def saves_now(self) -> bool:
+        """Whether a node is to go and nothing was saved since that was known; asking takes it for saved."""
+        soon, self._save_soon = self._save_soon, False
+        return soon
+
+    def _check_team(self, team: Team, step: int) -> None:
+        from elastic.worker import RoundEnded
+
+        team.tick()
+        flags = torch.tensor([dist.get_rank() + 1 if self.received else 0, int(team.wanted), int(not self.received)])
+        dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+        by, wanted, some_stay = flags.tolist()
+        if self.received:
+            raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done", all_go=not some_stay)
+        if by or wanted:
+            raise RoundEnded(f"rank {by - 1} leaves" if by else "members come or go")
