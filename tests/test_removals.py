@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,9 +18,10 @@ from shared.kernel.storage import Place
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
 from shared.removals.remove import Asked, remove_drop, remove_run
-from shared.runs import artifacts, successors
+from shared.runs import artifacts, submit, successors
 from shared.runs.data import kept_listing
 from shared.runs.model import Run, RunState
+from tests.crashing import Crash
 from tests.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -208,11 +210,10 @@ def test_retention_lets_the_last_run_decide(world: World) -> None:
 
 
 def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
-    """Retention leaves a model while a run that begins with it has not ended; later its retry is refused in words."""
-    first = trained(world)
-    other = trained(world, name="b")
-    stored = world.runs.get(other.name)
-    world.runs.update(stored, from_run=first.name, state=RunState.RUNNING)
+    """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
+    it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
+    first, other = trained(world), trained(world, name="b")
+    world.runs.update(world.runs.get(other.name), from_run=first.name, state=RunState.RUNNING)
     world.clock.advance(31 * 86400)
 
     def copies() -> set[str]:
@@ -220,11 +221,31 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
         world.run_until_idle()
         return {going.name for going in found if going.what is What.COPIES}
 
+    model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
     world.runs.update(world.runs.get(other.name), state=RunState.COMPLETED)
     assert first.name in copies()
-    with pytest.raises(Impossible, match=f"its archive has it: fetch {first.name} --only models"):
-        successors.retry_run(world.system, other.name)
+    assert left(world, "azureml-blobstore", model) == []
+    again = successors.retry_run(world.system, other.name)
+    for calls in range(40):
+        with suppress(Crash):
+            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
+            break
+    assert world.runs.get(again.name).value.job == again.name
+    assert (
+        [name.rpartition("/")[2] for name in left(world, "azureml-blobstore", model)]
+        == [name.rpartition("/")[2] for name in left(world, "output", f"digits/{first.name}/models/")]
+        != []
+    )
+    assert first.name not in copies()
+    world.job_goes(again.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert first.name in copies()
+    remove_run(world.system, world.removals, first.name, Asked())
+    world.run_until_idle()
+    with pytest.raises(Impossible, match="it was removed"):
+        successors.retry_run(world.system, again.name)
 
 
 def test_the_plan_is_told_a_week_before(world: World) -> None:

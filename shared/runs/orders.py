@@ -11,11 +11,11 @@ from shared.batchai.adopt import Adopted
 from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import cluster, mapping, nodes, timeout
+from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.parameters import Parameters, resolved
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Impossible
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import admission
@@ -23,6 +23,7 @@ from shared.runs.batchai import adopt_request
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.request import NodeRange, RunRequest
+from shared.runs.warm_start import model_of
 from shared.system import DROPS_CONTAINER, System
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
@@ -99,21 +100,6 @@ def first_record(system: System, asked: Asked) -> Run:
         project=admission.project_of(system, built.job.get("tags"), asked.route),
         generation=generation,
     )
-
-
-def model_of(system: System, name: str) -> str:
-    """The folder of the model that a run left. Raises Impossible if there is none, or not any more."""
-    try:
-        run = system.runs.get(name).value
-    except NotFound as exc:
-        raise Impossible(str(exc), "no_model") from exc
-    if run.state is not RunState.COMPLETED:
-        raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
-    path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
-    if not path or system.blobs.first(system.jobs.place(path)) is None:
-        gone = "was removed" if run.removed_at else f"was cleaned up; its archive has it: fetch {name} --only models"
-        raise Impossible(f"No job can begin with the model of run {name}: it {gone}.", "no_model")
-    return path
 
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:

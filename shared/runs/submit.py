@@ -14,6 +14,7 @@ from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
+from shared.runs.warm_start import bring_back
 from shared.runs.workloads import workload
 from shared.system import SUBMISSIONS, System
 
@@ -39,6 +40,7 @@ def submit_run(system: System, name: str) -> None:
         workload(run).cancel(system, run)
         return
     try:
+        bring_back(system, run)
         run = admission.priced(system, run)
         admission.admit(system, run)
     except (BadInput, Conflict) as exc:

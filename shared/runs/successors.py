@@ -24,9 +24,10 @@ from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.elastic import begin
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.orders import content_of, model_of
+from shared.runs.orders import content_of
 from shared.runs.recording import record
 from shared.runs.submit import cancel_run
+from shared.runs.warm_start import model_of
 from shared.system import System
 
 Given = dict[str, Any]
