@@ -235,7 +235,7 @@ def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> No
     """While the topic is away nothing else stops, and afterwards each event is told."""
 
     class Away(FakeEvents):
-        def publish(self, *_: Any, **__: Any) -> None:
+        def publish(self, *_: object, **__: object) -> None:
             raise Unavailable("the topic does not answer")
 
     told, world.system = world.system, replace(world.system, events=Away())
