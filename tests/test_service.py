@@ -17,7 +17,8 @@ from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadMessage, Unavailable
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from shared.system import DROP_CHECKS
+from shared.system import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
+from tests.fakes import FakeEvents
 from tests.world import ROUTE, World, trainers_folder
 
 A = DropKey("mnist", "a")
@@ -228,6 +229,26 @@ def test_health_names_what_does_not_answer(world: World) -> None:
     world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
+
+
+def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> None:
+    """While the topic is away nothing else stops, and afterwards each event is told."""
+
+    class Away(FakeEvents):
+        def publish(self, *_: object, **__: object) -> None:
+            raise Unavailable("the topic does not answer")
+
+    told, world.system = world.system, replace(world.system, events=Away())
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    for queue in (DROP_EVENTS, DROP_EVENTS, SUBMISSIONS):
+        assert world.handle(queue)
+    assert world.only_run().state is RunState.SUBMITTED
+    assert not world.events.published
+    world.system = told
+    world.run_until_idle()
+    assert {event.kind for event in world.events.distinct()} >= {"DropSealed", "RunSubmitted"}
 
 
 def test_a_malformed_announcement_is_refused(world: World) -> None:

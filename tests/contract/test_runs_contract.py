@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.adapters import run_index as index
+from shared.adapters.recent_rows import SECONDS, RecentRows
 from shared.adapters.run_table import TableRuns
 from shared.adapters.storage import StorageClients
 from shared.kernel.errors import Changed, Impossible, NotFound
@@ -296,3 +297,41 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
     assert runs.beginning_with("mnist-", 2) == ["mnist-10", "mnist-11"]
     assert runs.beginning_with("mnist-10", 9) == ["mnist-10"]
     assert runs.beginning_with("zoo", 9) == []
+
+
+def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
+    """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
+    made = run(request={"command": "x"}, timeout_seconds=60)
+    runs.insert(made)
+    first = runs.recent("mnist-0")
+    assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)
+    second = runs.update(first, state=RunState.SUBMITTED, attempts=1, archive_tries=2)
+    again = runs.recent("mnist-0")
+    assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
+    assert runs.update(again, job="mnist-0").value.archive_tries == 2
+    with pytest.raises(NotFound, match="mnist-9"):
+        runs.recent("mnist-9")
+
+
+def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients) -> None:
+    """What another process wrote meanwhile makes an update under the remembered etag Changed, and `get` tells it."""
+    here, there = TableRuns(tables.table), TableRuns(tables.table)
+    here.insert(run())
+    there.update(there.get("mnist-0"), job="mnist-0")
+    with pytest.raises(Changed):
+        here.update(here.recent("mnist-0"), state=RunState.SUBMITTED)
+    assert here.get("mnist-0").value.job == here.recent("mnist-0").value.job == "mnist-0"
+
+
+def test_a_row_is_remembered_for_seconds() -> None:
+    """What is older is forgotten, and so is a row that a write found to be another one."""
+    now = [0.0]
+    rows = RecentRows(lambda: now[0])
+    rows.keep("a", {"tries": (3, "Edm.Int64")}, "1")
+    rows.merge("a", "1", {"why": "x"}, "2")
+    assert rows.get("a") == ({"tries": 3, "why": "x"}, "2")
+    rows.merge("a", "1", {"why": "y"}, "3")
+    assert rows.get("a") is None
+    rows.keep("a", {}, "4")
+    now[0] = SECONDS + 1
+    assert rows.get("a") is None
