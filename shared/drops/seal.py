@@ -9,6 +9,7 @@ from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
 from shared.drops.code import with_any_code, with_code
 from shared.drops.decide import DropVerdict, Survey, survey
+from shared.drops.environment import with_any_environment, with_environment
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
@@ -44,6 +45,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     name = run_name(drop.key, seen.fingerprint)
     try:
         job_file = with_code(system, drop.key, route, _job_file(system, drop.key, seen))
+        job_file = with_environment(system, drop.key, route, job_file)
         adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
         built = build(_order(name, drop.key, seen, route, adopted or job_file))
     except BrokenJobFile as exc:
@@ -105,6 +107,7 @@ def route_problems(
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
     try:
         job_file = with_any_code(route, None if content is None else JobFile("job.yaml", content, {}))
+        job_file = with_any_environment(route, job_file)
     except BrokenJobFile as exc:
         return {}, [Problem("code", str(exc))]
     adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)

@@ -36,9 +36,9 @@ def follow_job(system: System, job: str, told: str = "") -> None:
     look at the run's hour asks for many jobs at once.
     """
     name = run_of_job(job)
-    for _ in range(WRITE_ATTEMPTS):
+    for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name)
+            stored = system.runs.get(name) if attempt else system.runs.recent(name)
         except NotFound:
             return
         if is_over(stored.value):
@@ -49,6 +49,8 @@ def follow_job(system: System, job: str, told: str = "") -> None:
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
+        if attempt == 0 and (stored.value.elastic is not None or not asked):
+            continue  # which jobs it has may have changed in the last seconds
         try:
             follow(system, stored, {each: system.jobs.status(each) for each in asked})
         except Changed:

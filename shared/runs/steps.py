@@ -42,9 +42,9 @@ def apply(
     system: System, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Take one step of our own, with further fields of the row as it is then. If events were quicker, only these."""
-    for _ in range(WRITE_ATTEMPTS):
+    for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name)
+            stored = system.runs.get(name) if attempt else system.runs.recent(name)
             return step(system, stored, state, why, facts(stored.value) if facts else None)
         except Changed:
             continue

@@ -28,7 +28,9 @@ def submit_run(system: System, name: str) -> None:
     event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
     the same id.
     """
-    run = system.runs.get(name).value
+    run = system.runs.recent(name).value
+    if run.state is not RunState.RECEIVED or run.job:  # else whoever asks for its end meets its submission anyway
+        run = system.runs.get(name).value
     if run.cancel_asked_at is not None:
         _cancel(system, run)
         return
