@@ -31,6 +31,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
         **_canceled(run),
         **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
+        **_removed(run),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
         "environment": Text(run.get("environment") or "not resolved yet"),
@@ -50,6 +51,14 @@ def _canceled(run: dict[str, Any]) -> dict[str, Text]:
     """Who asked for its end, of a run that somebody canceled."""
     who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
     return {"canceled by": Text(who)} if who else {}
+
+
+def _removed(run: dict[str, Any]) -> dict[str, Text]:
+    """When someone asked for all that it left to be deleted, and who."""
+    if not run.get("removed_at"):
+        return {}
+    who = people.known(run.get("removed_by") or "", run.get("removed_by_id") or "")
+    return {"deleted": Text(f"what it left, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")}
 
 
 def result(run: dict[str, Any], program: str) -> RenderableType:
@@ -74,7 +83,7 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
         Text(one_line(run.get("drop") or "")),
         Text(_best(run)),
         Text(phases.duration(took) if took is not None else ""),
-        Text(f"${cost:.2f}" if cost is not None else ""),
+        Text(costs.dollars(cost) if cost is not None else ""),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),
         Text(one_line(why)),
