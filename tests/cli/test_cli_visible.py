@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli.show import runs as runs_shown
+from cli.show.notices import deliveries
 from cli.visible import UNSAFE, Console, LogText, Text, one_line, visible
 from tests.cli.test_cli_status import STATUS
 
@@ -164,3 +165,18 @@ def test_a_list_of_runs_stays_short(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lr=1" in said
     assert "lr=9" not in said
     assert "epochs" not in said
+
+
+def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a line is too narrow, sentences wrap; times, states and numbers stay whole."""
+    row = {
+        "at": "2026-01-31T10:11:12+00:00",
+        "kind": "completed",
+        "state": "pending",
+        "tries": 12,
+        "title": "Run " * 20,
+    }
+    Console(width=80).print(deliveries([row | {"error": "its host has no address " * 8}]))
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("completed", "pending", "12", "tries"))
+    assert said.count("Run") == 20
