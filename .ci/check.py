@@ -39,7 +39,7 @@ SLOW = (
     "tests/page/test_page*.py",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
-    "tests/trainers/test_checkpoint.py",
+    "tests/trainers/test_checkpoint*.py",
     "tests/trainers/test_trainer_*.py",
     "tests/emulators/*/test_*restart.py",
     "tests/emulators/azureml/test_jobs.py",

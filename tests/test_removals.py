@@ -15,9 +15,10 @@ from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.storage import Place
+from shared.kernel.stored import Stored
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
-from shared.removals.remove import Asked, remove_drop, remove_run
+from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs import artifacts, submit, successors
 from shared.runs.data import kept_listing
 from shared.runs.model import Run, RunState
@@ -133,6 +134,50 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
             world.clock.advance(6)
         assert left(world, "azureml-blobstore") == [], f"call {at}"
         assert world.removals.newest()[0].done_at, f"call {at}"
+
+
+def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
+    """Whoever asks again, or the daily timer an hour later, sends the message of a removal that is not done."""
+    for again in (False, True):
+        run = trained(world, name="b" if again else "a")
+        remove_run(world.system, world.removals, run.name, Asked(Person("ada")))
+        world.queues.messages["removals"].clear()
+        send_again(world.system, world.removals)
+        assert world.queues.messages["removals"] == [], "its message may be on its way"
+        if again:
+            remove_run(world.system, world.removals, run.name, Asked(Person("eve")))
+        else:
+            world.clock.advance(3601)
+            send_again(world.system, world.removals)
+        world.run_until_idle()
+        removal = world.removals.newest()[0]
+        assert (removal.name, removal.by, removal.done_at is not None) == (run.name, "ada", True)
+    world.clock.advance(3601)
+    send_again(world.system, world.removals)
+    assert world.queues.messages["removals"] == []
+
+
+def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not due, or gone already, costs its place in a page of the list; so does what a removal may not touch."""
+    runs = [trained(world, name=name) for name in ("a", "b", "c")]
+    asked: list[str] = []
+    get = world.runs.get
+
+    def noted(name: str) -> Stored[Run]:
+        asked.append(name)
+        return get(name)
+
+    monkeypatch.setattr(world.runs, "get", noted)
+    assert retention.enforce(world.system, world.removals) == []
+    assert asked == []
+    world.clock.advance(8 * 86400)
+    assert len(retention.enforce(world.system, world.removals)) == len(runs)
+    world.run_until_idle()
+    asked.clear()
+    assert retention.enforce(world.system, world.removals) == []
+    assert asked == []
+    remove_drop(world.system, world.removals, KEY, Asked())
+    assert asked == []
 
 
 def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_BELIEVED_SECONDS = 10.0
+
 
 class _Event(msgspec.Struct):
     """What a delivery's notice is known by."""
@@ -42,10 +45,21 @@ class TableNotices:
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "notices")
+        self._nobody_until = 0.0  # on the monotonic clock: so long it is believed that there is no subscription
 
     def add(self, subscription: Subscription) -> None:
         key = {"PartitionKey": self._SUBSCRIPTIONS, "RowKey": keys.token(subscription.id)}
         self._table.write(table.put(key | to_row(subscription)))
+        self._nobody_until = 0.0
+
+    def anyone(self) -> bool:
+        if time.monotonic() < self._nobody_until:
+            return False
+        asked = time.monotonic()
+        found = any(self._table.query(self._SUBSCRIPTIONS, "", "\x7f", 1, ["RowKey"]))
+        if not found:
+            self._nobody_until = asked + _BELIEVED_SECONDS
+        return found
 
     def get(self, subscription: str) -> Subscription | None:
         row = self._table.get(self._SUBSCRIPTIONS, keys.token(subscription))

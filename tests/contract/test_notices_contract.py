@@ -83,3 +83,13 @@ def test_old_deliveries_are_forgotten(notices: Notices) -> None:
     assert notices.newest("gone") == []
     assert notices.delivery("n-1", "e0") is None
     assert not notices.insert(delivery("e3", NOW + timedelta(days=3)))
+
+
+def test_that_nobody_listens_is_believed_until_someone_subscribes(tables: StorageClients) -> None:
+    """`anyone` asks the table once in a while; whom this process adds counts at once."""
+    notices = TableNotices(tables.table)
+    assert not notices.anyone()
+    TableNotices(tables.table).add(Subscription("n-1", (Kind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
+    assert not notices.anyone()
+    notices.add(Subscription("n-2", (Kind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
+    assert notices.anyone()

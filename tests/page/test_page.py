@@ -70,6 +70,19 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".card", has_text="Notes").locator("li")).to_contain_text("<b>the best</b> so far")
     assert [note["text"] for note in lab.api("GET", f"runs/{trained}")["notes"]] == ["<b>the best</b> so far"]
+    tag = page.get_by_label("A tag: name=value")
+    for text in ("stage=draft", "team=<b>vision</b>"):
+        tag.fill(text)
+        tag.press("Enter")
+        expect(page.locator(".tags li", has_text=text)).to_be_visible()
+        expect(tag).to_be_focused()
+    page.get_by_role("button", name="Take off the tag stage").press("Enter")
+    expect(page.locator(".tags li")).to_have_count(1)
+    expect(tag).to_be_focused()
+    assert lab.api("GET", f"runs/{trained}")["tags"] == {"team": "<b>vision</b>"}
+    tag.fill("no value")
+    tag.press("Enter")
+    expect(page.locator(".tags li")).to_have_count(1)
     assert lab.faults == []
     page.close()
 
