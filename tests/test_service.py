@@ -47,7 +47,7 @@ def test_from_upload_to_archive(world: World) -> None:
 
     run = world.only_run()
     assert (run.state, run.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
-    assert [m.state for m in run.history] == ["received", "submitted", "running", "completed"]
+    assert [m.state for m in run.history] == ["received", "submitted", "queued", "running", "completed"]
     assert run.best_metrics == {"test_accuracy": 0.9}
     assert run.last_metrics == {"test_accuracy": 0.8}
     assert world.archived(run) == {
@@ -173,7 +173,7 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
 
     world.complete()
     run = world.only_run()
-    assert [d.why for d in sweep.sweep(world.system)] == [f"Run {run.name} is submitted."]
+    assert [d.why for d in sweep.sweep(world.system)] == [f"Run {run.name} is queued."]
 
     world.job_goes(run.name, "Completed")
     world.deliver_all()
@@ -217,7 +217,7 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
     assert told["queues"]["drop-events"]["poison"] == 1
     assert told["poison"] == {"drop-events": ['{"what": "is this"}']}
     assert [d["drop"] for d in told["drops"]] == ["nowhere/a"]
-    assert [r["state"] for r in told["runs"]] == ["submitted"]
+    assert [r["state"] for r in told["runs"]] == ["queued"]
     assert told["clusters"][0]["name"] == "cpu-cluster"
 
 
@@ -244,7 +244,7 @@ def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> No
     world.deliver_all()
     for queue in (DROP_EVENTS, DROP_EVENTS, SUBMISSIONS):
         assert world.handle(queue)
-    assert world.only_run().state is RunState.SUBMITTED
+    assert world.only_run().state is RunState.QUEUED
     assert not world.events.published
     world.system = told
     world.run_until_idle()

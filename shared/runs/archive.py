@@ -36,9 +36,7 @@ NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error
 
 def archive_run(system: System, name: str) -> None:
     """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
-    stored = system.runs.recent(name)
-    if not is_over(stored.value):
-        stored = system.runs.get(name)
+    stored = system.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
         return

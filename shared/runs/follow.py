@@ -12,7 +12,7 @@ from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.notices.watch import look_at_evictions
 from shared.runs.data import ask_for_check
-from shared.runs.decide import failing_log, is_over
+from shared.runs.decide import failing_log, has_run, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up, tell_submitted
@@ -78,7 +78,7 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
         system.jobs.cancel(job)
     look_at_evictions(system, run, look.state, look.changes)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
-    if after.value.state is RunState.RUNNING and run.attempts == 0:
+    if after.value.state is RunState.RUNNING and not has_run(run):
         ask_for_check(system, after.value)
     try:
         sent = how.act(system, after.value, look)

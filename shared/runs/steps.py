@@ -29,7 +29,8 @@ def step(
     after = system.runs.update(run, **changes) if changes else run
     if after.value.state is not run.value.state:
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
-        measure.count("runs", state=after.value.state.value)
+        for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
+            measure.count("runs", state=moment.state.value)
         send_to_archive(system, after.value)
         if is_over(after.value) and after.value.keep_warm_seconds and after.value.job:
             keep_warm(system, after.value)
