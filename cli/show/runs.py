@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,11 +12,14 @@ from .. import costs, listing, people, phases, plot
 from ..visible import Text, one_line
 from .tables import clock, facts_table, grid, state_text, titled_table
 
+MOST_WHY = 90  # characters
+_FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
+
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    names = listing.differing(rows)
+    names = listing.differing(rows)  # of each kind of training
     columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
-    return titled_table("Runs", note, rows, lambda run: _run_row(run, names), columns)
+    return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
 
 
 def one(run: dict[str, Any]) -> RenderableType:
@@ -71,8 +75,14 @@ def result(run: dict[str, Any], program: str) -> RenderableType:
     return Group(Text(), heading, *_reason(run), facts_table(facts))
 
 
+def _brief(why: str) -> str:
+    """What fits into a table; `show` has all of it. Where on a node a file lay says little."""
+    short = _FOLDERS.sub("/.../", why)
+    return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
+
+
 def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
-    """`parameters` are those that are not the same in all runs of the table."""
+    """`parameters` are those that are not the same in all runs of its kind in the table."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
@@ -86,7 +96,7 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
         Text(costs.dollars(cost) if cost is not None else ""),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),
-        Text(one_line(why)),
+        Text(_brief(one_line(why))),
     ]
 
 
