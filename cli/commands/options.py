@@ -32,7 +32,9 @@ Where = Annotated[
 Sort = Annotated[
     str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
 ]
-OfOwner = Annotated[str, Option("--owner", metavar="NAME", help="Only of this person: a name, or an object id of Entra ID.")]
+OfOwner = Annotated[
+    str, Option("--owner", metavar="NAME", help="Only of this person: a name, or an object id of Entra ID.")
+]
 Mine = Annotated[bool, Option("--mine", help="Only your own.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
 AccountUrl = Annotated[
