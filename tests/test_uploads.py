@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from shared.jobs.build import Built, JobOrder, Values, build
 from shared.jobs.limits import Limits
 from shared.jobs.upload import MIB, File, digest
 from shared.kernel.errors import Impossible
+from shared.kernel.storage import Blob, Place
 from shared.runs import ask
 from shared.runs.request import RunRequest
 from tests.world import ROUTE, World, trainers_folder
@@ -89,7 +91,7 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
             [File("big.bin", 200 * MIB, "0" * 32), File("b", 100 * MIB, "0" * 32)],
             r"300.0 MiB.*big.bin \(200.0 MiB\), b",
         ),
-        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "2,001 files, the limit is 2,000"),
+        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "more than 2,000 files"),
         ([File("../x", 1, "0" * 32)], "can't be a file"),
         ([File("x", 1, "zz")], "needs a size and an MD5"),
         ([file("x"), file("x")], "comes twice"),
@@ -155,6 +157,26 @@ def test_a_drop_brings_its_code(world: World) -> None:
     assert run.request["code"] == upload.path(name)
     assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
     assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
+
+
+def test_a_drop_that_names_all_of_itself_as_code_is_not_listed_to_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More files than a folder for code may have are refused once that is known, whatever else the drop holds."""
+    for n in range(2500):
+        world.blobs.put("drops", f"mnist/a/{n:04}", HELLO)
+    place, seen = Place("drops", "mnist/a/"), 0
+    list_all = world.blobs.list
+
+    def counted(place: Place) -> Iterator[Blob]:
+        nonlocal seen
+        for seen, blob in enumerate(list_all(place), 1):  # noqa: B007
+            yield blob
+
+    monkeypatch.setattr(world.blobs, "list", counted)
+    with pytest.raises(Impossible, match="more than 2,000 files"):
+        uploads.collect(world.system, place, "./", 200)
+    assert seen == 2001
 
 
 def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> None:

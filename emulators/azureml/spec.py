@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +91,21 @@ def parse(name: str, properties: Json) -> JobSpec:
         cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
         nodes=nodes,
         distribution=distribution.read(mapping(properties, "distribution"), nodes),
-        variables={key: str(value) for key, value in mapping(properties, "environmentVariables").items()},
+        variables=dict(_variables(mapping(properties, "environmentVariables"))),
         inputs=inputs,
         outputs=outputs,
         timeout=checks.duration(mapping(properties, "limits"), "timeout", "limits."),
     )
+
+
+def _variables(given: Json) -> Iterator[tuple[str, str]]:
+    """Texts. MLClient sends what YAML reads as a number or a truth value as it is, which becomes 1 or True; null is
+    no variable."""
+    for key, value in given.items():
+        if not isinstance(value, str | int | float | None):
+            raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
+        if value is not None:
+            yield key, str(value)
 
 
 def check_facts(properties: Json) -> None:

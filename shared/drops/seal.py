@@ -14,17 +14,15 @@ from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
-from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.stored import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Run, RunState, run_name
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
@@ -162,20 +160,13 @@ def _run(system: System, drop: Drop) -> Run:
     job, route = drop.request, system.routes.get(drop.key.route)
     now = drop.sealed_at or system.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
-    run = Run(
-        name=drop.run,
+    run = run_of(drop.run, job, bounds, now)
+    run = replace(
+        run,
         drop=str(drop.key),
         route=drop.key.route,
         fingerprint=drop.fingerprint,
-        experiment=str(job.get("experiment_name") or drop.key.route),
-        cluster=cluster(job),
-        nodes=nodes(job),
-        created_at=now,
-        request=job,
-        parameters=resolved(job),
-        elastic=begin(job, bounds, now),
-        resubmissions=bounds[1],
-        timeout_seconds=timeout(job, otherwise=0),
+        experiment=run.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
         project=project_of(system, job.get("tags"), drop.key.route),

@@ -26,6 +26,7 @@ from shared.jobs.job import (
     is_relative,
     mapping,
     nodes,
+    values_it_lacks,
 )
 from shared.jobs.limits import Limits, converted, over_limits
 from shared.jobs.model import Problem
@@ -293,6 +294,9 @@ def _check(order: JobOrder, job: Job) -> Iterator[Problem]:
         yield Problem("data", "is missing: say which data to train on.", "data_missing")
     for name, value in inputs.items():
         yield from _check_path(order, name, value)
+    if lacking := values_it_lacks(job):
+        asked = ", ".join(f"${{{{{name}}}}}" for name in lacking)
+        yield Problem("command", f"uses {asked}, which the job does not have among its inputs and outputs.")
     yield from _check_members(order, job)
 
 

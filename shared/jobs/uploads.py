@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from shared.jobs import upload
 from shared.jobs.job import Job
@@ -60,7 +61,7 @@ def collect(system: System, drop: Place, folder: str, limit_mib: int) -> str:
     """
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     source = Place(drop.container, "/".join([drop.prefix.rstrip("/"), *parts]) + "/")
-    blobs = list(system.blobs.list(source))
+    blobs = list(islice(system.blobs.list(source), upload.MOST_FILES + 1))  # one more is refused below
     names = {blob.name: blob.name.removeprefix(source.prefix) for blob in blobs}
     files = [File(names[blob.name], blob.size, blob.md5) for blob in blobs]
     if unknown := [file.name for file in files if not file.md5]:

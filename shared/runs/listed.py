@@ -11,14 +11,19 @@ from shared.system import System
 PAGE = 1000  # runs in one request
 
 
-def in_state(system: System, state: RunState) -> Iterator[Run]:
-    """The runs in this state, newest first."""
+def matching(system: System, wanted: RunFilter) -> Iterator[Run]:
+    """The runs that the filter finds, newest first."""
     token = ""
     while True:
-        page = system.runs.page(RunFilter(state=state), PAGE, token)
+        page = system.runs.page(wanted, PAGE, token)
         yield from page.runs
         if not (token := page.token):
             return
+
+
+def in_state(system: System, state: RunState) -> Iterator[Run]:
+    """The runs in this state, newest first."""
+    return matching(system, RunFilter(state=state))
 
 
 def newest_first(system: System) -> Iterator[Run]:

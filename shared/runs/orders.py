@@ -11,8 +11,7 @@ from shared.batchai.adopt import Adopted
 from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import cluster, nodes, timeout
-from shared.jobs.parameters import Parameters, resolved
+from shared.jobs.parameters import Parameters
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Impossible
@@ -20,7 +19,7 @@ from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import admission
 from shared.runs.batchai import adopt_request
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.request import NodeRange, RunRequest
 from shared.runs.warm_start import model_of
@@ -79,21 +78,12 @@ def first_record(system: System, asked: Asked) -> Run:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(system, drop) if drop else ("", 0)
-    return Run(
-        name=asked.order.run,
+    return replace(
+        run_of(asked.order.run, built.job, asked.bounds, now),
         drop=str(drop or ""),
         route=asked.request.template or "",
         fingerprint=fingerprint,
-        experiment=built.job["experiment_name"],
-        cluster=cluster(built.job),
-        nodes=nodes(built.job),
-        created_at=now,
-        request=built.job,
         history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),),
-        parameters=resolved(built.job),
-        elastic=begin(built.job, asked.bounds, now),
-        resubmissions=asked.bounds[1],
-        timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asked.request),
         tags=asked.request.tags,
         from_run=asked.request.from_run or "",

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import ssl
+import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -115,7 +117,12 @@ class Dropped(_Runs):
 
     def ended(self, name: str) -> Ended:
         def look() -> Any:
-            drop = self.lab.drop(f"own/{name}")
+            try:
+                drop = self.lab.get(f"drops/own/{name}")
+            except urllib.error.HTTPError as exc:
+                if exc.code == HTTPStatus.NOT_FOUND:  # no event of it has arrived
+                    return None
+                raise
             return drop if drop["state"] in ("sealed", "rejected") else None
 
         drop = wait_for(look, PATIENCE, f"drop {name} to be closed", LOOK_SECONDS)

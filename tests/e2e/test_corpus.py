@@ -28,8 +28,24 @@ from tests.e2e.lab import Lab
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(file.stem for file in CORPUS.glob("*.yml") if file.stem not in ("conda", "environment"))
-LATER = [name for name in NAMES if name.startswith("later-")]  # they read what another job wrote
+LATER = [name for name in NAMES if name.startswith("later-")]  # they read what these wrote, which go first
+EARLY = ["output-folder", "output-model"]
+LONG = ["mlflow", "spread-ray"]  # some seconds each, so they hold up nobody
 WAYS = ("submitted", "dropped", "mlclient")
+# The gate submits all, and leaves these out of the other two ways: another file has the same form. (Ray's launcher
+# takes ten seconds of both cores; `spread-ray-without` goes each way.) TRAINYARD_CORPUS=all leaves out nothing.
+ALIKE = {
+    "code-multiline",
+    "env-curated-version",
+    "env-registry-label",
+    "env-workspace-version",
+    "input-asset-version",
+    "input-optional",
+    "output-file",
+    "spread-ray",
+}
+ALL = os.environ.get("TRAINYARD_CORPUS") == "all"
+CHOSEN = [(way, name) for way in WAYS for name in NAMES if ALL or way == "submitted" or name not in ALIKE]
 ROUTES = {
     "routes": {
         "own": {
@@ -108,18 +124,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     home = tmp_path_factory.mktemp("corpus")
     (home / "routes.yaml").write_text(json.dumps(ROUTES))
     (home / "own.yaml").write_text(json.dumps({"command": "echo", "environment": "azureml:AzureML-minimal@latest"}))
-    options = Options(routes=home / "routes.yaml", node_start_seconds=0.1)
+    rare = dict.fromkeys(("TRAINYARD_RECONCILE_SCHEDULE", "TRAINYARD_SWEEP_SCHEDULE"), "0 * * * * *")
+    options = Options(routes=home / "routes.yaml", node_start_seconds=0.1, app_env=rare)
     with Cloud.start(home / "cloud", options) as cloud, mlclient(cloud) as ml:
         made = Corpus(cloud, home, ml)
         prepare(cloud, ml)
-        for names in ([name for name in NAMES if name not in LATER], LATER):
+        middle = [name for name in NAMES if name not in (*EARLY, *LATER, *LONG)]
+        for names in (EARLY, middle, LATER, LONG):
             for way in WAYS:
-                made.send(way, *names)
+                made.send(way, *(name for name in names if (way, name) in CHOSEN))
         yield made
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "name"), CHOSEN)
 def test_a_published_job_does_what_its_file_says(corpus: Corpus, way: str, name: str) -> None:
     """With a cluster and nothing else it runs, with its log, its results and assets; or says why not."""
     wanted = corpus.expected(way, name)
