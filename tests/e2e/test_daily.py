@@ -21,7 +21,7 @@ from local.cloud import Cloud, Options
 from local.demo.follow import follow, users
 from local.demo.phases import Seen
 from local.demo.view import Screen
-from tests.e2e.desk import ROOT, Desk
+from tests.e2e.desk import ROOT, Desk, one_node_each
 
 KINDS = ("images-idx3", "labels-idx1")
 
@@ -30,7 +30,8 @@ KINDS = ("images-idx3", "labels-idx1")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("daily")
     digits.write(folder / "digits")
-    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+    options = Options(node_start_seconds=0.2, routes=one_node_each(folder))
+    with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
 
 
