@@ -190,7 +190,7 @@ def _read_across_an_absence(desk: Desk, run: str) -> None:
         assert reading.stdout.readline() == "here\n"
         os.kill(desk.cloud.record.parts["host"], signal.SIGKILL)
         away = reading.stderr.readline()
-        wait_for(desk.cloud.heal, 30, "the restart of the app")
+        wait_for(desk.cloud.heal, 60, "the restart of the app")
         back = reading.stderr.readline()
         desk.type("cancel", run)
         out, err = reading.communicate(timeout=100)
