@@ -81,6 +81,10 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
         sys.stdout.write(f"{__doc__}\n")
         return 0
+    if argv[0] == "--version":
+        found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+        sys.stdout.write(f"trainyard {found[1] if found else 'of no version'}\n")
+        return 0
     if argv[0] not in (*COMMANDS, *CLI):
         say(f"There is no command {argv[0]!r}. Choose from: {', '.join((*COMMANDS, *CLI))}.")
         return 2

@@ -36,10 +36,10 @@ STEPS = {
 SLOW = (
     "tests/e2e",
     "tests/cloud",
-    "tests/page/test_page.py",
+    "tests/page/test_page*.py",
     "tests/elastic",
     "tests/trainers/test_*_training.py",
-    "tests/trainers/test_checkpoint.py",
+    "tests/trainers/test_checkpoint*.py",
     "tests/trainers/test_trainer_*.py",
     "tests/emulators/*/test_*restart.py",
     "tests/emulators/azureml/test_jobs.py",

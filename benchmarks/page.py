@@ -198,7 +198,7 @@ def cpu(seconds: float) -> float:
 
 
 def drawn(lab: Lab) -> int:
-    from tests.page.test_page import CHART
+    from tests.page.test_page_content import CHART
 
     with lab.context() as context:
         page = context.new_page()

@@ -7,7 +7,7 @@ import sys
 
 from . import commands  # noqa: F401  # registers them
 from .completion import VARIABLE
-from .errors import INTERRUPTED, CliError
+from .errors import ERROR, INTERRUPTED, CliError
 from .session import app, program
 from .visible import visible
 
@@ -23,6 +23,11 @@ def main() -> int:
         return INTERRUPTED
     except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
+    except OSError as exc:
+        if exc.filename is None:
+            raise
+        sys.stderr.write(visible(f"trainyard: {exc.filename}: {exc.strerror}.\n"))
+        return ERROR
     return 0
 
 

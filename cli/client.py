@@ -21,6 +21,7 @@ Authenticate = Callable[[httpx.Request], httpx.Request]
 TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
+TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 KEY_WANTED = "It wants a key or a token: `login URL` stores one."
 
@@ -167,7 +168,7 @@ def _refusal(answer: httpx.Response) -> CliError:
     status, (words, code) = answer.status_code, _words(answer)
     if status in (401, 403):
         words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
-    message = f"The API answered {status}: {words or answer.reason_phrase}"
+    message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
     if status == 404:
         url = answer.request.url
         hint = (

@@ -7,12 +7,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from . import phases, plot, show
+from . import costs, phases, plot, show
 from .visible import Text, one_line
 
 WIDEST = 140
 MOST_PICTURES = 4
-TOLD_SECONDS = "duration_seconds"
+NAMED = {"duration_seconds": "took", "dollars": "cost"}  # as `runs` calls them
 
 
 def picture(answer: dict[str, Any], curves: dict[str, Any], wanted: list[str], width: int) -> RenderableType:
@@ -22,7 +22,8 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], wanted: list[str], w
     for column in ("", *names):
         table.add_column(column, overflow="fold")
     for row in answer["different"]:
-        table.add_row(Text(row["name"], "dim"), *(Text(_told(row["name"], value)) for value in row["values"]))
+        cells = (Text(_told(row["name"], value)) for value in row["values"])
+        table.add_row(Text(NAMED.get(row["name"], row["name"]), "dim"), *cells)
     for row in _telling(answer["metrics"]):
         cells = (Text(_metric(row["name"], value), _style(row, at)) for at, value in enumerate(row["values"]))
         table.add_row(Text(row["name"], "dim"), *cells)
@@ -47,9 +48,9 @@ def _telling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _told(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    if name == TOLD_SECONDS:
+    if name == "duration_seconds":
         return phases.duration(value)
-    return f"${value:.2f}" if name == "dollars" else one_line(show.runs.number(value))
+    return costs.dollars(value) if name == "dollars" else one_line(show.runs.number(value))
 
 
 def _metric(name: str, value: float | None) -> str:

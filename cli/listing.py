@@ -80,8 +80,15 @@ def cost_of(run: Run) -> float | None:
     return float(cost["training"] + cost["allocation"] + cost["idle"]) if cost else None
 
 
-def differing(runs: list[Run]) -> list[str]:
-    """The parameters that have several values in these runs."""
+def differing(runs: list[Run]) -> dict[str, list[str]]:
+    """By experiment, the parameters with several values in its runs: those of one training say little of another."""
+    kinds: dict[str, list[Run]] = {}
+    for run in runs:
+        kinds.setdefault(run.get("experiment", ""), []).append(run)
+    return {kind: _differing(its) for kind, its in kinds.items()}
+
+
+def _differing(runs: list[Run]) -> list[str]:
     having = [run["parameters"] for run in runs if run.get("parameters")]
     names = dict.fromkeys(name for values in having for name in values)
     return [name for name in names if len({str(values[name]) for values in having if name in values}) > 1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import httpx
 import yaml
 
 from . import git
+from .at_once import all_at_once
 from .client import Api
 from .errors import CliError, Unreachable
 from .snapshot import Sent, snapshot
@@ -94,10 +94,8 @@ class Sender:
 
     def _put_all(self, files: list[Sent], addresses: dict[str, str], sums: dict[str, bytes]) -> None:
         # A client of its own: the storage account must never see the API's key.
-        with httpx.Client(timeout=TIMEOUT_SECONDS) as storage, ThreadPoolExecutor(WORKERS) as pool:
-            jobs = [pool.submit(_put, storage, addresses[file.name], file, sums[file.name]) for file in files]
-            for job in jobs:
-                job.result()
+        with httpx.Client(timeout=TIMEOUT_SECONDS) as storage:
+            all_at_once(lambda file: _put(storage, addresses[file.name], file, sums[file.name]), files, WORKERS)
 
 
 def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:

@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from .at_once import all_at_once
 from .errors import CliError, Unreachable, extra
 from .profiles import Profile
 
@@ -180,12 +180,13 @@ def whose(source: Path) -> str:
 
 
 def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
-    """Blobs of the drop. Its name is also that of a single archive, so the listing begins with the bare name."""
+    """Blobs of the drop: those in its folder, and the one of its very name, which comes first of all that begin so."""
     found = {}
-    for blob in container.list_blobs(name_starts_with=drop, include=["metadata"]):
-        if blob.name == drop or blob.name.startswith(f"{drop}/"):
-            md5, by = blob.content_settings.content_md5, unquote((blob.metadata or {}).get(BY, ""))
-            found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
+    first = next(iter(container.list_blobs(name_starts_with=drop, include=["metadata"], results_per_page=1)), None)
+    inside = container.list_blobs(name_starts_with=f"{drop}/", include=["metadata"])
+    for blob in itertools.chain([first] if first and first.name == drop else [], inside):
+        md5, by = blob.content_settings.content_md5, unquote((blob.metadata or {}).get(BY, ""))
+        found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
     return found
 
 
@@ -204,14 +205,7 @@ def _is_stale(there: dict[str, There], drop: str, same: list[Item]) -> bool:
 
 
 def _send_all(container: ContainerClient, missing: list[Item], progress: Progress, words: dict[str, str]) -> None:
-    with ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [pool.submit(_send, container, item, progress, words) for item in missing]
-        try:
-            done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
-            for job in done:
-                job.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    all_at_once(lambda item: _send(container, item, progress, words), missing, WORKERS)
 
 
 def _send(container: ContainerClient, item: Item, progress: Progress, words: dict[str, str]) -> None:

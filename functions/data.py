@@ -3,7 +3,7 @@
 import azure.functions as func
 
 from functions import access
-from functions.http import answer, handled
+from functions.http import accepted, answer, handled
 from shared.api import data, requests
 from shared.api.data import DiffQuery, FilesQuery
 from shared.api.requests import read_query
@@ -27,7 +27,7 @@ def train_again(req: func.HttpRequest) -> func.HttpResponse:
     """A further run of the content that the drop has already made one of."""
     key = requests.read_key(req.headers.get("idempotency-key"))
     run = again.train_again(the_system(), _drop(req), key, *access.who(req))
-    return answer({"run": run.name, "state": run.state}, 202, {"Location": f"/api/runs/{run.name}"})
+    return accepted(run)
 
 
 @blueprint.route("data/files", methods=["GET"])

@@ -25,6 +25,7 @@ from shared.kernel.errors import (
     TrainyardError,
     Unavailable,
 )
+from shared.runs.model import Run
 
 H = TypeVar("H", bound=Callable[..., Any])
 
@@ -46,6 +47,13 @@ _THREADS = ThreadPoolExecutor(32, "http")
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
     body = json.dumps(value, allow_nan=False)
     return func.HttpResponse(body, status_code=status, headers=dict(headers or {}), mimetype="application/json")
+
+
+def accepted(run: Run) -> func.HttpResponse:
+    """202 for a run that was made, with where it is and what it may cost."""
+    body: dict[str, Any] = {"run": run.name, "state": run.state}
+    body |= {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}
+    return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 
 WORTH_PACKING = 1024  # bytes; less fits one packet anyhow

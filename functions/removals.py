@@ -36,8 +36,11 @@ def removals_queue(message: func.QueueMessage) -> None:
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
-    tell.prune(the_system(), the_post())
-    retention.enforce(the_system(), the_removals())
+    try:
+        tell.prune(the_system(), the_post())
+        remove.send_again(the_system(), the_removals())
+    finally:
+        retention.enforce(the_system(), the_removals())
 
 
 @blueprint.route("runs/{run}/remove", methods=["POST"])

@@ -3,7 +3,7 @@
 import azure.functions as func
 
 from functions import access
-from functions.http import answer, handled
+from functions.http import accepted, answer, handled
 from functions.ranges import log_answer, wanted_range
 from shared.api import imports, live, queries, requests, rows
 from shared.api.requests import (
@@ -23,7 +23,7 @@ from shared.api.requests import (
 )
 from shared.bootstrap import system as the_system
 from shared.runs import artifacts, ask, logs, metrics, remarks, submit, successors
-from shared.runs.model import FINAL, Run
+from shared.runs.model import FINAL
 from shared.runs.request import RunRequest
 
 blueprint = func.Blueprint()
@@ -38,7 +38,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
         access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
         return answer(ask.dry_run(the_system(), body, key))
-    return _accepted(ask.create_run(the_system(), body, key, *access.who(req)))
+    return accepted(ask.create_run(the_system(), body, key, *access.who(req)))
 
 
 @blueprint.route("imports", methods=["POST"])
@@ -88,7 +88,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
+    return accepted(successors.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/continue", methods=["POST"])
@@ -96,7 +96,7 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def continue_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run that goes on from the checkpoint of this one, which must be final."""
     given = _changes(req).parameters
-    return _accepted(successors.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
+    return accepted(successors.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/notes", methods=["POST"])
@@ -179,12 +179,6 @@ def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
 def _changes(req: func.HttpRequest) -> Changes:
     """What the body changes; older clients send none."""
     return requests.read_body(req.get_body() or b"{}", Changes)
-
-
-def _accepted(run: Run) -> func.HttpResponse:
-    location = {"Location": f"/api/runs/{run.name}"}
-    body = {"run": run.name, "state": run.state}
-    return answer(body | {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}, 202, location)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:

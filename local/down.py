@@ -19,13 +19,19 @@ STOP_SECONDS = 90.0
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 trainyard.py down", description=__doc__)
-    parser.add_argument("--purge", action="store_true", help="also remove the state: blobs, tables, jobs, logs")
+    parser.add_argument(
+        "--purge", action="store_true", help="also remove the state: blobs, tables, jobs, logs; and what a demo left"
+    )
     parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
     options = parser.parse_args(argv)
     try:
         say(stop(options.home))
         if options.purge:
             say(purge(options.home))
+            beside = record.beside(options.home)
+            if beside.exists():  # a demo that failed leaves it for its logs
+                stop(beside)
+                say(purge(beside))
     except TimeoutError as exc:
         say(f"The local cloud is still there: {exc}.")
         return 1

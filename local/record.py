@@ -39,6 +39,11 @@ class Record:
         write_private(home / "cloud.json", json.dumps(asdict(self), indent=2) + "\n")
 
 
+def beside(home: Path) -> Path:
+    """The folder of the cloud that a demo has for itself where others are at work in the one on `home`."""
+    return home.with_name(f"{home.name}-demo")
+
+
 def read(home: Path) -> Record | None:
     """The cloud that runs on this folder, or None. A stale record counts as none.
 

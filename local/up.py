@@ -39,7 +39,7 @@ Drop a folder into it, and stay until the model is there:
         drops.upload_blob(f"mnist/my-drop/{{file.relative_to(folder).as_posix()}}", file.read_bytes(), overwrite=True)
     drops.upload_blob("mnist/my-drop/_SUCCESS", b"", overwrite=True)  # says that the drop is complete
 
-What is there, and what it waits for, says `python3 trainyard.py status`. Connection string of the storage account:
+`python3 trainyard.py status` shows what is there and what it waits for. Connection string of the storage account:
 {connection_string}
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from shared.kernel.settings import ROOT, Settings, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
+    from shared.adapters.notice_table import TableNotices
     from shared.notices.tell import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
@@ -34,19 +36,25 @@ def check_routes() -> None:
 @cache
 def system() -> System:
     """The system of this process, made on the first call from os.environ. Raises BadSetting."""
-    return build(Settings.from_env(os.environ))
+    return replace(build(Settings.from_env(os.environ)), audience=_notices())
 
 
 @cache
 def post() -> Post:
     """How notices are kept and sent, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters import notice_table, sending, storage
+    from shared.adapters import sending
     from shared.notices.tell import Post
 
     settings = Settings.from_env(os.environ)
-    clients = storage.clients(settings.storage)
     sender = sending.NoticeSender(settings.mail, settings.notices_inside)
-    return Post(notice_table.TableNotices(clients.table), sender)
+    return Post(_notices(), sender)
+
+
+@cache
+def _notices() -> TableNotices:
+    from shared.adapters import notice_table, storage
+
+    return notice_table.TableNotices(storage.clients(Settings.from_env(os.environ).storage).table)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
 from shared.drops.ports import Drops
-from shared.events.ports import Events
+from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
@@ -43,7 +43,10 @@ QUEUES = (
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """Everything outside that a use case touches. `events` is None where no topic is configured."""
+    """Everything outside that a use case touches. `events` is None where no topic is configured.
+
+    `audience` is None where nobody knows who wants notices: then somebody may.
+    """
 
     drops: Drops
     runs: Runs
@@ -66,5 +69,6 @@ class System:
     money: Policy = field(default_factory=Policy)
     retail: RetailPrices | None = None  # None where prices are not refreshed
     budgets: Budgets = field(default_factory=NoBudgets)
+    audience: Audience | None = None
     each: Each = in_turn  # how what is slow is done to many
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet

@@ -54,3 +54,17 @@ class Crashing(Generic[P]):
 def _cut(items: Iterator[Any], name: str, count: int | None) -> Iterator[Any]:
     yield from itertools.islice(items, count)
     raise Crash(f"in {name}")
+
+
+class Counting:
+    """A schedule of crashes that counts how many words were taken."""
+
+    def __init__(self, at: int, word: str) -> None:
+        self.at, self.word, self.taken = at, word, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.taken += 1
+        return self.word if self.taken == self.at else ""

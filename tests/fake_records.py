@@ -127,6 +127,9 @@ class FakeRuns:
             raise NotFound(f"there is no run {name!r}")
         return self.rows[name]
 
+    def recent(self, name: str) -> Stored[Run]:
+        return self.get(name)
+
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         row = self.rows.get(run.value.name)
         if row is None or row.etag != run.etag:

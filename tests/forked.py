@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import multiprocessing.process
 import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +68,13 @@ class Process:
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
+
+
+def fork(target: Callable[..., None], *arguments: object) -> multiprocessing.process.BaseProcess:
+    """Call a module's function in a fork; it may be given sockets."""
+    process = _context.Process(target=target, args=arguments, daemon=True)
+    process.start()
+    return process
 
 
 def _run(program: Program) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from shared.api.requests import read_body, read_key
 from shared.drops.model import DropKey
+from shared.jobs.build import JobOrder, build
 from shared.jobs.data import read_data
 from shared.jobs.job import again
 from shared.jobs.limits import Limits
@@ -201,3 +202,20 @@ def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
         k: v for k, v in old.items() if k not in ("name", "outputs", "tags")
     }
     assert json.dumps(old) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "lacking"),
+    [
+        ("run ${{inputs.n}} ${{ outputs.models }}", ""),
+        ("run $[[--rate ${{inputs.rate}}]]", ""),
+        ("run ${{inputs.rate}} ${{outputs.model}} ${{inputs.rate}}", "${{inputs.rate}}, ${{outputs.model}}"),
+    ],
+)
+def test_a_command_may_use_what_the_job_has(command: str, lacking: str) -> None:
+    """A value that it lacks is named before there is a run; in a section that may be left out it need not be there."""
+    written = {**JOB, "experiment_name": "e", "command": command}
+    problems = [str(p.message) for p in build(JobOrder("r", "t", {}, Limits(max_nodes=4), written=written)).problems]
+    assert problems == (
+        [f"uses {lacking}, which the job does not have among its inputs and outputs."] if lacking else []
+    )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shared.api import queries
 from shared.api.requests import RunsQuery
+from shared.drops.model import Drop, DropKey, DropState
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs import names
 from shared.runs.compare import compare
@@ -131,6 +132,16 @@ def world(tmp_path: Path) -> World:
 def test_a_name_finds_its_run(world: World, text: str, found: str) -> None:
     """A whole name, its beginning, the newest and the best of all, of a route or of an experiment."""
     assert names.find(world.system, text) == names.Found(found)
+
+
+def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None:
+    """Two thousand drops whose names come before it do not hide the only one that begins so."""
+    for number in range(2000):
+        world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
+    world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
+    assert names.find(world.system, "mnist/nig") == names.Found("mnist-aa00000000000001", "mnist/night")
+    with pytest.raises(Conflict, match=r"beginning of mnist/day-0000, .* and more"):
+        names.find(world.system, "drops/mnist/day")
 
 
 def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,22 +10,8 @@ import pytest
 from shared import system
 from shared.drops.model import DropState
 from shared.runs.model import RunState
+from tests.crashing import Counting
 from tests.world import ROUTE, World, trainers_folder
-
-
-class Counting:
-    """A schedule of crashes that counts how many words were taken."""
-
-    def __init__(self, at: int, word: str) -> None:
-        self.at, self.word, self.taken = at, word, 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self.taken += 1
-        return self.word if self.taken == self.at else ""
-
 
 PLAIN = {"1.bin": b"x", "2.bin": b"x", "_SUCCESS": b""}
 JOB = b"code: ./src\ncommand: python train.py\nenvironment: azureml:e:1\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from shared.runs.looks import AGAIN_SECONDS
 from shared.runs.model import Run, RunState
 from shared.runs.request import NodeRange, RunRequest
 from shared.runs.workloads import workload
+from tests.crashing import Counting
 from tests.world import ELASTIC, ROUTE, World, trainers_folder
 
 ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
@@ -266,20 +266,6 @@ def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world:
     assert found.state is RunState.FAILED
     assert "there is no compute" in found.reason
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
-
-
-class Counting:
-    """A schedule of crashes that counts how many words were taken."""
-
-    def __init__(self, at: int, word: str) -> None:
-        self.at, self.word, self.taken = at, word, 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self.taken += 1
-        return self.word if self.taken == self.at else ""
 
 
 def tell(world: World, crashes: Counting) -> None:

@@ -185,6 +185,23 @@ def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
     assert len(world.sender.posts) == 1
 
 
+def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -> None:
+    """Where the clock of whoever takes it is behind, the try is made when its time has come, once."""
+    made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    world.sender.answers = partial(Answer, 503)
+    tell.begin(world.system, world.post, made, NOTICE)
+    assert world.handle(system.DELIVERIES)
+    world.sender.answers = partial(Answer, 200)
+    world.clock.advance(6)
+    assert world.queues.take(system.DELIVERIES) is not None
+    behind = replace(world.system, clock=lambda: world.clock() - timedelta(seconds=4))
+    tell.deliver(behind, world.post, made.id, NOTICE.id)
+    deliver_all(world)
+    stored = world.notices.delivery(made.id, NOTICE.id)
+    assert stored is not None
+    assert (stored.value.state, stored.value.tries, len(world.sender.posts)) == (DeliveryState.DELIVERED, 2, 1)
+
+
 def test_trying_has_an_end(world: World) -> None:
     """An endpoint that never takes it is given up after all tries, 410 at once; the record says why."""
     made = subscribe(world.system, world.post, Wish(["failed"], HOOK))

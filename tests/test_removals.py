@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +15,14 @@ from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.storage import Place
+from shared.kernel.stored import Stored
 from shared.removals import retention, usage
 from shared.removals.model import Retention, What
-from shared.removals.remove import Asked, remove_drop, remove_run
-from shared.runs import artifacts, successors
+from shared.removals.remove import Asked, remove_drop, remove_run, send_again
+from shared.runs import artifacts, submit, successors
 from shared.runs.data import kept_listing
 from shared.runs.model import Run, RunState
+from tests.crashing import Crash
 from tests.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -133,6 +136,50 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
         assert world.removals.newest()[0].done_at, f"call {at}"
 
 
+def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
+    """Whoever asks again, or the daily timer an hour later, sends the message of a removal that is not done."""
+    for again in (False, True):
+        run = trained(world, name="b" if again else "a")
+        remove_run(world.system, world.removals, run.name, Asked(Person("ada")))
+        world.queues.messages["removals"].clear()
+        send_again(world.system, world.removals)
+        assert world.queues.messages["removals"] == [], "its message may be on its way"
+        if again:
+            remove_run(world.system, world.removals, run.name, Asked(Person("eve")))
+        else:
+            world.clock.advance(3601)
+            send_again(world.system, world.removals)
+        world.run_until_idle()
+        removal = world.removals.newest()[0]
+        assert (removal.name, removal.by, removal.done_at is not None) == (run.name, "ada", True)
+    world.clock.advance(3601)
+    send_again(world.system, world.removals)
+    assert world.queues.messages["removals"] == []
+
+
+def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not due, or gone already, costs its place in a page of the list; so does what a removal may not touch."""
+    runs = [trained(world, name=name) for name in ("a", "b", "c")]
+    asked: list[str] = []
+    get = world.runs.get
+
+    def noted(name: str) -> Stored[Run]:
+        asked.append(name)
+        return get(name)
+
+    monkeypatch.setattr(world.runs, "get", noted)
+    assert retention.enforce(world.system, world.removals) == []
+    assert asked == []
+    world.clock.advance(8 * 86400)
+    assert len(retention.enforce(world.system, world.removals)) == len(runs)
+    world.run_until_idle()
+    asked.clear()
+    assert retention.enforce(world.system, world.removals) == []
+    assert asked == []
+    remove_drop(world.system, world.removals, KEY, Asked())
+    assert asked == []
+
+
 def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
     """Checkpoints and copies go after their days; the data only of runs that left no model, or whose model is gone."""
     good, bad = trained(world), trained(world, "Failed", "b")
@@ -208,11 +255,10 @@ def test_retention_lets_the_last_run_decide(world: World) -> None:
 
 
 def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
-    """Retention leaves a model while a run that begins with it has not ended; later its retry is refused in words."""
-    first = trained(world)
-    other = trained(world, name="b")
-    stored = world.runs.get(other.name)
-    world.runs.update(stored, from_run=first.name, state=RunState.RUNNING)
+    """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
+    it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
+    first, other = trained(world), trained(world, name="b")
+    world.runs.update(world.runs.get(other.name), from_run=first.name, state=RunState.RUNNING)
     world.clock.advance(31 * 86400)
 
     def copies() -> set[str]:
@@ -220,11 +266,31 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
         world.run_until_idle()
         return {going.name for going in found if going.what is What.COPIES}
 
+    model = f"trainyard/{first.name}/models/"
     assert first.name not in copies()
     world.runs.update(world.runs.get(other.name), state=RunState.COMPLETED)
     assert first.name in copies()
-    with pytest.raises(Impossible, match=f"its archive has it: fetch {first.name} --only models"):
-        successors.retry_run(world.system, other.name)
+    assert left(world, "azureml-blobstore", model) == []
+    again = successors.retry_run(world.system, other.name)
+    for calls in range(40):
+        with suppress(Crash):
+            submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
+            break
+    assert world.runs.get(again.name).value.job == again.name
+    assert (
+        [name.rpartition("/")[2] for name in left(world, "azureml-blobstore", model)]
+        == [name.rpartition("/")[2] for name in left(world, "output", f"digits/{first.name}/models/")]
+        != []
+    )
+    assert first.name not in copies()
+    world.job_goes(again.name, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    assert first.name in copies()
+    remove_run(world.system, world.removals, first.name, Asked())
+    world.run_until_idle()
+    with pytest.raises(Impossible, match="it was removed"):
+        successors.retry_run(world.system, again.name)
 
 
 def test_the_plan_is_told_a_week_before(world: World) -> None:

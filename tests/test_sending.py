@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shared.adapters import sending
 from shared.adapters.sending import NoticeSender
 from shared.kernel.errors import Impossible, Unavailable
 from shared.kernel.settings import Mail
@@ -28,8 +29,12 @@ class Hook(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("retry-after", "7")
         self.send_header("location", f"http://127.0.0.1:{self.server.server_port}/200")
-        self.send_header("content-length", "0")
+        ends = "endless" not in self.path
+        self.send_header("content-length", "0" if ends else "9999")
         self.end_headers()
+        if not ends:
+            self.wfile.write(b"x")
+            self.rfile.read(1)  # until the other side closes
 
     def log_message(self, *_: Any) -> None:
         """Quiet."""
@@ -83,6 +88,14 @@ def test_a_post_arrives_whole_and_follows_no_redirect(server: Any) -> None:
     assert [path for path, _, _ in server.got] == ["/200?sig=x", "/503?sig=x", "/307?sig=x"]
     _, headers, body = server.got[0]
     assert (headers["webhook-id"], headers["host"], body) == ("e1", f"localhost:{port(server)}", b"{}")
+
+
+@only_http
+def test_an_answer_without_an_end_is_one(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its status counts: an endpoint that sends no end of its answer holds nobody, and has taken the notice."""
+    monkeypatch.setattr(sending, "READ_SECONDS", 2.0)
+    answer = NoticeSender(None, inside=True).post(f"http://localhost:{port(server)}/200?endless", b"{}", {})
+    assert answer.status == 200
 
 
 @only_http

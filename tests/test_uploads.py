@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.api import records
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.seal import route_problems
 from shared.jobs import upload, uploads
-from shared.jobs.build import JobOrder, Values, build
+from shared.jobs.build import Built, JobOrder, Values, build
 from shared.jobs.limits import Limits
 from shared.jobs.upload import MIB, File, digest
 from shared.kernel.errors import Impossible
+from shared.kernel.storage import Blob, Place
 from shared.runs import ask
 from shared.runs.request import RunRequest
 from tests.world import ROUTE, World, trainers_folder
@@ -88,7 +91,7 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
             [File("big.bin", 200 * MIB, "0" * 32), File("b", 100 * MIB, "0" * 32)],
             r"300.0 MiB.*big.bin \(200.0 MiB\), b",
         ),
-        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "2,001 files, the limit is 2,000"),
+        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "more than 2,000 files"),
         ([File("../x", 1, "0" * 32)], "can't be a file"),
         ([File("x", 1, "zz")], "needs a size and an MD5"),
         ([file("x"), file("x")], "comes twice"),
@@ -134,35 +137,54 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
 JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azureml:e:1\n"
 
 
-def test_a_drop_brings_its_code(world: World) -> None:
-    """The folder that a drop's job file names is copied to where its content belongs, and runs."""
-    for name, data in (("1.bin", b"1"), ("src/train.py", HELLO), ("src/lib/a.py", b""), ("job.yaml", JOB)):
+def drop(world: World, files: dict[str, bytes]) -> Drop:
+    """Upload a drop, and return what it is once it is closed."""
+    for name, data in files.items():
         world.upload(f"mnist/own/{name}", data)
     for _ in range(2):
         world.deliver_all()
         world.run_until_idle()
         world.clock.advance(10)
     world.run_until_idle()
-    run = world.runs.get(world.drops.get(DropKey("mnist", "own")).value.run).value  # type: ignore[union-attr]
+    return world.drops.get(DropKey("mnist", "own")).value  # type: ignore[union-attr]
+
+
+def test_a_drop_brings_its_code(world: World) -> None:
+    """The folder that a drop's job file names is copied to where its content belongs, and runs."""
+    closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "src/lib/a.py": b"", "job.yaml": JOB})
+    run = world.runs.get(closed.run).value
     name = digest([file("train.py"), file("lib/a.py", b"")])
     assert run.request["code"] == upload.path(name)
     assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
     assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
 
 
+def test_a_drop_that_names_all_of_itself_as_code_is_not_listed_to_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More files than a folder for code may have are refused once that is known, whatever else the drop holds."""
+    for n in range(2500):
+        world.blobs.put("drops", f"mnist/a/{n:04}", HELLO)
+    place, seen = Place("drops", "mnist/a/"), 0
+    list_all = world.blobs.list
+
+    def counted(place: Place) -> Iterator[Blob]:
+        nonlocal seen
+        for seen, blob in enumerate(list_all(place), 1):  # noqa: B007
+            yield blob
+
+    monkeypatch.setattr(world.blobs, "list", counted)
+    with pytest.raises(Impossible, match="more than 2,000 files"):
+        uploads.collect(world.system, place, "./", 200)
+    assert seen == 2001
+
+
 def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> None:
     """Elsewhere the drop is rejected, with the line, and nothing is copied."""
     world.system = replace(world.system, routes={"mnist": ROUTE})
-    for name, data in (("1.bin", b"1"), ("src/train.py", HELLO), ("job.yaml", JOB)):
-        world.upload(f"mnist/own/{name}", data)
-    for _ in range(2):
-        world.deliver_all()
-        world.run_until_idle()
-        world.clock.advance(10)
-    world.run_until_idle()
-    drop = world.drops.get(DropKey("mnist", "own")).value  # type: ignore[union-attr]
-    assert (drop.state, drop.code) == (DropState.REJECTED, "bad_job_file")
-    assert "job.yaml line 1: code: a drop can't bring its own on this route" in drop.why
+    closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "job.yaml": JOB})
+    assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
+    assert "job.yaml line 1: code: a drop can't bring its own on this route" in closed.why
     assert world.blobs.copied == []
 
 
@@ -172,6 +194,51 @@ def test_a_drop_with_code_can_be_checked_before_it_is_uploaded(world: World) -> 
     assert route_problems(world.system, key, world.system.routes["mnist"], written)[1] == []
     (problem,) = route_problems(world.system, key, ROUTE, written)[1]
     assert "can't bring its own on this route" in problem.message
+
+
+ENVIRONMENTS: list[tuple[str, Any]] = [
+    ("{image: i, conda_file: ./env/conda.yml}", {"image": "i", "conda_file": {"dependencies": ["pip"]}}),
+    ("file:env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
+    ("./env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
+    ("{build: {path: env}}", {"build": {"path": upload.path(digest([
+        file("conda.yml", b"dependencies: [pip]"), file("e.yml", b"$schema: s\nimage: j\nconda_file: conda.yml")]))}}),
+    ("azureml:e:1", "azureml:e:1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "environment"), ENVIRONMENTS)
+def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, environment: Any) -> None:
+    """What its job file names in the drop is read in: a conda file, an environment file; a build context is copied."""
+    files = {"env/conda.yml": b"dependencies: [pip]", "env/e.yml": b"$schema: s\nimage: j\nconda_file: conda.yml"}
+    closed = drop(world, {"1.bin": b"1", **files, "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
+    assert world.runs.get(closed.run).value.request["environment"] == environment, closed.why
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{image: i, conda_file: conda.yml}", "line 2: environment.conda_file: the drop has no file 'conda.yml'."),
+        ("{image: i, conda_file: ../other/conda.yml}", "conda_file: The name '../other/conda.yml' can't be a file"),
+        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin holds no mapping."),
+        ("file:/etc/passwd", "environment: the drop has no file 'etc/passwd'."),
+        ("{build: {path: docker}}", "environment.build: There are no files to send."),
+        ("{build: {path: .}}", "environment.build: a drop can't bring its own build context on this route"),
+    ],
+)
+def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said: str, why: str) -> None:
+    """With its line, and what is wrong with the file; a build context only where the route lets drops bring code."""
+    if "on this route" in why:
+        world.system = replace(world.system, routes={"mnist": ROUTE})
+    closed = drop(world, {"1.bin": b"1", "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
+    assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
+    assert why in closed.why
+
+
+@pytest.mark.parametrize(("said", "_"), ENVIRONMENTS)
+def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: World, said: str, _: Any) -> None:
+    """The check of a route takes the file's name for what the file will say."""
+    written = {"command": "x", "environment": yaml.safe_load(said)}
+    assert route_problems(world.system, DropKey("mnist", "own"), world.system.routes["mnist"], written)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -229,5 +296,19 @@ def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
         assert (built.job["compute"], "queue_settings" in built.job) == ("azureml:default", False)
     built = build(JobOrder("r", "t", {}, Limits(), written={**body, "compute": "azureml:x"}, defaults=Values("e", "d")))
     assert built.job["compute"] == "azureml:x"
-    built = build(JobOrder("r", "t", {"command": "y"}, Limits(), written=body, defaults=Values("e", "of-the-route")))
-    assert [problem.path for problem in built.problems] == ["queue_settings"]
+
+
+def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
+    """A whole job that was published for serverless compute does; where the route allows queue_settings they stay."""
+
+    def of_a_drop(written: dict[str, Any], limits: Limits) -> Built:
+        return build(
+            JobOrder("r", "t", {"command": "y"}, limits, written=written, defaults=Values("e", "of-the-route"))
+        )
+
+    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
+    whole = {"command": "x", "environment": "azureml:e:1", **settings}
+    built = of_a_drop(whole, Limits())
+    assert (built.problems, built.job["compute"], "queue_settings" in built.job) == ((), "azureml:of-the-route", False)
+    assert of_a_drop(whole, Limits(allow=frozenset({"queue_settings"}))).job["queue_settings"] == {"job_tier": "spot"}
+    assert [problem.path for problem in of_a_drop(settings, Limits()).problems] == ["queue_settings"]

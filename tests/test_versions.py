@@ -12,6 +12,7 @@ from shared.drops import again, versions
 from shared.drops.diff import DataFile, compare, read_ref
 from shared.drops.model import DropKey, DropState
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.removals.remove import Asked, remove_drop
 from tests.world import World, trainers_folder
 
 KEY = DropKey("mnist", "a")
@@ -94,6 +95,22 @@ def test_what_is_not_there_says_what_is(world: World) -> None:
             versions.files(world.system, text)
 
 
+def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> None:
+    """A drop that was removed begins again with generation 1: a run from before names the files that it had."""
+    run = close(world, one="1", two="2")
+    world.job_goes(run, "Completed")
+    world.deliver_all()
+    world.run_until_idle()
+    remove_drop(world.system, world.removals, KEY, Asked())
+    world.run_until_idle()
+    assert [file.path for file in versions.files(world.system, run)] == ["one", "two"]
+    world.clock.advance(10)
+    other = close(world, three="3")
+    assert world.runs.get(other).value.generation == world.runs.get(run).value.generation == 1
+    assert [file.path for file in versions.files(world.system, run)] == ["one", "two"]
+    assert [file.path for file in versions.files(world.system, other)] == ["three"]
+
+
 def test_a_name_may_hold_an_at_sign() -> None:
     """Only a number, `now` or `latest` behind the last @ is a version; all else is the name."""
     assert read_ref("r/a@b").key == DropKey("r", "a@b")
@@ -107,6 +124,7 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
     made = again.train_again(world.system, KEY, "k")
     assert again.train_again(world.system, KEY, "k").name == made.name != run
     assert (made.generation, made.retry_of, made.drop) == (1, run, "mnist/a")
+    assert made.timeout_seconds == world.runs.get(run).value.timeout_seconds == 3600
     assert made.request["outputs"]["models"]["path"].endswith(f"/{made.name}/models/")
     assert again.train_again(world.system, KEY).name not in (made.name, run)
     world.upload("mnist/a/two")

@@ -140,6 +140,9 @@ class _Upload:
             end_with(follow(session, run))
             return
         session.tell(told, words)
+        if unchanged:
+            session.remark(f"See it: {session.program} show {run}", "dim")
+            return
         hint = f"logs -f {run}" if run else f"show {self.drop}"
         session.remark(f"Watch it: {session.program} {hint}", "dim")
 
@@ -223,6 +226,8 @@ def _done_words(drop: str, done: upload.Uploaded, run: str, unchanged: bool, pro
     kept = f"; {file_count(done.kept)} were there" if done.kept else ""
     deleted = f"; {done.deleted:,} deleted" if done.deleted else ""
     words = f"{file_count(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."
+    if not done.files and not done.deleted:
+        words = f"Nothing was uploaded to drops/{drop}: it has all of it."
     if unchanged:
         return f"{words}\nThis content was trained before: run {run}. Train it once more: {program} drop ... --again"
     return f"{words}\nrun {run}" if run else words

@@ -67,7 +67,7 @@ def schedule_add(
     made = session.api.post("schedules", body=body)
     session.tell(made, made["id"])
     first = (
-        f"first at {show.tables.clock(made['next_at'])}"
+        f"first at {show.tables.clock(made['next_at'])} by this machine's clock"
         if made["next_at"]
         else f"after {new_files:,} new files in {route}"
     )

@@ -14,7 +14,7 @@ from ..session import Session, command
 
 Things = Annotated[
     list[str],
-    Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
+    Argument(metavar="RUN|DROP", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
 ]
 Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
 Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]
@@ -37,7 +37,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
     for drop, run in found:
         where = ("drops", *drop.split("/", 1)) if drop else ("runs", run)
         done.append(session.api.post(*where, "remove"))
-    session.tell(done, "\n".join(f"{each['what']} {each['name']}: it goes now." for each in done))
+    session.tell(done, "\n".join(f"{each['what']} {each['name']} is being deleted." for each in done))
 
 
 @command

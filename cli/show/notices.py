@@ -12,19 +12,27 @@ from .tables import clock, state_text, titled_table
 
 def subscriptions(rows: list[dict[str, Any]]) -> RenderableType:
     """Who is told of what."""
-    return titled_table("Subscriptions", "", rows, _subscription_row, ["id", "on", "channel", "to", "only", "since"])
+    columns = ["id", "on", "channel", "to", "only", "by", "since"]
+    return titled_table("Subscriptions", "", rows, _subscription_row, columns)
 
 
 def deliveries(rows: list[dict[str, Any]]) -> RenderableType:
     """What became of notices, newest first."""
     return titled_table(
-        "Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "what", "error"]
+        "Notices", "newest first", rows, _delivery_row, ["at", "kind", "state", "tries", "notice", "error"]
     )
 
 
 def _subscription_row(row: dict[str, Any]) -> list[Text]:
     only = [f"{name} {row[name]}" for name in ("route", "experiment") if row[name]]
-    words = (row["id"], ", ".join(row["on"]), row["channel"], one_line(row["to"]), ", ".join(only))
+    words = (
+        row["id"],
+        ", ".join(row["on"]),
+        row["channel"],
+        one_line(row["to"]),
+        ", ".join(only),
+        one_line(row["owner"]),
+    )
     return [*map(Text, words), Text(clock(row["created_at"]), "dim")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,11 +12,14 @@ from .. import costs, listing, people, phases, plot
 from ..visible import Text, one_line
 from .tables import clock, facts_table, grid, state_text, titled_table
 
+MOST_WHY = 90  # characters
+_FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
+
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    names = listing.differing(rows)
+    names = listing.differing(rows)  # of each kind of training
     columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
-    return titled_table("Runs", note, rows, lambda run: _run_row(run, names), columns)
+    return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
 
 
 def one(run: dict[str, Any]) -> RenderableType:
@@ -31,6 +35,7 @@ def one(run: dict[str, Any]) -> RenderableType:
         **({"tags": Text(tags(run))} if run.get("tags") else {}),
         **_canceled(run),
         **({"waits for": Text(_waiting(run), "yellow")} if run.get("waiting") else {}),
+        **_removed(run),
         "attempts": Text(str(run.get("attempts", ""))),
         "code": Text(_code(run)),
         "environment": Text(run.get("environment") or "not resolved yet"),
@@ -52,6 +57,14 @@ def _canceled(run: dict[str, Any]) -> dict[str, Text]:
     return {"canceled by": Text(who)} if who else {}
 
 
+def _removed(run: dict[str, Any]) -> dict[str, Text]:
+    """When someone asked for all that it left to be deleted, and who."""
+    if not run.get("removed_at"):
+        return {}
+    who = people.known(run.get("removed_by") or "", run.get("removed_by_id") or "")
+    return {"deleted": Text(f"what it left, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")}
+
+
 def result(run: dict[str, Any], program: str) -> RenderableType:
     """How a run that was followed ended, where things are, and what to do next."""
     name, good = run["run"], run["state"] == "completed"
@@ -62,8 +75,14 @@ def result(run: dict[str, Any], program: str) -> RenderableType:
     return Group(Text(), heading, *_reason(run), facts_table(facts))
 
 
+def _brief(why: str) -> str:
+    """What fits into a table; `show` has all of it. Where on a node a file lay says little."""
+    short = _FOLDERS.sub("/.../", why)
+    return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
+
+
 def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
-    """`parameters` are those that are not the same in all runs of the table."""
+    """`parameters` are those that are not the same in all runs of its kind in the table."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
@@ -74,10 +93,10 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
         Text(one_line(run.get("drop") or "")),
         Text(_best(run)),
         Text(phases.duration(took) if took is not None else ""),
-        Text(f"${cost:.2f}" if cost is not None else ""),
+        Text(costs.dollars(cost) if cost is not None else ""),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),
-        Text(one_line(why)),
+        Text(_brief(one_line(why))),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -18,7 +19,8 @@ def instants(coming: dict[str, Any]) -> RenderableType:
     """When a schedule would make a run, and what would keep it from starting now."""
     lines = [Text(f"  {clock(at)}") for at in coming["next"]] or [Text("  when enough new files have come", "dim")]
     reasons = [Text(f"  not now: {reason['message']}", "yellow") for reason in coming["reasons"]]
-    return Group(Text("Next", "bold"), *lines, *reasons)
+    zone = f"  by this machine's clock ({datetime.now().astimezone():%Z})" if coming["next"] else ""
+    return Group(Text.assemble(("Next", "bold"), (zone, "dim")), *lines, *reasons)
 
 
 def firings(rows: list[dict[str, Any]]) -> RenderableType:

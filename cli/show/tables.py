@@ -26,7 +26,15 @@ STYLES = {
     "gave_up": "red",
 }
 
-LONG = ("data", "drop", "why", "decision", "parameters")  # these columns wrap; the others are for copying
+LONG = (
+    "data",
+    "drop",
+    "why",
+    "decision",
+    "parameters",
+    "notice",
+    "error",
+)  # these columns wrap; the others are for copying
 
 
 def titled_table(

@@ -14,6 +14,7 @@ from emulators.azureml.models import Status
 
 PROVIDER = "Microsoft.MachineLearningServices"
 ARTIFACT_CONTAINER = "azureml"
+DEFAULT_DATASTORE = "workspaceblobstore"
 # Namespace of the GUIDs that Azure would draw at random; ours are the same after every restart.
 NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 

@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 
 STORE_BYTES = 100_000_000  # of a node's objects in memory; Ray would take a third of the machine for each
+DEEPEST = 24  # characters of the folder for temporary files: Ray's sockets lie 80 below it, and may have paths of 107
 
 
 def main() -> int:
@@ -29,7 +30,8 @@ def main() -> int:
     parser.add_argument("--command", required=True)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    scratch = tempfile.mkdtemp(prefix="ray-")  # not in the job's folder: paths of sockets must be short
+    deep = os.name == "posix" and len(tempfile.gettempdir()) > DEEPEST
+    scratch = tempfile.mkdtemp(prefix="ray-", dir="/tmp" if deep else None)  # noqa: S108 (a folder of its own is made there)
     try:
         return run(arguments.nodes, arguments.command, Path(scratch))
     finally:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from emulators.azureml import checks, distribution
 from emulators.azureml.checks import mapping
+from emulators.azureml.config import DEFAULT_DATASTORE
 from emulators.azureml.distribution import Distribution
 from emulators.azureml.errors import BadRequest, among
 from emulators.azureml.models import Json
@@ -22,6 +23,9 @@ INSTEAD = {
     "Pipeline": "Submit each step as a command job of its own.",
     "AutoML": "Submit a command job that trains.",
 }
+EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
+DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
+DEFAULT_FOLDER = f"{DEFAULT_FILE}/"
 FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
 DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
@@ -87,11 +91,21 @@ def parse(name: str, properties: Json) -> JobSpec:
         cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
         nodes=nodes,
         distribution=distribution.read(mapping(properties, "distribution"), nodes),
-        variables={key: str(value) for key, value in mapping(properties, "environmentVariables").items()},
+        variables=dict(_variables(mapping(properties, "environmentVariables"))),
         inputs=inputs,
         outputs=outputs,
         timeout=checks.duration(mapping(properties, "limits"), "timeout", "limits."),
     )
+
+
+def _variables(given: Json) -> Iterator[tuple[str, str]]:
+    """Texts. MLClient sends what YAML reads as a number or a truth value as it is, which becomes 1 or True; null is
+    no variable."""
+    for key, value in given.items():
+        if not isinstance(value, str | int | float | None):
+            raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
+        if value is not None:
+            yield key, str(value)
 
 
 def check_facts(properties: Json) -> None:
@@ -153,8 +167,23 @@ def _output(job: str, name: str, body: Any) -> Output:
     kind = checks.optional_text(body, "jobOutputType") or "uri_folder"
     if kind not in DATA_TYPES:
         raise BadRequest(f"Output {name!r}: jobOutputType {kind!r}; choose {among(DATA_TYPES)}.")
-    uri = body.get("uri") or f"azureml://datastores/workspaceblobstore/paths/azureml/{job}/{name}/"
+    uri = _filled(str(body.get("uri") or (DEFAULT_FILE if kind == "uri_file" else DEFAULT_FOLDER)), job, name)
     mode, name_of = body.get("mode"), checks.optional_text(body, "assetName")
     asset = (name_of, checks.optional_text(body, "assetVersion") or "") if name_of else None
     place = location(uri, f"Output {name!r}")
     return Output(name, kind, place, mounted=mode not in ("Upload", DIRECT), direct=mode == DIRECT, asset=asset)
+
+
+def _filled(uri: str, job: str, output: str) -> str:
+    """The address of an output with its expressions replaced: ${{default_datastore}}, ${{name}}, ${{output_name}}.
+
+    https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-command#job-outputs
+    """
+    values = {"default_datastore": DEFAULT_DATASTORE, "name": job, "output_name": output}
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise BadRequest(f"Output {output!r}: its path uses {found[0]}; there are: {among(values)}.")
+        return values[found[1]]
+
+    return EXPRESSION.sub(value, uri)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from emulators.azureml.config import PROVIDER, Config
 from emulators.azureml.identity import PRINCIPAL
 from emulators.azureml.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Shelf, Status
-from emulators.azureml.spec import JobSpec
+from emulators.azureml.spec import JobSpec, Output
 from emulators.tokens import TENANT
 
 TRACKING = "/mlflow/v1.0"
@@ -205,7 +205,7 @@ class Wire:
     def run_data(self, job: Job, spec: JobSpec) -> Json:
         """Run history's record of a run, with the data assets that its named outputs became once it succeeded."""
         done = job.status is Status.COMPLETED
-        outputs = {o.name: {"assetId": self.output_asset(job.name, o.name), "type": o.kind} for o in spec.outputs}
+        outputs = {output.name: self._output_asset(job.name, output) for output in spec.outputs}
         return {
             "runMetadata": {
                 "runId": job.name,
@@ -216,9 +216,15 @@ class Wire:
             }
         }
 
-    def output_asset(self, job: str, output: str) -> str:
+    def _output_asset(self, job: str, output: Output) -> Json:
+        """The id and type by which MLClient asks where an output lies.
+
+        A model is told as the folder that it is: MLClient 1.35.2 breaks on its own question for the addresses of models
+        (BatchGetResolvedUrisDto knows no `values`), so that not even the logs of such a job could be downloaded.
+        """
         prefix = f"azureml://locations/{self.config.location}/workspaces/{self.config.workspace_guid}/data"
-        return f"{prefix}/azureml_{job}_output_data_{output}/versions/1"
+        kind = "uri_folder" if output.kind.endswith("_model") else output.kind
+        return {"assetId": f"{prefix}/azureml_{job}_output_data_{output.name}/versions/1", "type": kind}
 
 
 def node(node: Node) -> Json:

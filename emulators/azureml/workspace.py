@@ -12,7 +12,7 @@ from typing import Any
 from emulators.azureml import cluster_body, spec
 from emulators.azureml.assets import Assets
 from emulators.azureml.checks import texts
-from emulators.azureml.config import ARTIFACT_CONTAINER, Config
+from emulators.azureml.config import ARTIFACT_CONTAINER, DEFAULT_DATASTORE, Config
 from emulators.azureml.errors import BadRequest, Conflict, NotFound, among
 from emulators.azureml.events import status_events
 from emulators.azureml.faults import Faults
@@ -34,7 +34,6 @@ from emulators.azureml.registries import Registries
 from emulators.azureml.sources import AssetRef
 from emulators.azureml.store import Store
 
-DEFAULT_DATASTORE = "workspaceblobstore"
 ARTIFACT_DATASTORE = "workspaceartifactstore"
 CURATED = "AzureML-"  # environments of Microsoft's own, which every workspace has
 EDITABLE = ("displayName", "description", "tags", "isArchived")  # of a job that was submitted

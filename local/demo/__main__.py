@@ -61,13 +61,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return demo.run()
     except (data.NoData, PartFailed, Stuck, CliError) as exc:
-        console.print(f"\nThe demo failed: {exc}\nThe logs are in {demo.home / 'logs'}.", style="red", markup=False)
+        console.print(f"\nThe demo failed: {exc}\n{demo.left()}", style="red", markup=False)
         demo.say_failure(str(exc))
     except Untrusted as exc:
         console.print(str(exc), style="red", markup=False)
     except cloud.AlreadyRunning as exc:
         console.print(f"{exc} Wait for it, or stop it with `python3 trainyard.py down`.")
     except KeyboardInterrupt:
+        demo.forget()
         console.print("\nStopped; what the demo started is gone.")
         return 130
     return 1
@@ -112,9 +113,20 @@ class Demo:
             holds = self._conclude(where, api)
             if self.choice.keep:
                 self._stay()
-        if holds and self.home != self.choice.home:
-            shutil.rmtree(self.home, ignore_errors=True)
+        if holds:
+            self.forget()
         return 0 if holds else 1
+
+    def forget(self) -> None:
+        """Remove the folder of the cloud that the demo had for itself, if it had one."""
+        if self.home != self.choice.home:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def left(self) -> str:
+        """Where the logs of a demo that failed are, and how to be rid of them."""
+        where = f"The logs are in {self.home / 'logs'}."
+        own = self.home != self.choice.home
+        return f"{where} `python3 trainyard.py down --purge` removes them, and the other cloud." if own else where
 
     def say_failure(self, why: str) -> None:
         """With --json the last line is an object also when the demo could not go to its end."""
@@ -133,7 +145,7 @@ class Demo:
         found = record.read(self.choice.home)
         if found and (busy := _users(found)):
             self.console.print(f"The local cloud that is up is busy with {busy[0]}; the demo starts one beside it.")
-            self.home, found = self.home.with_name(f"{self.home.name}-demo"), None
+            self.home, found = record.beside(self.home), None
         if found:
             self.screen.notes[CLOUD] = f"the one that is up since {found.started_at}"
             seen.cloud_up = datetime.now(UTC)

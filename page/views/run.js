@@ -44,6 +44,7 @@ export function Run({ route, me }) {
     </div><aside aria-label=${W.run.facts}>
       <section class="card"><h2>${W.run.facts}</h2><${What} run=${run} /></section>
       ${(run.notes?.length > 0 || me.may_change) && html`<section class="card"><h2>${W.run.notes}</h2><${Notes} run=${run} me=${me} again=${again} /></section>`}
+      ${me.may_change && html`<section class="card"><h2>${W.run.fields.tags}</h2><${Tags} run=${run} again=${again} /></section>`}
       <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
       <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
     </aside></div>
@@ -164,6 +165,20 @@ function Notes({ run, me, again }) {
   };
   return html`${run.notes?.length > 0 && html`<ul class="lines">${run.notes.map((note) => html`<li key=${note.at}>${visible(note.text)}<small><${When} at=${note.at} />${note.by ? ` · ${visible(note.by)}` : ""}</small></li>`)}</ul>`}
     ${me.may_change && html`<form class="note" onSubmit=${submit}><label><span class="sr">${W.run.note}</span><input name="text" maxlength="500" placeholder=${W.run.note} required /></label><button type="submit">${W.run.addNote}</button></form>`}${outcome}`;
+}
+
+/** The tags, each with what takes it off, and a line that sets one. The project stays: it says who pays. */
+function Tags({ run, again }) {
+  const [outcome, attempt] = useOutcome(), field = useRef();
+  const change = (wanted, said) => attempt(async () => { await post(["runs", run.run, "tags"], wanted); again(); return said; });
+  const take = async (name) => { await change({ remove: [name] }, W.run.tagGone(visible(name))); field.current?.focus(); };
+  const submit = async (event) => {
+    event.preventDefault();
+    const [, name, value] = field.current.value.match(/^\s*([^=]*?)\s*=\s*(.*?)\s*$/);
+    if (await change({ set: { [name]: value } }, W.run.tagSet(visible(name)))) { event.target.reset(); field.current.focus(); }
+  };
+  return html`<ul class="tags">${Object.entries(run.tags).map(([name, value]) => html`<li key=${name}>${visible(`${name}=${value}`)}${name !== "project" && html` <button type="button" class="quiet small" aria-label=${W.run.untag(visible(name))} onClick=${() => take(name)}>×</button>`}</li>`)}</ul>
+    <form class="note" onSubmit=${submit}><label><span class="sr">${W.run.tag}</span><input ref=${field} name="tag" placeholder=${W.run.tag} pattern="[^=]+=.+" title=${W.run.tagForm} required /></label><button type="submit">${W.run.setTag}</button></form>${outcome}`;
 }
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;

@@ -64,9 +64,15 @@ class Arm:
         from azure.core import PipelineClient
         from azure.mgmt.core import ARMPipelineClient
 
+        from shared.adapters.transport import transport
+
         policies = _policies(self._manager, credential)
-        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(self._manager, policies=policies, **_PATIENCE)
-        self._data_client = PipelineClient(data, policies=_policies(data, credential), **_PATIENCE)
+        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(
+            self._manager, policies=policies, transport=transport(**_PATIENCE)
+        )
+        self._data_client: PipelineClient[Any, Any] = PipelineClient(
+            data, policies=_policies(data, credential), transport=transport(**_PATIENCE)
+        )
         self._discovered: Json = {}
         self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
         self._lock = threading.Lock()

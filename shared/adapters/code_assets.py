@@ -34,13 +34,14 @@ class Assets:
     def __init__(self, connection: Connection, known: Known) -> None:
         self._connection = connection
         self._known = known
+        self._ids: dict[tuple[str, str], str] = {}  # of this process
 
     def code(self, folder: str, digest: str) -> str:
         """The id of the code asset with the folder's files, registered as `trainyard-<digest>` if it is new.
 
         A folder that is an address lies in the workspace's storage already.
         """
-        if not (asset_id := self._known.get("code", digest)):
+        if not (asset_id := self._remembered("code", digest)):
             path = _code_path(digest)
             if not self._connection.arm.find(path):
                 if folder.startswith(("https:", "http:")):
@@ -48,7 +49,7 @@ class Assets:
                 else:
                     self._register_code(Path(folder), digest, path)
             asset_id = self.code_id(digest)
-            self._known.put("code", digest, asset_id)
+            self._remember("code", digest, asset_id)
         return asset_id
 
     def code_id(self, digest: str) -> str:
@@ -56,10 +57,19 @@ class Assets:
 
     def environment(self, file: str, digest: str) -> str:
         """The id of the environment that the file describes, registered under its own name and the digest."""
-        if not (asset_id := self._known.get("environment", digest)):
+        if not (asset_id := self._remembered("environment", digest)):
             asset_id = self._register_environment(file, digest[:16])
-            self._known.put("environment", digest, asset_id)
+            self._remember("environment", digest, asset_id)
         return asset_id
+
+    def _remembered(self, kind: str, digest: str) -> str | None:
+        if not (asset_id := self._ids.get((kind, digest)) or self._known.get(kind, digest)):
+            return None
+        return self._ids.setdefault((kind, digest), asset_id)
+
+    def _remember(self, kind: str, digest: str, asset_id: str) -> None:
+        self._known.put(kind, digest, asset_id)
+        self._ids[kind, digest] = asset_id
 
     def _register_code(self, folder: Path, digest: str, path: str) -> None:
         arm = self._connection.arm

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from shared.adapters.circuit import Circuit
 from shared.adapters.translation import translated
 from shared.kernel.settings import Topic
 
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
 
 _SOURCE = "/trainyard"
 _TYPE_PREFIX = "Trainyard."
+# Few tries: what is not taken is queued, and comes again.
+_PATIENCE: dict[str, Any] = {"retry_total": 1, "retry_backoff_factor": 0.5}
+_TIMEOUTS = {"connection_timeout": 5, "read_timeout": 10}  # seconds
 
 
 class TopicEvents:
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
         self._lock = threading.Lock()
+        self._circuit = Circuit("Event Grid")
 
     def publish(self, kind: str, subject: str, data: dict[str, Any], event_id: str, at: datetime) -> None:
         from azure.core.messaging import CloudEvent
@@ -30,7 +35,7 @@ class TopicEvents:
         )
         with self._lock:
             client = self._client
-        with translated(f"could not publish {kind} of {subject}"):
+        with self._circuit.call(), translated(f"could not publish {kind} of {subject}"):
             client.send(event)
 
     def close(self) -> None:
@@ -44,10 +49,12 @@ class TopicEvents:
         from azure.core.credentials import AzureKeyCredential
         from azure.eventgrid import EventGridPublisherClient
 
+        from shared.adapters.transport import transport
+
         if self._topic.key:
             credential: Any = AzureKeyCredential(self._topic.key)
         else:
             from azure.identity import DefaultAzureCredential
 
             credential = DefaultAzureCredential()
-        return EventGridPublisherClient(self._topic.endpoint, credential, retry_total=3, retry_backoff_factor=0.5)
+        return EventGridPublisherClient(self._topic.endpoint, credential, transport=transport(**_TIMEOUTS), **_PATIENCE)

@@ -82,11 +82,14 @@ class Listing:
         from azure.core import PipelineClient
         from azure.core.pipeline import policies
 
+        from shared.adapters.transport import transport
+
         made: list[Any] = [policies.RequestIdPolicy(), policies.RetryPolicy(retry_total=3, retry_backoff_factor=0.5)]
         credential: Any = self._service.credential
         if hasattr(credential, "get_token"):
             made.append(policies.BearerTokenCredentialPolicy(credential, _SCOPE))
-        return PipelineClient(self._service.url, policies=made, connection_timeout=10, read_timeout=60)
+        way = transport(connection_timeout=10, read_timeout=60)
+        return PipelineClient(self._service.url, policies=made, transport=way)
 
 
 class _Answer:

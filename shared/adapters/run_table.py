@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.adapters import keys, table
 from shared.adapters import run_index as index
+from shared.adapters.recent_rows import RecentRows
 from shared.adapters.records import Row, from_row, iso, some_columns, to_row
 from shared.adapters.table import RowMissing, Table, after_row
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
@@ -50,6 +51,7 @@ class TableRuns:
         self._table = Table(service, "runs")
         self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
         self._time_keys: dict[str, str] = {}
+        self._recent = RecentRows()
         self._readers = ThreadPoolExecutor(_READERS, "runs")
         self._lock = threading.Lock()
 
@@ -59,10 +61,11 @@ class TableRuns:
         name = self._key("n", run.name) | {"time_key": time_key}
         row = self._key("t", time_key) | to_row(run)
         try:
-            self._table.write(table.create(name), table.create(row), hour, *index.made(run))
+            etags = self._table.write(table.create(name), table.create(row), hour, *index.made(run))
         except Changed:
             return False
         self._remember(run.name, time_key)
+        self._recent.keep(run.name, row, etags[1])
         return True
 
     def get(self, name: str) -> Stored[Run]:
@@ -70,7 +73,13 @@ class TableRuns:
         row = self._table.get(self._PARTITION, f"t!{time_key}") if time_key else None
         if row is None:
             raise NotFound(f"There is no run {name[:80]!r}.")
+        self._recent.keep(name, row, table.etag(row))
         return Stored(from_row(Run, row), table.etag(row))
+
+    def recent(self, name: str) -> Stored[Run]:
+        if known := self._recent.get(name):
+            return Stored(from_row(Run, known[0]), known[1])
+        return self.get(name)
 
     def _time_key(self, name: str) -> str:
         """Where the run's row is, '' for no run. That never changes, so what was found once is not asked for again."""
@@ -92,15 +101,18 @@ class TableRuns:
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         before, after = run.value, with_(run.value, **changes)
         key = self._key("t", keys.newest_first(before.created_at, before.name))
-        merge = table.merge(key | some_columns(Run, changes), run.etag)
+        cells = some_columns(Run, changes)
+        merge = table.merge(key | cells, run.etag)
         operations = index.changed(before, after, changes)
         try:
-            return Stored(after, self._table.write(merge, *operations)[0])
+            etag = self._table.write(merge, *operations)[0]
         except RowMissing as exc:
             if exc.index == 0:
                 raise
             gone = len(index.gone(before, after))  # a row from before there was an index
-            return Stored(after, self._table.write(merge, *operations[: len(operations) - gone])[0])
+            etag = self._table.write(merge, *operations[: len(operations) - gone])[0]
+        self._recent.merge(before.name, run.etag, cells, etag)
+        return Stored(after, etag)
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         low, high = table.kind("t")

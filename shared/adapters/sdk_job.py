@@ -37,7 +37,7 @@ def problems(job: Job) -> list[Problem]:
         return found
     code = {"code": f"{_UNRESOLVED_CODE}/codes/c/versions/1"} if job.get("code") else {}
     try:
-        load({**job, **code}, _UNRESOLVED_CODE)
+        load({**job, **code, **_environment_at_an_address(job)}, _UNRESOLVED_CODE)
     except _refusals() as exc:
         return _explained(exc)
     return []
@@ -63,6 +63,16 @@ def local_files(job: Job) -> Iterator[Problem]:
             yield Problem(f"environment.{key}", "names local files; register the environment, or write conda inline.")
     rest = {key: value for key, value in job.items() if key not in ("inputs", *_TEXTS)}
     yield from _file_references(rest, "")
+
+
+def _environment_at_an_address(job: Job) -> Job:
+    """A build context that was sent lies at an azureml:// path, which becomes an address before Azure ML sees it. The
+    schema knows addresses and folders of this machine alone."""
+    environment = _mapping(job.get("environment"))
+    build = _mapping(environment.get("build"))
+    if not str(build.get("path", "")).startswith("azureml://"):
+        return {}
+    return {"environment": {**environment, "build": {**build, "path": "https://account.blob.core.windows.net/sent/"}}}
 
 
 def _file_references(node: Any, path: str) -> Iterator[Problem]:

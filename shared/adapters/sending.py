@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from urllib3 import HTTPConnectionPool
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0  # together less than a delivery is held
-_MOST_READ = 16 * 1024  # bytes of an answer; only its status matters
 _LONGEST_WAIT = 3600.0
 
 
@@ -58,8 +57,7 @@ class NoticeSender:
                     preload_content=False,
                     timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
                 )
-                answer.read(_MOST_READ)
-                answer.close()
+                answer.close()  # unread: only the status matters, and a body may have no end
         except (HTTPError, OSError) as exc:
             raise Unavailable(f"{masked(address)} did not answer: {type(exc).__name__}.") from None  # exc holds the URL
         return Answer(answer.status, _seconds(answer.headers.get("retry-after", "")))

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from azure.storage.queue import QueueServiceClient
 
 # A message that fails comes again, so a call gives up after some seconds instead of the SDK's minutes.
-_PATIENCE: dict[str, Any] = {"retry_total": 3, "connection_timeout": 5, "read_timeout": 30}  # seconds
+_TIMEOUTS = {"connection_timeout": 5, "read_timeout": 30}  # seconds
+_PATIENCE: dict[str, Any] = {"retry_total": 3, **_TIMEOUTS}
 _RETRY: dict[str, Any] = {**_PATIENCE, "initial_backoff": 0.5, "increment_base": 1, "random_jitter_range": 0.5}
 _TABLE_RETRY: dict[str, Any] = {**_PATIENCE, "retry_backoff_factor": 0.5}
 # Blobs are read in pieces of this size; it bounds the memory of StorageBlobs.read and lines.
@@ -41,17 +42,20 @@ def clients(storage: Storage) -> StorageClients:
     from azure.storage.blob import BlobServiceClient
     from azure.storage.queue import QueueServiceClient
 
+    from shared.adapters.transport import transport
+
+    blob, queue, table = (options | {"transport": transport(**_TIMEOUTS)} for options in (_BLOB, _RETRY, _TABLE_RETRY))
     if text := storage.connection_string:
         return StorageClients(
-            BlobServiceClient.from_connection_string(text, **_BLOB),
-            QueueServiceClient.from_connection_string(text, **_RETRY),
-            TableServiceClient.from_connection_string(text, **_TABLE_RETRY),
+            BlobServiceClient.from_connection_string(text, **blob),
+            QueueServiceClient.from_connection_string(text, **queue),
+            TableServiceClient.from_connection_string(text, **table),
         )
     credential = _credential()
     return StorageClients(
-        BlobServiceClient(storage.blob, credential=credential, **_BLOB),
-        QueueServiceClient(storage.queue, credential=credential, **_RETRY),
-        TableServiceClient(storage.table, credential=credential, **_TABLE_RETRY),
+        BlobServiceClient(storage.blob, credential=credential, **blob),
+        QueueServiceClient(storage.queue, credential=credential, **queue),
+        TableServiceClient(storage.table, credential=credential, **table),
     )
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, iso, to_row
+from shared.adapters.records import iso, readable, to_row
 from shared.adapters.table import Table
 from shared.clusters.model import Decision
 
@@ -26,6 +26,7 @@ _PAGE = 1000  # the most rows that the service gives in one answer
 class TableSweepLog:
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "sweeps")
+        self._taken: dict[str, datetime] = {}  # the latest look at each cluster that we know of
 
     def record(self, decision: Decision) -> None:
         partition, last = keys.token(decision.cluster), self.latest(decision.cluster)
@@ -36,17 +37,21 @@ class TableSweepLog:
         self._table.write(*writes)
 
     def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
-        partition = keys.token(cluster)
-        row = self._table.get(partition, "look")
-        if row and datetime.fromisoformat(str(row["at"])) > now - timedelta(seconds=seconds):
+        partition, since = keys.token(cluster), now - timedelta(seconds=seconds)
+        if (known := self._taken.get(cluster)) and known > since:
             return False
+        if row := self._table.get(partition, "look"):
+            self._taken[cluster] = datetime.fromisoformat(str(row["at"]))
+            if self._taken[cluster] > since:
+                return False
         self._table.write(table.put({"PartitionKey": partition, "RowKey": "look", "at": iso(now)}))
+        self._taken[cluster] = now
         return True
 
     def latest(self, cluster: str) -> Decision | None:
         row = self._table.get(keys.token(cluster), "latest")
-        return from_row(Decision, row) if row else None
+        return next(readable(Decision, [row] if row else []), None)  # the next one is written over it
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         rows = self._table.query(keys.token(cluster), *table.kind("h"), min(limit, _PAGE))
-        return [from_row(Decision, row) for row in islice(rows, limit)]
+        return list(readable(Decision, islice(rows, limit)))

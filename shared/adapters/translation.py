@@ -11,6 +11,8 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from shared.kernel.errors import BadInput, Changed, NoAnswer, NotFound, TrainyardError, Unavailable
 
 _ERRORS: dict[int, type[TrainyardError]] = {400: BadInput, 404: NotFound, 409: Changed, 412: Changed, 413: BadInput}
+_MOST_SAID = 1000  # characters of a service's own words
+_FACTS = re.compile(r"\n\s*(?:RequestId|Time|ErrorCode|Code|Message|Content|Exception Details) ?:.*", re.DOTALL)
 _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|Bearer\s+\S+|[?&]s[a-z]{1,3}=\S+")
 
 
@@ -44,11 +46,11 @@ def code_of(exc: AzureError) -> str:
 
 
 def reason_of(exc: AzureError) -> str:
-    """The service's code and first sentence, or why there was no answer."""
+    """The service's code and what it says, on one line, or why there was no answer."""
     status, code = status_of(exc), code_of(exc)
     said = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
-    first = without_secrets(str(said).strip().partition("\n")[0])
-    return " ".join(part for part in (str(status or ""), code, first) if part)
+    words = without_secrets(" ".join(_FACTS.sub("", str(said).strip()).split()))
+    return " ".join(part for part in (str(status or ""), code, words[:_MOST_SAID]) if part)
 
 
 def without_secrets(text: str) -> str:

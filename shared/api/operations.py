@@ -39,46 +39,56 @@ _KEY = {
 }
 _RANGE = {"Range": {"type": "string", "description": "One range of bytes, instead of offset."}}
 
+
+def _get(
+    path: str, summary: str, answer: Any, query: type[msgspec.Struct] | None = None, problems: tuple[int, ...] = ()
+) -> Operation:
+    return Operation("get", path, summary, _by_status(answer), query, problems=problems)
+
+
+def _post(
+    path: str, summary: str, answer: Any, body: type[msgspec.Struct] | None = None, problems: tuple[int, ...] = ()
+) -> Operation:
+    return Operation("post", path, summary, _by_status(answer), body=body, problems=problems)
+
+
+def _delete(path: str, summary: str, answer: Any) -> Operation:
+    return Operation("delete", path, summary, _by_status(answer), problems=(404,))
+
+
+def _by_status(answer: Any) -> dict[int, Any]:
+    """One model is that of 200."""
+    return answer if isinstance(answer, dict) else {200: answer}
+
+
 OPERATIONS = [
-    Operation("get", "health", "Whether storage and workspace answer", {200: answers.Health, 503: answers.Health}),
-    Operation("get", "status", "Queues, poison messages, open drops, newest runs, clusters", {200: answers.Status}),
-    Operation("get", "openapi.json", "This document", {200: Json}),
-    Operation(
-        "get",
-        "find",
-        "The run or drop that a name means",
-        {200: answers.Found},
-        requests.FindQuery,
-        problems=(404, 409, 422),
-    ),
-    Operation(
-        "get",
+    _get("health", "Whether storage and workspace answer", {200: answers.Health, 503: answers.Health}),
+    _get("status", "Queues, poison messages, open drops, newest runs, clusters", answers.Status),
+    _get("openapi.json", "This document", Json),
+    _get("find", "The run or drop that a name means", answers.Found, requests.FindQuery, problems=(404, 409, 422)),
+    _get(
         "compare",
         "What is different between runs",
-        {200: run_answers.Compared},
+        run_answers.Compared,
         requests.CompareQuery,
         problems=(404, 409, 422),
     ),
-    Operation("get", "trainers", "The trainers, each with its parameters", {200: list[answers.Trainer]}),
-    Operation("get", "routes", "The routes, each with its limits and parameters", {200: list[answers.Route]}),
-    Operation(
-        "post",
+    _get("trainers", "The trainers, each with its parameters", list[answers.Trainer]),
+    _get("routes", "The routes, each with its limits and parameters", list[answers.Route]),
+    _post(
         "routes/{route}/check",
         "What a drop with this job file would become",
-        {200: answers.CheckedRoute},
-        body=requests.RouteCheck,
+        answers.CheckedRoute,
+        requests.RouteCheck,
         problems=(404, 422),
     ),
-    Operation("post", "register", "Register the trainers' assets, and check the routes", {200: answers.Registered}),
-    Operation("get", "drops", "The drops by name", {200: list[records.Drop]}, requests.DropsQuery),
-    Operation(
-        "get", "drops/{route}/{name}", "One drop, and why it did not start", {200: records.Drop}, problems=(404,)
-    ),
-    Operation(
-        "get",
+    _post("register", "Register the trainers' assets, and check the routes", answers.Registered),
+    _get("drops", "The drops by name", list[records.Drop], requests.DropsQuery),
+    _get("drops/{route}/{name}", "One drop, and why it did not start", records.Drop, problems=(404,)),
+    _get(
         "drops/{route}/{name}/generations",
         "The drop's generations, newest first",
-        {200: list[data.Generation]},
+        list[data.Generation],
         problems=(404,),
     ),
     Operation(
@@ -89,145 +99,90 @@ OPERATIONS = [
         headers=_KEY,
         problems=(404, 409),
     ),
-    Operation(
-        "get", "data/files", "The files of a generation or run", {200: data.Files}, data.FilesQuery, problems=(404, 422)
-    ),
-    Operation(
-        "get", "data/diff", "How two lists of files differ", {200: data.Diff}, data.DiffQuery, problems=(404, 422)
-    ),
-    Operation(
-        "post",
+    _get("data/files", "The files of a generation or run", data.Files, data.FilesQuery, problems=(404, 422)),
+    _get("data/diff", "How two lists of files differ", data.Diff, data.DiffQuery, problems=(404, 422)),
+    _post(
         "uploads",
         "Which files of a folder for a job are to be sent, and where to",
-        {200: answers.Folder},
-        body=requests.FolderRequest,
+        answers.Folder,
+        requests.FolderRequest,
         problems=(422,),
     ),
-    Operation("get", "notices", "The subscriptions to notices", {200: list[notices.Subscription]}),
-    Operation(
-        "post",
-        "notices",
-        "Subscribe to notices",
-        {201: notices.NewSubscription},
-        body=notices.SubscriptionRequest,
-        problems=(422,),
+    _get("notices", "The subscriptions to notices", list[notices.Subscription]),
+    _post(
+        "notices", "Subscribe to notices", {201: notices.NewSubscription}, notices.SubscriptionRequest, problems=(422,)
     ),
-    Operation("delete", "notices/{subscription}", "Take a subscription away", {200: notices.Removed}, problems=(404,)),
-    Operation(
-        "post", "notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)
-    ),
-    Operation(
-        "get",
+    _delete("notices/{subscription}", "Take a subscription away", notices.Removed),
+    _post("notices/{subscription}/test", "Send a test notice to it", {202: notices.Tested}, problems=(404,)),
+    _get(
         "notices/{subscription}/deliveries",
         "What became of its newest notices",
-        {200: list[notices.Delivery]},
+        list[notices.Delivery],
         problems=(404,),
     ),
-    Operation("get", "schedules", "The schedules", {200: list[schedules.Schedule]}),
+    _get("schedules", "The schedules", list[schedules.Schedule]),
     Operation(
         "post",
         "schedules",
         "Make a schedule, or say what it would do",
         {200: schedules.Preview, 201: schedules.Schedule},
-        schedules.DryRunQuery,
-        schedules.ScheduleRequest,
+        query=schedules.DryRunQuery,
+        body=schedules.ScheduleRequest,
         problems=(404, 409, 422),
     ),
-    Operation("delete", "schedules/{schedule}", "Take a schedule away", {200: schedules.Removed}, problems=(404,)),
-    Operation("post", "schedules/{schedule}/pause", "Pause a schedule", {200: schedules.Schedule}, problems=(404,)),
-    Operation("post", "schedules/{schedule}/resume", "Go on from now", {200: schedules.Schedule}, problems=(404,)),
-    Operation(
-        "get",
-        "schedules/{schedule}/firings",
-        "What became of its newest instants",
-        {200: list[schedules.Firing]},
-        problems=(404,),
-    ),
-    Operation(
-        "post", "runs/{run}/remove", "Let all go that the run left", {202: removals.Removal}, problems=(404, 409)
-    ),
-    Operation("post", "drops/{route}/{name}/remove", "Let a drop go", {202: removals.Removal}, problems=(404, 409)),
-    Operation("get", "removals", "The newest removals", {200: list[removals.Removal]}),
-    Operation("get", "retention", "What retention will let go within a week", {200: list[removals.Going]}),
-    Operation("get", "usage", "What takes the space", {200: removals.Usage}),
-    Operation(
-        "get", "runs", "A page of runs, newest first", {200: run_answers.RunPage}, requests.RunsQuery, problems=(422,)
-    ),
+    _delete("schedules/{schedule}", "Take a schedule away", schedules.Removed),
+    _post("schedules/{schedule}/pause", "Pause a schedule", schedules.Schedule, problems=(404,)),
+    _post("schedules/{schedule}/resume", "Go on from now", schedules.Schedule, problems=(404,)),
+    _get("schedules/{schedule}/firings", "What became of its newest instants", list[schedules.Firing], problems=(404,)),
+    _post("runs/{run}/remove", "Let all go that the run left", {202: removals.Removal}, problems=(404, 409)),
+    _post("drops/{route}/{name}/remove", "Let a drop go", {202: removals.Removal}, problems=(404, 409)),
+    _get("removals", "The newest removals", list[removals.Removal]),
+    _get("retention", "What retention will let go within a week", list[removals.Going]),
+    _get("usage", "What takes the space", removals.Usage),
+    _get("runs", "A page of runs, newest first", run_answers.RunPage, requests.RunsQuery, problems=(422,)),
     Operation(
         "post",
         "runs",
         "Make a run, or say what would be made",
         {200: run_answers.DryRun, 202: run_answers.Accepted},
-        requests.CreateQuery,
-        RunRequest,
-        _KEY,
-        (404, 409, 422),
+        query=requests.CreateQuery,
+        body=RunRequest,
+        headers=_KEY,
+        problems=(404, 409, 422),
     ),
-    Operation(
-        "post",
+    _post(
         "imports",
         "What a Batch AI document becomes; makes nothing",
-        {200: run_answers.Imported},
-        body=requests.ImportRequest,
+        run_answers.Imported,
+        requests.ImportRequest,
         problems=(422,),
     ),
-    Operation(
-        "get",
-        "rows",
-        "The runs as rows of a table, and what changed",
-        {200: rows.Rows},
-        rows.RowsQuery,
-        problems=(422,),
-    ),
-    Operation("get", "runs/{run}", "One run with its history", {200: records.Run}, problems=(404,)),
-    Operation(
-        "delete",
-        "runs/{run}",
-        "The same as cancel",
-        {200: run_answers.Accepted, 202: run_answers.Accepted},
-        problems=(404,),
-    ),
-    Operation(
-        "post",
+    _get("rows", "The runs as rows of a table, and what changed", rows.Rows, rows.RowsQuery, problems=(422,)),
+    _get("runs/{run}", "One run with its history", records.Run, problems=(404,)),
+    _delete("runs/{run}", "The same as cancel", {200: run_answers.Accepted, 202: run_answers.Accepted}),
+    _post(
         "runs/{run}/cancel",
         "Ask for the run's end; 200 if it has ended",
         {200: run_answers.Accepted, 202: run_answers.Accepted},
         problems=(404,),
     ),
-    Operation(
-        "post",
+    _post(
         "runs/{run}/retry",
         "A new run with this one's job",
         {202: run_answers.Accepted},
-        body=requests.Changes,
+        requests.Changes,
         problems=(404, 409, 422),
     ),
-    Operation(
-        "post",
+    _post(
         "runs/{run}/continue",
         "A new run that goes on from this one's checkpoint",
         {202: run_answers.Accepted},
-        body=requests.Changes,
+        requests.Changes,
         problems=(404, 409, 422),
     ),
-    Operation(
-        "post",
-        "runs/{run}/notes",
-        "Write a note on the run",
-        {200: records.Run},
-        body=requests.NoteRequest,
-        problems=(404, 422),
-    ),
-    Operation(
-        "post",
-        "runs/{run}/tags",
-        "Change the run's tags",
-        {200: records.Run},
-        body=requests.TagsRequest,
-        problems=(404, 422),
-    ),
-    Operation(
-        "post",
+    _post("runs/{run}/notes", "Write a note on the run", records.Run, requests.NoteRequest, problems=(404, 422)),
+    _post("runs/{run}/tags", "Change the run's tags", records.Run, requests.TagsRequest, problems=(404, 422)),
+    _post(
         "runs/{run}/members/{member}/evict",
         "End a member's job, as losing its node does",
         {202: run_answers.Evicted},
@@ -238,101 +193,75 @@ OPERATIONS = [
         "runs/{run}/logs",
         "A rank's log from a byte on",
         {200: None, 206: None},
-        requests.LogQuery,
+        query=requests.LogQuery,
         headers=_RANGE,
         problems=(404, 416),
     ),
-    Operation(
-        "get",
-        "runs/{run}/metrics",
-        "The run's metrics as series",
-        {200: run_answers.Series},
-        requests.MetricsQuery,
-        problems=(404,),
+    _get(
+        "runs/{run}/metrics", "The run's metrics as series", run_answers.Series, requests.MetricsQuery, problems=(404,)
     ),
-    Operation(
-        "get",
+    _get(
         "runs/{run}/artifacts",
         "The files of the run's archive",
-        {200: run_answers.Artifacts},
+        run_answers.Artifacts,
         requests.ArtifactsQuery,
         problems=(404,),
     ),
-    Operation(
-        "get",
+    _get(
         "runs/{run}/artifacts/{path}",
         "A redirect to a short-lived address; `link`: the address",
         {200: answers.Link, 302: None},
         requests.ArtifactQuery,
         problems=(404,),
     ),
-    Operation(
-        "get",
+    _get(
         "runs/{run}/live",
         "The run and what is new since the last look",
-        {200: run_answers.Live},
+        run_answers.Live,
         requests.LiveQuery,
         problems=(404, 422),
     ),
-    Operation(
-        "get", "curves", "Curves of several runs", {200: run_answers.Curves}, requests.CurvesQuery, problems=(404, 422)
-    ),
-    Operation(
-        "get",
-        "nodes",
-        "The clusters' nodes and decisions of late",
-        {200: nodes.NodesReport},
-        nodes.NodesQuery,
-    ),
-    Operation(
-        "post",
-        "queues/{queue}/replay",
-        "Give back the messages that were set aside",
-        {200: answers.GivenBack},
-        problems=(404,),
-    ),
-    Operation("get", "me", "Who calls, and what they may do", {200: answers.Me}),
-    Operation(
-        "post",
+    _get("curves", "Curves of several runs", run_answers.Curves, requests.CurvesQuery, problems=(404, 422)),
+    _get("nodes", "The clusters' nodes and decisions of late", nodes.NodesReport, nodes.NodesQuery),
+    _post("queues/{queue}/replay", "Give back the messages that were set aside", answers.GivenBack, problems=(404,)),
+    _get("me", "Who calls, and what they may do", answers.Me),
+    _post(
         "drops/{route}/{name}/uploads",
         "Addresses to upload a drop's files to",
-        {200: answers.Uploads},
-        body=requests.UploadRequest,
+        answers.Uploads,
+        requests.UploadRequest,
         problems=(422,),
     ),
-    Operation("get", "clusters", "The clusters with the latest decision about each", {200: list[records.Cluster]}),
+    _get("clusters", "The clusters with the latest decision about each", list[records.Cluster]),
     Operation(
         "post",
         "clusters/{cluster}/scale-to-zero",
         "Bring a cluster to zero unless it is needed",
         {202: answers.Scaled},
-        requests.ScaleQuery,
+        query=requests.ScaleQuery,
         problems=(404, 409),
     ),
-    Operation(
-        "get",
+    _get(
         "costs",
         "What the nodes cost, and how the budgets stand",
-        {200: costs.CostReport},
+        costs.CostReport,
         requests.CostsQuery,
         problems=(422,),
     ),
-    Operation("get", "leases", "The leases that hold nodes now", {200: list[records.Lease]}),
-    Operation(
-        "post",
+    _get("leases", "The leases that hold nodes now", list[records.Lease]),
+    _post(
         "clusters/{cluster}/leases",
         "Keep nodes of a cluster warm for some time",
         {201: records.Lease},
-        body=requests.LeaseRequest,
+        requests.LeaseRequest,
         problems=(404, 409, 422),
     ),
-    Operation(
-        "post",
+    _post(
         "leases/{lease}/extend",
         "Let a lease go on for longer",
-        {200: records.Lease},
-        body=requests.LeaseExtension,
+        records.Lease,
+        requests.LeaseExtension,
         problems=(404, 409, 422),
     ),
-    Operation("delete", "leases/{lease}", "End a lease now", {200: records.Lease}, problems=(404,)),
+    _delete("leases/{lease}", "End a lease now", records.Lease),
 ]

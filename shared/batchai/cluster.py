@@ -7,7 +7,7 @@ from typing import Any
 from shared.batchai.fields import Fields
 from shared.batchai.mounts import CLUSTER_ROOT, Mounts
 from shared.batchai.report import Report
-from shared.batchai.sizes import replacement
+from shared.jobs.vm_size import gpus_of, is_size, known
 from shared.kernel.names import NAME
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/amlCompute.schema.json"
@@ -64,15 +64,20 @@ def _name(outer: Fields, properties: Fields, name: str) -> str:
 
 def _size(properties: Fields) -> dict[str, Any]:
     size = properties.text("vmSize", "size", needed=True)
-    found = replacement(size)
-    if found is None:
+    old = known(f"Standard_{size.lower().removeprefix('standard_')}")
+    new = known(old.instead) if old else None
+    if old is None or new is None:
+        if is_size(size) and gpus_of(size) is None:
+            properties.told(
+                "vmSize", f"{size}, a size that is not known here.", f"{size}; Azure says whether it is there."
+            )
         return {"size": size}
-    lost = " Its InfiniBand has no equivalent there." if found.old.infiniband and not found.new.infiniband else ""
+    lost = " Its InfiniBand has no equivalent there." if old.infiniband and not new.infiniband else ""
     properties.report.lost(
-        properties.at("vmSize"), f"{size}: {found.old}. Azure has retired this size.",
-        f"{found.name}: {found.new}.{lost}", "See whether you have quota for it, and what it costs.",
+        properties.at("vmSize"), f"{size}: {old}. Azure has retired this size, or is about to.",
+        f"{old.instead}: {new}.{lost}", "See whether you have quota for it, and what it costs.",
     )  # fmt: skip
-    return {"size": found.name}
+    return {"size": old.instead}
 
 
 def _scale(properties: Fields) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import timedelta
 
 from shared.kernel.errors import TrainyardError
 from shared.runs.decide import idle_gpus, overdue, preemptions
+from shared.runs.listed import in_state
 from shared.runs.metrics import series
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunFilter
 from shared.runs.submit import cancel_run
 from shared.runs.successors import move_run
 from shared.system import System
@@ -21,13 +20,12 @@ log = logging.getLogger(__name__)
 UTILIZATION = "gpu_utilization"  # percent; a trainer that writes it is watched
 LOOKED_AT = 20  # runs whose metrics one sweep reads; the next reads those after them
 QUIET = timedelta(minutes=15)
-_PAGE = 1000
 
 
 def watch(system: System) -> dict[str, list[str]]:
     """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in _in_state(system, RunState.RUNNING) if run.cancel_asked_at is None]
+    running = [run for run in in_state(system, RunState.RUNNING) if run.cancel_asked_at is None]
     due = {run.name for run in _in_rotation(system, running)}
     for run in running:
         try:
@@ -48,7 +46,7 @@ def watch(system: System) -> dict[str, list[str]]:
 def move(system: System) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    for run in _in_state(system, RunState.QUEUED) if any(route.move_to for route in system.routes.values()) else ():
+    for run in in_state(system, RunState.QUEUED) if any(route.move_to for route in system.routes.values()) else ():
         route = system.routes.get(run.route)
         if route is None or not route.move_to or run.elastic or run.cancel_asked_at or run.cluster == route.move_to:
             continue
@@ -63,15 +61,6 @@ def move(system: System) -> dict[str, list[str]]:
             log.warning("run %s can't move: %s", run.name, exc)
             warnings[run.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
     return warnings
-
-
-def _in_state(system: System, state: RunState) -> Iterator[Run]:
-    token = ""
-    while True:
-        page = system.runs.page(RunFilter(state=state), _PAGE, token)
-        yield from page.runs
-        if not (token := page.token):
-            return
 
 
 def _in_rotation(system: System, runs: list[Run]) -> list[Run]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from shared.drops.model import DropKey, DropState
-from shared.jobs.job import again, cluster, nodes
-from shared.jobs.parameters import resolved
+from shared.jobs.job import again
 from shared.kernel.errors import Conflict, NotFound
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Moment, Run, RunState, asked_run_name
 from shared.runs.recording import record
 from shared.system import System
@@ -30,24 +30,18 @@ def train_again(system: System, drop: DropKey, key: str | None = None, owner: st
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     job = again(found.request, found.run, name)
     why = f"Generation {found.generation} of drop {drop} is trained again."
-    run = Run(
-        name=name,
+    run = run_of(name, job, bounds, now)
+    run = replace(
+        run,
         drop=str(drop),
         route=drop.route,
         fingerprint=found.fingerprint,
-        experiment=str(job.get("experiment_name") or drop.route),
-        cluster=cluster(job),
-        nodes=nodes(job),
-        created_at=now,
-        request=job,
+        experiment=run.experiment or drop.route,
         history=(Moment(RunState.RECEIVED, now, why),),
-        elastic=begin(job, bounds, now),
-        resubmissions=bounds[1],
         asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
         retry_of=found.run,
         owner=owner,
         owner_id=owner_id,
         generation=found.generation,
-        parameters=resolved(job),
     )
     return record(system, run)

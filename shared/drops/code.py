@@ -22,7 +22,8 @@ def with_code(system: System, key: DropKey, route: Route, job_file: JobFile | No
     if job_file is None or not _brings_code(route, job_file):
         return job_file
     place = Place(DROPS_CONTAINER, key.prefix())
-    return replace(job_file, content=collect(system, place, job_file.content, system.limits.max_upload_mib))
+    code = collect(system, place, str(job_file.content["code"]), system.limits.max_upload_mib)
+    return replace(job_file, content={**job_file.content, "code": code})
 
 
 def with_any_code(route: Route, job_file: JobFile | None) -> JobFile | None:

@@ -86,8 +86,10 @@ def _take_in(system: System, stored: Stored[Drop], form: str, look: bool) -> Non
     drop = stored.value
     missed = bool(form) and not drop.event_form and drop.state in (DropState.OPEN, DropState.SEALED)
     if missed:
-        _write(system, stored, replace(drop, event_form=form))
-    if missed or look:
+        stored = _write(system, stored, replace(drop, event_form=form))
+    if look:
+        _look(system, stored)
+    elif missed:
         send_check(system, drop, last=drop.state is not DropState.OPEN)
 
 
@@ -123,8 +125,11 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
     their events saw an open drop, and did nothing.
     """
     stored = system.drops.get(key)
-    if stored is None or stored.value.token != token:
-        return
+    if stored is not None and stored.value.token == token:
+        _look(system, stored, last)
+
+
+def _look(system: System, stored: Stored[Drop], last: bool = False) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
             send_check(system, stored.value, SETTLED_SECONDS, last=True)
@@ -134,7 +139,7 @@ def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> 
         elif last:  # whoever closed it has sent one of these
             _look_once_more(system, stored)
     except Changed:
-        log.info("drop %s: another look was quicker", key)
+        log.info("drop %s: another look was quicker", stored.value.key)
 
 
 def _judge(system: System, stored: Stored[Drop], last: bool) -> None:

@@ -9,21 +9,20 @@ from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
 from shared.drops.code import with_any_code, with_code
 from shared.drops.decide import DropVerdict, Survey, survey
+from shared.drops.environment import with_any_environment, with_environment
 from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job import cluster, nodes, timeout
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
-from shared.jobs.parameters import resolved
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.stored import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Run, RunState, run_name
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 
@@ -44,6 +43,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     name = run_name(drop.key, seen.fingerprint)
     try:
         job_file = with_code(system, drop.key, route, _job_file(system, drop.key, seen))
+        job_file = with_environment(system, drop.key, route, job_file)
         adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
         built = build(_order(name, drop.key, seen, route, adopted or job_file))
     except BrokenJobFile as exc:
@@ -105,6 +105,7 @@ def route_problems(
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
     try:
         job_file = with_any_code(route, None if content is None else JobFile("job.yaml", content, {}))
+        job_file = with_any_environment(route, job_file)
     except BrokenJobFile as exc:
         return {}, [Problem("code", str(exc))]
     adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
@@ -159,20 +160,13 @@ def _run(system: System, drop: Drop) -> Run:
     job, route = drop.request, system.routes.get(drop.key.route)
     now = drop.sealed_at or system.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
-    run = Run(
-        name=drop.run,
+    run = run_of(drop.run, job, bounds, now)
+    run = replace(
+        run,
         drop=str(drop.key),
         route=drop.key.route,
         fingerprint=drop.fingerprint,
-        experiment=str(job.get("experiment_name") or drop.key.route),
-        cluster=cluster(job),
-        nodes=nodes(job),
-        created_at=now,
-        request=job,
-        parameters=resolved(job),
-        elastic=begin(job, bounds, now),
-        resubmissions=bounds[1],
-        timeout_seconds=timeout(job, otherwise=0),
+        experiment=run.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
         project=project_of(system, job.get("tags"), drop.key.route),

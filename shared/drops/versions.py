@@ -10,7 +10,7 @@ from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, 
 from shared.drops.model import Drop, DropKey, Generation, generation_of
 from shared.kernel.errors import NotFound
 from shared.runs.data import MOST_LISTED, kept_listing
-from shared.runs.model import RUN_NAME
+from shared.runs.model import RUN_NAME, Run
 from shared.system import System
 
 
@@ -55,9 +55,20 @@ def _of_run(system: System, name: str) -> list[DataFile]:
     if not run.drop:
         raise NotFound(f"Run {name} was made from no drop.")
     key = DropKey.of(run.drop)
-    if run.generation:
-        return _of_generation(system, DataRef(key, run.generation))
-    return _listed(system, key, f"{run.experiment}/{run.name}", f"run {name}")
+    folder = next((each.folder for each in _known(system, key) if _is_of(each, run)), f"{run.experiment}/{run.name}")
+    return _listed(system, key, folder, f"run {name}")
+
+
+def _known(system: System, key: DropKey) -> list[Generation]:
+    try:
+        return generations(system, key)
+    except NotFound:
+        return []
+
+
+def _is_of(generation: Generation, run: Run) -> bool:
+    """Whether the run was made for it. The number alone does not tell: a drop that was removed begins again with 1."""
+    return (generation.number, generation.fingerprint) == (run.generation, run.fingerprint)
 
 
 def _of_generation(system: System, ref: DataRef) -> list[DataFile]:

@@ -1,27 +1,36 @@
-"""Lifecycle events of our own: queued where they arise, so that an outage of the topic stops nothing else."""
+"""Lifecycle events of our own: sent to the topic where they arise.
+
+One that the topic does not take is queued, and tried again from there, so that its outage stops nothing else. Both come
+before the write that makes the event so: who dies in between tells it again under the same id.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from shared.kernel.errors import BadMessage
+from shared.kernel.errors import BadMessage, TrainyardError
 from shared.system import ANNOUNCEMENTS, NOTICES, System
 
 NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
 
 
 def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
-    """Queue an event if a topic is configured. The same (kind, subject) is the same event, however often queued."""
+    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told."""
     if system.events is not None:
-        system.queues.send(ANNOUNCEMENTS, _message(system, kind, subject, data))
+        message = _message(system, kind, subject, data)
+        try:
+            publish(system, message)
+        except TrainyardError:
+            system.queues.send(ANNOUNCEMENTS, message)
     if kind in NOTICED:
         tell(system, kind, subject, data)
 
 
 def tell(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
     """Queue an event for those who want notices, and not for the topic."""
-    system.queues.send(NOTICES, _message(system, kind, subject, data))
+    if system.audience is None or system.audience.anyone():
+        system.queues.send(NOTICES, _message(system, kind, subject, data))
 
 
 def _message(system: System, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +38,7 @@ def _message(system: System, kind: str, subject: str, data: dict[str, Any]) -> d
 
 
 def publish(system: System, message: dict[str, Any]) -> None:
-    """Send a queued event to the topic. Does nothing if the topic was taken away meanwhile."""
+    """Send an event to the topic. Does nothing if the topic was taken away meanwhile."""
     if system.events is None:
         return
     try:

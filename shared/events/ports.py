@@ -10,4 +10,14 @@ class Events(Protocol):
     """Lifecycle events of our own, to whoever subscribes to the custom topic."""
 
     def publish(self, kind: str, subject: str, data: dict[str, Any], event_id: str, at: datetime) -> None:
-        """Send one event. The same event_id twice is one event to a consumer that looks at ids."""
+        """Send one event. The same event_id twice is one event to a consumer that looks at ids.
+
+        Raises what a TrainyardError is within seconds, and at once while the topic is known not to answer.
+        """
+
+
+class Audience(Protocol):
+    """Those who want notices."""
+
+    def anyone(self) -> bool:
+        """Whether there is one. False may be ten seconds old, but for those whom this process added since."""

@@ -26,6 +26,7 @@ from shared.jobs.job import (
     is_relative,
     mapping,
     nodes,
+    values_it_lacks,
 )
 from shared.jobs.limits import Limits, converted, over_limits
 from shared.jobs.model import Problem
@@ -156,10 +157,13 @@ def _processes(order: JobOrder) -> Job:
 
 def _on_its_cluster(order: JobOrder) -> JobOrder:
     """A whole job that was written for serverless compute, on a cluster: without the keys that only that one has."""
-    serverless = not order.template and order.written.get("compute") in (None, "serverless", "azureml:serverless")
+    whole = not order.template or "command" in order.written
+    serverless = whole and order.written.get("compute") in (None, "serverless", "azureml:serverless")
     if not (serverless and (order.asked.cluster or order.defaults.cluster)):
         return order
-    written = {key: value for key, value in order.written.items() if key not in ("queue_settings", "compute")}
+    kept = order.template and "queue_settings" in order.limits.allow  # whoever allowed it on the route meant it
+    left_out = ("compute",) if kept else ("compute", "queue_settings")
+    written = {key: value for key, value in order.written.items() if key not in left_out}
     if resources := mapping(written.get("resources")):
         written["resources"] = {key: value for key, value in resources.items() if key != "instance_type"}
     return replace(order, written=written)
@@ -290,6 +294,9 @@ def _check(order: JobOrder, job: Job) -> Iterator[Problem]:
         yield Problem("data", "is missing: say which data to train on.", "data_missing")
     for name, value in inputs.items():
         yield from _check_path(order, name, value)
+    if lacking := values_it_lacks(job):
+        asked = ", ".join(f"${{{{{name}}}}}" for name in lacking)
+        yield Problem("command", f"uses {asked}, which the job does not have among its inputs and outputs.")
     yield from _check_members(order, job)
 
 

@@ -18,12 +18,22 @@ FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its 
 FROM_MODEL = "from_model"  # the input that names that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 
+_VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
+_OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
+
 Job = dict[str, Any]
 
 
 def mapping(value: Any) -> Job:
     """A copy of the value if it is a mapping, else an empty one."""
     return dict(value) if isinstance(value, dict) else {}
+
+
+def values_it_lacks(job: Mapping[str, Any]) -> list[str]:
+    """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
+    known = {f"{group}.{name}" for group in ("inputs", "outputs") for name in mapping(job.get(group))}
+    asked = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", str(job.get("command", "")))))
+    return [name for name in dict.fromkeys(asked) if name not in known]
 
 
 def is_elastic(job: Mapping[str, Any]) -> bool:

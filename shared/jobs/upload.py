@@ -76,8 +76,8 @@ def check(files: Iterable[File], most_bytes: int) -> None:
         raise Impossible("There are no files to send.", "empty_upload")
     if len(listed) > MOST_FILES:
         raise Impossible(
-            f"The folder has {len(listed):,} files, the limit is {MOST_FILES:,}. Leave data, environments and results "
-            "out with .amlignore, or upload data as a drop.",
+            f"The folder has more than {MOST_FILES:,} files. Leave data, environments and results out with .amlignore, "
+            "or upload data as a drop.",
             "upload_too_large",
         )
     if (total := sum(file.size for file in listed)) > most_bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from shared.jobs import upload
-from shared.jobs.job import Job, is_relative
+from shared.jobs.job import Job
 from shared.jobs.upload import File
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Copy, Place
@@ -53,16 +54,14 @@ def check_complete(system: System, job: Job) -> None:
             )
 
 
-def collect(system: System, drop: Place, job: Job, limit_mib: int) -> Job:
-    """The job with the code that lies beside it in a drop, copied to where its content belongs.
+def collect(system: System, drop: Place, folder: str, limit_mib: int) -> str:
+    """Copy a folder of a drop to where its content belongs, and return the azureml:// path of that place.
 
-    Raises Impossible for a folder that can't be code. Twice copies nothing again.
+    Raises Impossible for a folder that can't be sent. Twice copies nothing again.
     """
-    if not is_relative(job.get("code")) or not job["code"]:
-        return job
-    parts = [part for part in str(job["code"]).split("/") if part not in ("", ".")]
+    parts = [part for part in folder.split("/") if part not in ("", ".")]
     source = Place(drop.container, "/".join([drop.prefix.rstrip("/"), *parts]) + "/")
-    blobs = list(system.blobs.list(source))
+    blobs = list(islice(system.blobs.list(source), upload.MOST_FILES + 1))  # one more is refused below
     names = {blob.name: blob.name.removeprefix(source.prefix) for blob in blobs}
     files = [File(names[blob.name], blob.size, blob.md5) for blob in blobs]
     if unknown := [file.name for file in files if not file.md5]:
@@ -73,7 +72,7 @@ def collect(system: System, drop: Place, job: Job, limit_mib: int) -> Job:
     copies = (Copy(b, source.container, target.container, target.prefix + names[b.name]) for b in blobs)
     for _ in system.blobs.copy(copies):
         pass
-    return {**job, "code": upload.path(name)}
+    return upload.path(name)
 
 
 def _check_allowed(system: System) -> None:

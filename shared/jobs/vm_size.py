@@ -1,36 +1,119 @@
-"""How many GPUs a VM size of Azure has, and so how many processes a node of it runs: one for each GPU. Pure.
+"""VM sizes of Azure: GPUs, and so the processes of a node; memory; and what takes the place of a retired one. Pure.
 
-Counts: https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nc-family, nd-family and nv-family.
+The pages of the series that are named beside the sizes, https://learn.microsoft.com/azure/virtual-machines/sizes/
+gpu-accelerated/<series>, have these numbers, but for the memory of an ND40's GPU; they were read on 2026-11-22. Of the
+other series no page is left, or none was read: they stand here as they were known. The page of what is retired or soon
+will be, ../retirement/retired-sizes-list, leaves out what went long ago.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-GPUS = {
-    "Standard_NC4as_T4_v3": 1,
-    "Standard_NC8as_T4_v3": 1,
-    "Standard_NC16as_T4_v3": 1,
-    "Standard_NC64as_T4_v3": 4,
-    "Standard_NC6s_v3": 1,
-    "Standard_NC12s_v3": 2,
-    "Standard_NC24s_v3": 4,
-    "Standard_NC24rs_v3": 4,
-    "Standard_NC24ads_A100_v4": 1,
-    "Standard_NC48ads_A100_v4": 2,
-    "Standard_NC96ads_A100_v4": 4,
-    "Standard_NC40ads_H100_v5": 1,
-    "Standard_NC80adis_H100_v5": 2,
-    "Standard_ND40rs_v2": 8,
-    "Standard_ND96asr_v4": 8,
-    "Standard_ND96amsr_A100_v4": 8,
-    "Standard_ND96isr_H100_v5": 8,
-    "Standard_ND96isr_H200_v5": 8,
-    "Standard_NV36ads_A10_v5": 1,
-    "Standard_NV36adms_A10_v5": 1,
-    "Standard_NV72ads_A10_v5": 2,
+
+@dataclass(frozen=True)
+class Size:
+    """GPUs, GiB of memory of each GPU, GiB of memory of the VM; `instead` of one that Azure retires, today's size."""
+
+    gpus: int
+    gpu_memory: float
+    memory: float
+    infiniband: bool = False
+    instead: str = ""
+
+    def __str__(self) -> str:
+        gpus = f"{self.gpus} GPUs of {self.gpu_memory:g} GiB, " if self.gpus else ""
+        return f"{gpus}{self.memory:g} GiB of memory".replace("1 GPUs", "1 GPU")
+
+
+SIZES = {
+    # T4; series ncast4v3-series
+    "Standard_NC4as_T4_v3": Size(1, 16, 28),
+    "Standard_NC8as_T4_v3": Size(1, 16, 56),
+    "Standard_NC16as_T4_v3": Size(1, 16, 110),
+    "Standard_NC64as_T4_v3": Size(4, 16, 440),
+    # A100; series nca100v4-series
+    "Standard_NC24ads_A100_v4": Size(1, 80, 220),
+    "Standard_NC48ads_A100_v4": Size(2, 80, 440),
+    "Standard_NC96ads_A100_v4": Size(4, 80, 880),
+    # H100; series ncadsh100v5-series
+    "Standard_NC40ads_H100_v5": Size(1, 94, 320),
+    "Standard_NC80adis_H100_v5": Size(2, 94, 640),
+    # 8 GPUs and InfiniBand; series ndasra100v4-series, ndma100v4-series, ndh100v5-series, nd-h200-v5-series
+    "Standard_ND96asr_v4": Size(8, 40, 900, infiniband=True),
+    "Standard_ND96amsr_A100_v4": Size(8, 80, 1900, infiniband=True),
+    "Standard_ND96isr_H100_v5": Size(8, 80, 1900, infiniband=True),
+    "Standard_ND96isr_H200_v5": Size(8, 141, 1850, infiniband=True),
+    # A10; series nvadsa10v5-series. The first three have a part of a GPU, which a process sees as one
+    "Standard_NV6ads_A10_v5": Size(1, 4, 55),
+    "Standard_NV12ads_A10_v5": Size(1, 8, 110),
+    "Standard_NV18ads_A10_v5": Size(1, 12, 220),
+    "Standard_NV36ads_A10_v5": Size(1, 24, 440),
+    "Standard_NV36adms_A10_v5": Size(1, 24, 880),
+    "Standard_NV72ads_A10_v5": Size(2, 24, 880),
+    # processors alone
+    "Standard_D2_v3": Size(0, 0, 8),
+    "Standard_D4_v3": Size(0, 0, 16),
+    "Standard_D8_v3": Size(0, 0, 32),
+    "Standard_E2_v3": Size(0, 0, 16),
+    "Standard_E4_v3": Size(0, 0, 32),
+    "Standard_E8_v3": Size(0, 0, 64),
+    "Standard_E16_v3": Size(0, 0, 128),
+    "Standard_E32_v3": Size(0, 0, 256),
+    "Standard_HB120rs_v3": Size(0, 0, 448, infiniband=True),
+    # K80
+    "Standard_NC6": Size(1, 12, 56, instead="Standard_NC8as_T4_v3"),
+    "Standard_NC12": Size(2, 12, 112, instead="Standard_NC64as_T4_v3"),
+    "Standard_NC24": Size(4, 12, 224, instead="Standard_NC64as_T4_v3"),
+    "Standard_NC24r": Size(4, 12, 224, infiniband=True, instead="Standard_NC64as_T4_v3"),
+    # P100
+    "Standard_NC6s_v2": Size(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_NC12s_v2": Size(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_NC24s_v2": Size(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NC24rs_v2": Size(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    # P40; series nd-series
+    "Standard_ND6s": Size(1, 24, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_ND12s": Size(2, 24, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_ND24s": Size(4, 24, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_ND24rs": Size(4, 24, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    # V100; series ncv3-series and ndv2-series
+    "Standard_NC6s_v3": Size(1, 16, 112, instead="Standard_NC24ads_A100_v4"),
+    "Standard_NC12s_v3": Size(2, 16, 224, instead="Standard_NC48ads_A100_v4"),
+    "Standard_NC24s_v3": Size(4, 16, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NC24rs_v3": Size(4, 16, 448, infiniband=True, instead="Standard_NC96ads_A100_v4"),
+    "Standard_ND40s_v2": Size(8, 32, 672, instead="Standard_ND96asr_v4"),
+    "Standard_ND40rs_v2": Size(8, 32, 672, infiniband=True, instead="Standard_ND96asr_v4"),
+    # M60; series nv-series and nvv3-series. A card has two GPUs; the page of the NV-series counts cards
+    "Standard_NV6": Size(1, 8, 56, instead="Standard_NC8as_T4_v3"),
+    "Standard_NV12": Size(2, 8, 112, instead="Standard_NC64as_T4_v3"),
+    "Standard_NV24": Size(4, 8, 224, instead="Standard_NC64as_T4_v3"),
+    "Standard_NV6s_v2": Size(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
+    "Standard_NV12s_v2": Size(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
+    "Standard_NV24s_v2": Size(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
+    "Standard_NV12s_v3": Size(1, 8, 112, instead="Standard_NV36ads_A10_v5"),
+    "Standard_NV24s_v3": Size(2, 8, 224, instead="Standard_NV72ads_A10_v5"),
+    "Standard_NV48s_v3": Size(4, 8, 448, instead="Standard_NC96ads_A100_v4"),
+    # processors alone
+    "Standard_A1": Size(0, 0, 1.75, instead="Standard_D2_v3"),
+    "Standard_A2": Size(0, 0, 3.5, instead="Standard_D2_v3"),
+    "Standard_A3": Size(0, 0, 7, instead="Standard_D4_v3"),
+    "Standard_A4": Size(0, 0, 14, instead="Standard_D8_v3"),
+    "Standard_A5": Size(0, 0, 14, instead="Standard_E2_v3"),
+    "Standard_A6": Size(0, 0, 28, instead="Standard_E4_v3"),
+    "Standard_A7": Size(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_A8": Size(0, 0, 56, infiniband=True, instead="Standard_E8_v3"),
+    "Standard_A9": Size(0, 0, 112, infiniband=True, instead="Standard_E16_v3"),
+    "Standard_A10": Size(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_A11": Size(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H8": Size(0, 0, 56, instead="Standard_E8_v3"),
+    "Standard_H8m": Size(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H16": Size(0, 0, 112, instead="Standard_E16_v3"),
+    "Standard_H16m": Size(0, 0, 224, instead="Standard_E32_v3"),
+    "Standard_H16r": Size(0, 0, 112, infiniband=True, instead="Standard_HB120rs_v3"),
+    "Standard_H16mr": Size(0, 0, 224, infiniband=True, instead="Standard_HB120rs_v3"),
 }
-_KNOWN = {name.lower(): count for name, count in GPUS.items()}
+_KNOWN = {name.lower(): size for name, size in SIZES.items()}
 _SIZE = re.compile(r"Standard_[A-Za-z0-9_-]{1,60}", re.IGNORECASE)
 _ACCELERATED = re.compile(r"Standard_N", re.IGNORECASE)
 
@@ -40,10 +123,16 @@ def is_size(name: str) -> bool:
     return bool(_SIZE.fullmatch(name))
 
 
-def gpus_of(size: str) -> int | None:
-    """How many whole GPUs a machine of this size has: 0 for one of processors alone, None for one that is not known."""
-    known = _KNOWN.get(size.lower())
-    return known if known is not None else None if _ACCELERATED.match(size) else 0
+def known(name: str) -> Size | None:
+    """The size of this name, in whatever case it is written; None for one that is not in the table."""
+    return _KNOWN.get(name.lower())
+
+
+def gpus_of(name: str) -> int | None:
+    """How many GPUs a process sees on a machine of this size: 0 for processors alone, None for a size not known."""
+    if size := known(name):
+        return size.gpus
+    return None if _ACCELERATED.match(name) else 0
 
 
 def same(a: str, b: str) -> bool:

@@ -20,6 +20,7 @@ from shared.money.model import Day, Row
 from shared.money.prices import Prices
 from shared.money.uses import use_of
 from shared.runs.decide import is_over
+from shared.runs.listed import matching
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 from shared.system import System
@@ -29,7 +30,6 @@ CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are k
 KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
 QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
 LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
-PAGE = 1000
 _HOUR = 3600
 
 _old: WeakKeyDictionary[System, set[str]] = WeakKeyDictionary()
@@ -134,14 +134,10 @@ def _runs(system: System, since: datetime) -> Iterator[Run]:
     """
     limits = [system.limits, *(route.limits for route in system.routes.values())]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
-    wanted, token = RunFilter(since=since - longest - QUEUED), ""
     found = set()
-    while True:
-        page = system.runs.page(wanted, PAGE, token)
-        found |= {run.name for run in page.runs}
-        yield from page.runs
-        if not (token := page.token):
-            break
+    for run in matching(system, RunFilter(since=since - longest - QUEUED)):
+        found.add(run.name)
+        yield run
     old = _old.setdefault(system, set())
     old |= {name for state in LIVE for name, _ in system.runs.in_state(state)} - found
     for name in sorted(old):

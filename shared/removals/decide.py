@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,13 +24,12 @@ class Going:
     why: str
 
 
-def of_run(run: Run, rules: Retention, later: Iterable[Run]) -> Iterator[Going]:
-    """What of an archived run will go. Checkpoints that later runs went on from are theirs: the last one decides."""
+def of_run(run: Run, rules: Retention) -> Iterator[Going]:
+    """What of an archived run will go, unless its checkpoints are also those of a later run: then the last decides."""
     if run.archived_at is None or run.removed_at is not None or run.gave_up_at is not None:
         return
-    needed = any(each.removed_at is None for each in later)
     kinds = (
-        (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED and not needed),
+        (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED),
         (What.COPIES, rules.copies, True),
     )
     for what, days, may_go in kinds:
@@ -41,11 +40,9 @@ def of_run(run: Run, rules: Retention, later: Iterable[Run]) -> Iterator[Going]:
             )
 
 
-def of_drop(drop: Drop, rules: Retention, runs: Iterable[Run]) -> Going | None:
-    """Whether the drop will go; never while a run of it goes on, or a model is kept that came from it."""
+def of_drop(drop: Drop, rules: Retention) -> Going | None:
+    """When the drop will go, unless a run keeps it (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
-        return None
-    if any(keeps_data(run) for run in runs):
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)
     return Going(What.DROP, str(drop.key), at, f"Drops of route {drop.key.route} are kept for {rules.drops:g} days.")
@@ -54,11 +51,3 @@ def of_drop(drop: Drop, rules: Retention, runs: Iterable[Run]) -> Going | None:
 def keeps_data(run: Run) -> bool:
     """Whether the data of this run must stay: it has not ended, or its model is kept."""
     return not is_over(run) or (run.state is RunState.COMPLETED and run.removed_at is None)
-
-
-def is_due(going: Going, now: datetime) -> bool:
-    return going.at <= now
-
-
-def is_soon(going: Going, now: datetime) -> bool:
-    return going.at <= now + TOLD_BEFORE

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.drops.contents import drop_blobs
 from shared.drops.model import DropKey, DropState
@@ -23,6 +23,7 @@ from shared.removals.ports import Removals
 from shared.runs.archive import archive_folder
 from shared.runs.data import LISTING
 from shared.runs.decide import is_over
+from shared.runs.listed import in_state
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.outputs import outputs
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
@@ -30,6 +31,8 @@ from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
+SENT_AGAIN = 1000  # the newest removals: one request
+LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 1000  # blobs deleted before the next are listed
 
 
@@ -58,6 +61,8 @@ def remove_run(system: System, removals: Removals, name: str, asked: Asked) -> R
             raise Conflict(f"Run {user.name} goes on from run {name} and is {user.state}.", "needed")
         if run.removed_at is not None:
             known = removals.get(What.RUN, name, run.removed_at)
+            if known and known.done_at is None:
+                _send(system, known)
             return known or _ask(system, removals, asked.removal(What.RUN, name, run.removed_at))
         try:
             system.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
@@ -103,6 +108,14 @@ def carry_out(system: System, removals: Removals, what: What, name: str, asked_a
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
 
 
+def send_again(system: System, removals: Removals) -> None:
+    """Send the messages of removals that are not done an hour after they were asked for: theirs must be lost."""
+    now = system.clock()
+    for removal in removals.newest(SENT_AGAIN):
+        if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
+            _send(system, removal)
+
+
 def places(system: System, what: What, run: Run) -> Iterator[Place]:
     """Where lies what this removal of a run takes. What a run that goes on from it needs, stays."""
     if what is What.RUN:
@@ -120,9 +133,13 @@ def places(system: System, what: What, run: Run) -> Iterator[Place]:
 
 def _ask(system: System, removals: Removals, removal: Removal) -> Removal:
     removals.put(removal)
+    _send(system, removal)
+    return removal
+
+
+def _send(system: System, removal: Removal) -> None:
     message = {"what": removal.what, "name": removal.name, "asked_at": removal.asked_at.isoformat()}
     system.queues.send(REMOVALS, message)
-    return removal
 
 
 def _going(system: System, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
@@ -177,12 +194,10 @@ def _mark_cleared(system: System, name: str, what: What) -> None:
 
 
 def _live(system: System) -> Iterator[Run]:
-    """The runs that have not ended."""
+    """The runs that have not ended. A run goes from an earlier state to a later one, so none slips by."""
     for state in RunState:
         if state not in (*FINAL, RunState.BROKEN):
-            for name, _ in system.runs.in_state(state):
-                if run := _run(system, name):
-                    yield run
+            yield from in_state(system, state)
 
 
 def _run(system: System, name: str) -> Run | None:

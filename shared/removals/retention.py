@@ -1,18 +1,24 @@
-"""Retention: what each route lets go of, told a week before and carried out by a timer."""
+"""Retention: what each route lets go of, told a week before and carried out by a timer.
+
+Each pass goes through the lists of runs and of the routes' drops, a thousand at a time, and holds no more than the
+names of the drops that runs keep. A run is read by itself only once something of it is due.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 
 from shared.drops.model import Drop, DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import Person
 from shared.removals.chain import later
-from shared.removals.decide import Going, is_due, is_soon, of_drop, of_run
+from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
 from shared.removals.model import What
 from shared.removals.ports import Removals
 from shared.removals.remove import Asked, clear, remove_drop
+from shared.runs.listed import newest_first
 from shared.runs.model import Run
 from shared.system import System
 
@@ -23,16 +29,13 @@ PAGE = 1000
 
 def plan(system: System) -> list[Going]:
     """What will go within a week, the next first."""
-    now = system.clock()
-    return sorted((going for going in _all(system) if is_soon(going, now)), key=lambda going: going.at)
+    return sorted(_going(system, system.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
 def enforce(system: System, removals: Removals) -> list[Going]:
     """Ask for what is due to go, and give it. One that can't go now is left to the next time."""
-    now, done = system.clock(), []
-    for going in _all(system):
-        if not is_due(going, now):
-            continue
+    done = []
+    for going in _going(system, system.clock()):
         asked = Asked(Person("retention"), going.why)
         try:
             if going.what is What.DROP:
@@ -47,27 +50,27 @@ def enforce(system: System, removals: Removals) -> list[Going]:
     return done
 
 
-def _all(system: System) -> Iterator[Going]:
+def _going(system: System, by: datetime) -> Iterator[Going]:
+    """What will go until then: of each run, and then the drops that no run keeps."""
     rules = {route.name: route.retention for route in system.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
         return
-    by_drop: dict[str, list[Run]] = {}
-    for run in _runs(system):
-        by_drop.setdefault(run.drop, []).append(run)
+    kept: set[str] = set()
+    for run in newest_first(system):
+        if keeps_data(run) and (rule := rules.get(run.drop.partition("/")[0])) and rule.drops:
+            kept.add(run.drop)
         if run.route in rules:
-            yield from of_run(run, rules[run.route], later(system, run) if run.archived_at else [])
-    for route, each in sorted(rules.items()):
-        if each.drops:
-            for drop in _drops(system, route):
-                if going := of_drop(drop, each, by_drop.get(str(drop.key), ())):
-                    yield going
+            found = (going for going in of_run(run, rules[run.route]) if going.at <= by)
+            yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(system, run))
+    for route, rule in sorted(rules.items()):
+        for drop in _drops(system, route) if rule.drops else ():
+            if str(drop.key) not in kept and (going := of_drop(drop, rule)) and going.at <= by:
+                yield going
 
 
-def _runs(system: System) -> Iterator[Run]:
-    before: Run | None = None
-    while page := system.runs.newest(PAGE, before):
-        yield from page
-        before = page[-1]
+def _shared(system: System, run: Run) -> bool:
+    """Whether a run went on from this one's checkpoints, and is kept."""
+    return any(each.removed_at is None for each in later(system, run))
 
 
 def _drops(system: System, route: str) -> Iterator[Drop]:

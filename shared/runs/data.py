@@ -69,7 +69,7 @@ def ask_for_check(system: System, run: Run) -> None:
 def check_data(system: System, name: str) -> None:
     """Say on the run if its drop holds other content than the run was made for. Twice says the same."""
     try:
-        stored = system.runs.get(name)
+        stored = system.runs.recent(name)
     except NotFound:
         return
     run = stored.value

@@ -104,6 +104,11 @@ def is_over(run: Run) -> bool:
     return run.state in FINAL
 
 
+def has_run(run: Run) -> bool:
+    """Whether it ever had nodes."""
+    return any(moment.state is RunState.RUNNING for moment in run.history)
+
+
 OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit; its word may be late
 IDLE_PERCENT = 5.0
 NEARLY = 0.9  # of its time limit: our history begins after Azure ML's clock

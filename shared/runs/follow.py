@@ -12,7 +12,7 @@ from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.notices.watch import look_at_evictions
 from shared.runs.data import ask_for_check
-from shared.runs.decide import failing_log, is_over
+from shared.runs.decide import failing_log, has_run, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
 from shared.runs.submit import give_up, tell_submitted
@@ -36,9 +36,9 @@ def follow_job(system: System, job: str, told: str = "") -> None:
     look at the run's hour asks for many jobs at once.
     """
     name = run_of_job(job)
-    for _ in range(WRITE_ATTEMPTS):
+    for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name)
+            stored = system.runs.get(name) if attempt else system.runs.recent(name)
         except NotFound:
             return
         if is_over(stored.value):
@@ -49,6 +49,8 @@ def follow_job(system: System, job: str, told: str = "") -> None:
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
+        if attempt == 0 and (stored.value.elastic is not None or not asked):
+            continue  # which jobs it has may have changed in the last seconds
         try:
             follow(system, stored, {each: system.jobs.status(each) for each in asked})
         except Changed:
@@ -76,7 +78,7 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
         system.jobs.cancel(job)
     look_at_evictions(system, run, look.state, look.changes)
     after = step(system, stored, look.state, _reason(system, look), look.changes)
-    if after.value.state is RunState.RUNNING and run.attempts == 0:
+    if after.value.state is RunState.RUNNING and not has_run(run):
         ask_for_check(system, after.value)
     try:
         sent = how.act(system, after.value, look)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
+from shared.runs.listed import matching
 from shared.runs.model import RUN_NAME, Run, RunState
 from shared.runs.ports import RunFilter
 from shared.runs.summary import lower_is_better, metric_named
@@ -44,10 +44,11 @@ def _drop(system: System, name: str) -> Found:
     key = DropKey(route, rest)
     if stored := system.drops.get(key):
         return Found(stored.value.run, name)
-    alike = [drop for drop in system.drops.listed(route, None, LOOKED_AT) if drop.key.name.startswith(rest)]
+    following = system.drops.listed(route, key, SHOWN + 1)  # those that begin so come first
+    alike = [drop for drop in following if drop.key.name.startswith(rest)]
     if not alike:
         raise _nothing(system, name)
-    only = _only(name, [str(drop.key) for drop in alike[: SHOWN + 1]])
+    only = _only(name, [str(drop.key) for drop in alike])
     return Found(next(drop.run for drop in alike if str(drop.key) == only), only)
 
 
@@ -90,18 +91,9 @@ def _candidates(system: System, where: str, completed: bool) -> list[Run]:
         filters = [RunFilter(state=state)]
     else:
         filters = [RunFilter(experiment=experiment, state=state) for experiment in sorted(experiments)]
-    runs = {run.name: run for wanted in filters for run in islice(_pages(system, wanted), LOOKED_AT)}
+    runs = {run.name: run for wanted in filters for run in islice(matching(system, wanted), LOOKED_AT)}
     of_drop = [run for run in runs.values() if "/" not in where or run.drop == where]
     return sorted(of_drop, key=lambda run: run.created_at, reverse=True)
-
-
-def _pages(system: System, wanted: RunFilter) -> Iterator[Run]:
-    token = ""
-    while True:
-        page = system.runs.page(wanted, LOOKED_AT, token)
-        yield from page.runs
-        if not (token := page.token):
-            return
 
 
 def _meant(system: System, where: str) -> str:

@@ -11,18 +11,18 @@ from shared.batchai.adopt import Adopted
 from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
-from shared.jobs.job import cluster, mapping, nodes, timeout
-from shared.jobs.parameters import Parameters, resolved
+from shared.jobs.parameters import Parameters
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Impossible
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import admission
 from shared.runs.batchai import adopt_request
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.request import NodeRange, RunRequest
+from shared.runs.warm_start import model_of
 from shared.system import DROPS_CONTAINER, System
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
@@ -78,42 +78,18 @@ def first_record(system: System, asked: Asked) -> Run:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(system, drop) if drop else ("", 0)
-    return Run(
-        name=asked.order.run,
+    return replace(
+        run_of(asked.order.run, built.job, asked.bounds, now),
         drop=str(drop or ""),
         route=asked.request.template or "",
         fingerprint=fingerprint,
-        experiment=built.job["experiment_name"],
-        cluster=cluster(built.job),
-        nodes=nodes(built.job),
-        created_at=now,
-        request=built.job,
         history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),),
-        parameters=resolved(built.job),
-        elastic=begin(built.job, asked.bounds, now),
-        resubmissions=asked.bounds[1],
-        timeout_seconds=timeout(built.job, otherwise=0),
         keep_warm_seconds=_keep_warm(system, asked.request),
         tags=asked.request.tags,
         from_run=asked.request.from_run or "",
         project=admission.project_of(system, built.job.get("tags"), asked.route),
         generation=generation,
     )
-
-
-def model_of(system: System, name: str) -> str:
-    """The folder of the model that a run left. Raises Impossible if there is none, or not any more."""
-    try:
-        run = system.runs.get(name).value
-    except NotFound as exc:
-        raise Impossible(str(exc), "no_model") from exc
-    if run.state is not RunState.COMPLETED:
-        raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
-    path = str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
-    if not path or system.blobs.first(system.jobs.place(path)) is None:
-        gone = "was removed" if run.removed_at else f"was cleaned up; its archive has it: fetch {name} --only models"
-        raise Impossible(f"No job can begin with the model of run {name}: it {gone}.", "no_model")
-    return path
 
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:

@@ -45,8 +45,8 @@ class Plain:
     def submit(self, system: System, run: Run) -> Submitted:
         ids = assets(system, run.request)
         job = self.request(run, _job(run), system.rendezvous, system.clock())
-        system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-        return Submitted(ids, (_job(run),))
+        answer = system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        return Submitted(ids, (_job(run),), answer.state is RunState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}

@@ -65,6 +65,13 @@ class Runs(Protocol):
     def get(self, name: str) -> Stored[Run]:
         """The run. Raises NotFound, naming it, and BadInput if its row can't be read."""
 
+    def recent(self, name: str) -> Stored[Run]:
+        """The run as it was at some moment of the last ten seconds; raises as `get` does.
+
+        Costs nothing where this process read or wrote it then. For whoever writes under its etag, and finds out by
+        Changed that others were quicker. What is final stays so.
+        """
+
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
         """Merge these fields of Run into the row. Raises Changed unless it still has run.etag."""
 

@@ -29,7 +29,8 @@ def step(
     after = system.runs.update(run, **changes) if changes else run
     if after.value.state is not run.value.state:
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
-        measure.count("runs", state=after.value.state.value)
+        for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
+            measure.count("runs", state=moment.state.value)
         send_to_archive(system, after.value)
         if is_over(after.value) and after.value.keep_warm_seconds and after.value.job:
             keep_warm(system, after.value)
@@ -42,9 +43,9 @@ def apply(
     system: System, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Take one step of our own, with further fields of the row as it is then. If events were quicker, only these."""
-    for _ in range(WRITE_ATTEMPTS):
+    for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name)
+            stored = system.runs.get(name) if attempt else system.runs.recent(name)
             return step(system, stored, state, why, facts(stored.value) if facts else None)
         except Changed:
             continue

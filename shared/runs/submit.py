@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from shared.events.announce import announce
@@ -11,9 +13,11 @@ from shared.kernel.errors import BadInput, Changed, Conflict
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.stored import Stored
 from shared.money import admission
-from shared.runs.decide import is_over
+from shared.runs.decide import advance, is_over
 from shared.runs.model import Run, RunState
 from shared.runs.steps import WRITE_ATTEMPTS, apply
+from shared.runs.warm_start import bring_back
+from shared.runs.workload import Submitted
 from shared.runs.workloads import workload
 from shared.system import SUBMISSIONS, System
 
@@ -27,7 +31,9 @@ def submit_run(system: System, name: str) -> None:
     event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
     the same id.
     """
-    run = system.runs.get(name).value
+    run = system.runs.recent(name).value
+    if run.state is not RunState.RECEIVED or run.job:  # else whoever asks for its end meets its submission anyway
+        run = system.runs.get(name).value
     if run.cancel_asked_at is not None:
         _cancel(system, run)
         return
@@ -39,6 +45,7 @@ def submit_run(system: System, name: str) -> None:
         workload(run).cancel(system, run)
         return
     try:
+        bring_back(system, run)
         run = admission.priced(system, run)
         admission.admit(system, run)
     except (BadInput, Conflict) as exc:
@@ -57,10 +64,19 @@ def submit_run(system: System, name: str) -> None:
     facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or environment_words(run.request)
     after = apply(
-        system, name, RunState.SUBMITTED, "", lambda fresh: facts | workload(fresh).sent(fresh, submitted.jobs)
+        system, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, system.clock())
     )
     if after.value.cancel_asked_at is not None or is_over(after.value):  # while the job was on its way
         _cancel(system, after.value)
+
+
+def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
+    """What the run's row says of its jobs. If they wait for nodes it is the next step already, in the same write."""
+    changes = workload(run).sent(run, submitted.jobs)
+    step = advance(run, RunState.SUBMITTED, now)
+    if step and submitted.queued:
+        changes |= advance(replace(run, **step), RunState.QUEUED, now)
+    return changes
 
 
 def tell_submitted(system: System, run: Run) -> None:

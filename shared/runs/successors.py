@@ -15,18 +15,18 @@ from shared.jobs.parameters import (
     all_converted,
     bad_values,
     parameters,
-    resolved,
     unknown_names,
 )
 from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.money import admission
 from shared.runs.decide import is_over
-from shared.runs.elastic import begin
+from shared.runs.from_job import run_of
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.orders import content_of, model_of
+from shared.runs.orders import content_of
 from shared.runs.recording import record
 from shared.runs.submit import cancel_run
+from shared.runs.warm_start import model_of
 from shared.system import System
 
 Given = dict[str, Any]
@@ -84,7 +84,7 @@ def move_run(system: System, name: str, cluster: str, why: str) -> Run:
     old = system.runs.get(name).value
     new = asked_run_name("move", name)
     request = {**again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), "compute": f"azureml:{cluster}"}
-    successor = replace(_successor(system, old, request, f"Run {name} goes on here. {why}"), cluster=cluster)
+    successor = _successor(system, old, request, f"Run {name} goes on here. {why}")
     made = record(system, replace(successor, continues=name, owner=old.owner, owner_id=old.owner_id))
     price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
     cancel_run(system, name, f"{why} It goes on as run {new} on {cluster}{price}.")
@@ -101,14 +101,14 @@ def _final(system: System, name: str) -> Run:
 def _successor(system: System, old: Run, request: Job, why: str) -> Run:
     now = system.clock()
     fingerprint, generation = content_of(system, DropKey.of(old.drop)) if old.drop else ("", 0)
+    bounds = (old.elastic.min_nodes if old.elastic else 0, old.resubmissions)
     return replace(
-        Run(request["name"], old.drop, old.route, fingerprint, old.experiment, old.cluster, old.nodes, now),
-        request=request,
-        parameters=resolved(request),
-        elastic=old.elastic and begin(request, (old.elastic.min_nodes, old.elastic.resubmissions), now),
-        resubmissions=old.resubmissions,
+        run_of(request["name"], request, bounds, now),
+        drop=old.drop,
+        route=old.route,
+        fingerprint=fingerprint,
+        experiment=old.experiment,
         history=(Moment(RunState.RECEIVED, now, why),),
-        timeout_seconds=old.timeout_seconds,
         keep_warm_seconds=old.keep_warm_seconds,
         project=admission.project_of(system, old.request.get("tags"), old.route),
         tags=old.tags,

@@ -37,10 +37,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Submitted:
-    """The ids of code and environment that the jobs have, and the names of the jobs."""
+    """The ids of code and environment that the jobs have, and the names of the jobs.
+
+    `queued`: Azure ML's answer said that the run's job waits for nodes, as its first event will.
+    """
 
     ids: Assets
     jobs: tuple[str, ...]
+    queued: bool = False
 
 
 class Workload(Protocol):

@@ -132,7 +132,9 @@ def _look_at_files(system: System, schedules: Schedules, stored: Stored[Schedule
     firing = _carry_out(system, schedules, schedule, _written(schedules, firing, ""))
     counted = int(firing.facts.get("files", files))
     try:
-        schedules.update(stored, number=number, counted=counted, decided_until=now, last_run=firing.run)
+        schedules.update(
+            stored, number=number, counted=counted, decided_until=now, last_run=firing.run or schedule.last_run
+        )
     except Changed:
         log.info("schedule %s: another look was quicker", schedule.id)
 

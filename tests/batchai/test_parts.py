@@ -10,8 +10,8 @@ import yaml
 from shared.batchai.cluster import read_cluster
 from shared.batchai.document import kind_of
 from shared.batchai.mpirun import take_apart
-from shared.batchai.sizes import RETIRED, TODAY
 from shared.batchai.wall_clock import WEEK, read_wall_clock
+from shared.jobs.vm_size import SIZES
 from tests.batchai.documents import RECIPES, gloo, project, retinanet_cluster
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
@@ -83,15 +83,24 @@ def test_what_is_not_understood_of_a_launcher_is_told() -> None:
     assert take_apart("mpirun -np 2; ls").unsure == ["it starts no program"]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", RETIRED)
+@pytest.mark.parametrize("name", [name for name, size in SIZES.items() if size.instead])
 def test_a_retired_size_never_becomes_a_smaller_one(name: str) -> None:
     """Today's size has at least as many GPUs, with as much memory each, and as much memory of its own."""
-    old, new = RETIRED[name][0], TODAY[RETIRED[name][1]]
+    old, new = SIZES[name], SIZES[SIZES[name].instead]
 
-    assert (new.gpus, new.gpu_memory, new.memory) >= (old.gpus, 0, 0)
+    assert new.instead == ""
     assert new.gpus >= old.gpus
     assert new.gpu_memory >= old.gpu_memory
     assert new.memory >= old.memory
+
+
+def test_a_size_that_is_not_known_stays_and_is_told() -> None:
+    """A size with GPUs that the table has not is kept as it is, and the report says so; others are kept silently."""
+    for size, told in (("STANDARD_NC999_V9", True), ("Standard_D4_v3", False), ("Standard_NC8as_T4_v3", False)):
+        compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "c")
+        assert compute["size"] == size
+        assert any("not known here" in finding.meant for finding in mounts.report.findings) is told
+    assert read_cluster({"vmSize": "standard_nc6"}, "c")[0]["size"] == "Standard_NC8as_T4_v3"
 
 
 def test_a_cluster_becomes_a_compute_that_azure_ml_takes() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from cli import __main__ as cli
 from cli import folder, git
 from cli.errors import CliError
-from cli.sending import sent_data, with_everything_sent
+from cli.sending import Sender, sent_data, with_everything_sent
 from cli.snapshot import snapshot
 
 
@@ -135,3 +138,48 @@ def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
         assert sent(named) == named
     with pytest.raises(CliError, match="there is no such folder or file"):
         sent("./nowhere")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A storage account that takes nothing, and counts what it was sent."""
+
+    server: Any
+
+    def do_PUT(self) -> None:
+        self.server.sent += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_error(403)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:
+    """Of 200 files those under way are sent, no more, once the storage account has refused one."""
+
+    class Missing(Api):
+        def post(self, *path: str, body: Any) -> dict[str, Any]:
+            url = f"http://127.0.0.1:{storage.server_port}/x"
+            return {"path": "azureml://x/", "files": [{"name": file["name"], "url": url} for file in body["files"]]}
+
+    write(tmp_path, {f"{number}.txt": "x" for number in range(200)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as storage:
+        setattr(storage, "sent", 0)  # noqa: B010  # the handlers find it there
+        threading.Thread(target=storage.serve_forever, args=(0.02,), daemon=True).start()
+        with pytest.raises(CliError, match=r"refused it \(403\)"):
+            Sender(Missing(), lambda _: None).send(tmp_path, "code")  # type: ignore[arg-type]
+        storage.shutdown()
+        assert storage.sent < 100  # type: ignore[attr-defined]
+
+
+def test_what_the_system_refuses_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that can't be read ends the command with its name and why, and no traceback."""
+
+    def refused(**_: object) -> None:
+        raise PermissionError(13, "Permission denied", "data/secret.bin")
+
+    monkeypatch.setattr(cli, "app", refused)
+    assert cli.main() == 1
+    assert capsys.readouterr().err == "trainyard: data/secret.bin: Permission denied.\n"

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.storage.blob import ContainerClient
@@ -67,6 +68,26 @@ def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: az
     assert kept.pop("_SUCCESS") is not None
     assert kept == {name: hashlib.md5(name.encode()).hexdigest() for name in kept}
     assert len(kept) == 5
+
+
+def test_drops_whose_names_begin_alike_are_not_listed(
+    drops: ContainerClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drop called 1 among thousands from 10 to 1999 costs the listing of its own blobs."""
+    for number in range(30):
+        drops.upload_blob(f"mnist/alike{number}/x", b"")
+    send(drops, folder, "alike")
+    listed: list[str] = []
+    whole = ContainerClient.list_blobs
+
+    def noted(self: ContainerClient, *args: Any, **options: Any) -> Iterator[Any]:
+        for blob in whole(self, *args, **options):
+            listed.append(blob.name)
+            yield blob
+
+    monkeypatch.setattr(ContainerClient, "list_blobs", noted)
+    assert planned(drops, folder, "alike").added == ()
+    assert len([name for name in listed if not name.startswith("mnist/alike/")]) <= 1
 
 
 def test_an_interrupted_upload_goes_on(drops: ContainerClient, folder: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cli.show import runs as runs_shown
+from cli.show.notices import deliveries
 from cli.visible import UNSAFE, Console, LogText, Text, one_line, visible
 from tests.cli.test_cli_status import STATUS
 
@@ -144,3 +146,37 @@ def test_only_one_module_takes_richs_own() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich"):
                 names = {alias.name for alias in node.names} & {"Text", "Console", "print"}
                 assert not names or file.name == "visible.py", f"{file}: {names}"
+
+
+def test_a_list_of_runs_stays_short(capsys: pytest.CaptureFixture[str]) -> None:
+    """A cause is cut to what fits a line, without the folders of a node; parameters are compared within one kind."""
+    rows = [
+        {"run": name, "state": "failed", "experiment": kind, "parameters": parameters, "cause": cause}
+        for name, kind, parameters, cause in (
+            ("a-1", "a", {"lr": 1, "epochs": 2}, f"/node/work/{'x' * 30}/inputs/data: no {'files ' * 40}"),
+            ("a-2", "a", {"lr": 2, "epochs": 2}, ""),
+            ("b-1", "b", {"lr": 9, "width": 7}, ""),
+        )
+    ]
+    Console(width=220).print(runs_shown.many(rows))
+    said = capsys.readouterr().out
+    assert "/.../data: no files" in said
+    assert len(said.splitlines()) == 6
+    assert "lr=1" in said
+    assert "lr=9" not in said
+    assert "epochs" not in said
+
+
+def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a line is too narrow, sentences wrap; times, states and numbers stay whole."""
+    row = {
+        "at": "2026-01-31T10:11:12+00:00",
+        "kind": "completed",
+        "state": "pending",
+        "tries": 12,
+        "title": "Run " * 20,
+    }
+    Console(width=80).print(deliveries([row | {"error": "its host has no address " * 8}]))
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("completed", "pending", "12", "tries"))
+    assert said.count("Run") == 20

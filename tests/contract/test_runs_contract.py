@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from azure.data.tables import TableServiceClient, UpdateMode
 
-from emulators.storage.azurite import Azurite
-from shared.adapters import keys
 from shared.adapters import run_index as index
+from shared.adapters.recent_rows import SECONDS, RecentRows
 from shared.adapters.run_table import TableRuns
 from shared.adapters.storage import StorageClients
-from shared.adapters.table import Table, create, delete
-from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
-from shared.runs.model import Elastic, Member, Moment, Run, RunState, Size
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.runs.model import Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
-from tests.contract.wire import Dying, Recording
-from tests.fakes import Crash, FakeRuns
-
-HOUR = "20260102T03"
-NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+from tests.contract.some_runs import HOUR, NOW, pages, run
+from tests.fakes import FakeRuns
 
 
 @pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
@@ -32,11 +25,6 @@ def runs(request: pytest.FixtureRequest) -> Runs:
         return FakeRuns()
     tables: StorageClients = request.getfixturevalue(request.param)
     return TableRuns(tables.table)
-
-
-def run(name: str = "mnist-0", seconds: float = 0.0, **fields: Any) -> Run:
-    created_at = NOW + timedelta(seconds=seconds)
-    return Run(name, f"mnist/{name}", "mnist", "f" * 64, "digits", "cpu-cluster", 2, created_at, **fields)
 
 
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
@@ -148,17 +136,6 @@ def test_a_name_that_begins_another_is_not_skipped(runs: Runs) -> None:
     for name in ("mnist-a", "mnist-aa", "mnist-ab", "mnist-b"):
         runs.insert(run(name))
     assert [r.name for r in runs.newest(before=run("mnist-a"))] == ["mnist-aa", "mnist-ab", "mnist-b"]
-
-
-def pages(runs: Runs, wanted: RunFilter, limit: int) -> list[list[Run]]:
-    """All pages, by their tokens."""
-    found, token = [], ""
-    while True:
-        page = runs.page(wanted, limit, token)
-        assert len(page.runs) <= limit
-        found.append(page.runs)
-        if not (token := page.token):
-            return found
 
 
 def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
@@ -312,135 +289,6 @@ def test_a_half_done_insert_is_completed() -> None:
     assert runs.get("mnist-0").value.created_at == NOW
 
 
-@pytest.mark.parametrize("sent", [False, True])
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: StorageClients, at: int, sent: bool) -> None:
-    """Wherever an insert dies, the next one finds all of the run or nothing of it."""
-    connection, transport = account.connection_string, Dying(at, sent)
-    with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
-        TableRuns(service).insert(run())
-    runs = TableRuns(tables.table)
-    there = [r.name for r in runs.newest()]
-    assert [stored.value.name for stored in runs.unsettled(HOUR, 9)] == there
-    assert runs.hours() == [HOUR] * len(there)
-    assert runs.insert(run()) == (not there)
-    assert runs.get("mnist-0").value == run()
-
-
-def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, tables: StorageClients) -> None:
-    """The first page of 3 costs one request among 10 runs and among 60."""
-    transport = Recording()
-    with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
-        runs, made = TableRuns(service), 0
-        for size in (10, 60):
-            while made < size:
-                runs.insert(run(f"mnist-{made}", made))
-                made += 1
-            transport.requests.clear()
-            assert [r.name for r in runs.newest(3)] == [f"mnist-{i}" for i in (size - 1, size - 2, size - 3)]
-            assert len(transport.requests) == 1
-
-
-def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
-    """A page is one request, also of a filter by any field, of several, and of a condition among 4,000 runs."""
-    transport = Recording()
-    with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
-        runs = TableRuns(service)
-        for i in range(50):
-            runs.insert(run(f"mnist-{i}", i, owner="ann", tags={"a": "b"}))
-        filters = [RunFilter(), RunFilter(holds=lambda one: one.name.endswith("0"))]
-        filters += [RunFilter(experiment="digits"), RunFilter(state="received"), RunFilter(cluster="cpu-cluster")]
-        filters += [RunFilter(owner="ann"), RunFilter(tag="a=b"), RunFilter("digits", "received", owner="ann")]
-        for wanted in filters:
-            transport.requests.clear()
-            assert len(runs.page(wanted, 5).runs) == 5
-            assert len(transport.requests) == 1, wanted
-
-
-@pytest.mark.parametrize("age", ["no index", "names alone"])
-def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> None:
-    """A run whose index has no copies, or none at all, is listed as it is, and its next step is written."""
-    runs, table = TableRuns(tables.table), Table(tables.table, "runs")
-    for i in range(7):
-        runs.insert(run(f"mnist-{i}", i, owner="ann"))
-        for row in [row for row in table.query("run", "i!", "j") if row["name"] == f"mnist-{i}"]:
-            table.write(delete("run", str(row["RowKey"])))
-            if age == "names alone":
-                table.write(create({k: row[k] for k in ("PartitionKey", "RowKey", "name", "cluster", "time_key")}))
-    if age == "names alone":
-        assert [one.name for page in pages(runs, RunFilter(owner="ann"), 2) for one in page] == [
-            f"mnist-{i}" for i in reversed(range(7))
-        ]
-    for i in range(7):
-        runs.update(runs.get(f"mnist-{i}"), state=RunState.RUNNING, attempts=2)
-    for wanted in (RunFilter(owner="ann"), RunFilter(state="running"), RunFilter(owner="ann", state="running")):
-        found = [one for page in pages(runs, wanted, 3) for one in page]
-        assert [(one.name, one.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
-
-
-def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
-    """What a hundred members say does not fit fifteen times into one write; it is found all the same."""
-    runs = TableRuns(tables.table)
-    runs.insert(run(tags={f"t{i}": "x" for i in range(15)}))
-    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    stored = runs.update(runs.get("mnist-0"), elastic=Elastic(1, 10, NOW, members))
-    runs.update(stored, reason="at last")
-    [found] = runs.page(RunFilter(tag="t7=x"), 9).runs
-    assert found == runs.get("mnist-0").value
-
-
-def test_a_service_that_gives_up_early_is_asked_again(
-    account: Azurite, tables: StorageClients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Answers that hold one row each, as after seconds of search, end the page with what there is and a token."""
-    runs = TableRuns(tables.table)
-    for i in range(9):
-        runs.insert(run(f"mnist-{i}", i))
-    whole = Table.page
-    monkeypatch.setattr(Table, "page", lambda self, ask, limit, token: whole(self, ask, 1, token))
-    assert [len(page) for page in pages(runs, RunFilter(), 100)] == [1] * 9
-    found = pages(runs, RunFilter(state="received"), 100)
-    assert [len(page) for page in found] == [4, 4, 1]
-    assert [r.name for page in found for r in page] == [f"mnist-{i}" for i in reversed(range(9))]
-
-
-def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> None:
-    """It is shown as broken, with the column; the others go on. `get` of it says the same."""
-    runs = TableRuns(tables.table)
-    for i in range(3):
-        runs.insert(run(f"mnist-{i}", i))
-    table = tables.table.get_table_client("runs")
-    key = f"t!{keys.newest_first(NOW + timedelta(seconds=1), 'mnist-1')}"
-    for column, value in (("nodes", "many"), ("history", "[[["), ("state", "lost"), ("created_at", "")):
-        table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode=UpdateMode.MERGE)
-        found = runs.newest()
-        assert [r.name for r in found] == ["mnist-2", "mnist-1", "mnist-0"]
-        assert found[1].state is RunState.BROKEN
-        assert [r.state for r in runs.page(RunFilter(), 9).runs].count(RunState.BROKEN) == 1
-        assert [s.value.state for s in runs.unsettled(HOUR, 9)].count(RunState.BROKEN) == 1
-    assert "Column nodes can't be read" in found[1].reason
-    with pytest.raises(BadInput, match="nodes can't be read"):
-        runs.get("mnist-1")
-
-
-def test_long_lists_of_members_are_kept(tables: StorageClients) -> None:
-    """A hundred members with long reasons fit into a run's record."""
-    runs = TableRuns(tables.table)
-    members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))
-    full = run(elastic=Elastic(1, 10, NOW, members))
-    runs.insert(full)
-    assert runs.get("mnist-0").value == full
-    assert runs.newest()[0].elastic == full.elastic
-
-
-def test_a_long_history_is_kept(tables: StorageClients) -> None:
-    """A history of many columns' length comes back whole."""
-    runs = TableRuns(tables.table)
-    moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 900) for i in range(100))
-    runs.insert(run(history=moments))
-    assert runs.get("mnist-0").value.history == moments
-
-
 def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
     """The names that begin with a text come in order, as many as asked for; a text that no name has gives none."""
     for name in ("mnist-10", "mnist-11", "mnist-2", "cifar-1"):
@@ -449,3 +297,41 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
     assert runs.beginning_with("mnist-", 2) == ["mnist-10", "mnist-11"]
     assert runs.beginning_with("mnist-10", 9) == ["mnist-10"]
     assert runs.beginning_with("zoo", 9) == []
+
+
+def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
+    """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
+    made = run(request={"command": "x"}, timeout_seconds=60)
+    runs.insert(made)
+    first = runs.recent("mnist-0")
+    assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)
+    second = runs.update(first, state=RunState.SUBMITTED, attempts=1, archive_tries=2)
+    again = runs.recent("mnist-0")
+    assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
+    assert runs.update(again, job="mnist-0").value.archive_tries == 2
+    with pytest.raises(NotFound, match="mnist-9"):
+        runs.recent("mnist-9")
+
+
+def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients) -> None:
+    """What another process wrote meanwhile makes an update under the remembered etag Changed, and `get` tells it."""
+    here, there = TableRuns(tables.table), TableRuns(tables.table)
+    here.insert(run())
+    there.update(there.get("mnist-0"), job="mnist-0")
+    with pytest.raises(Changed):
+        here.update(here.recent("mnist-0"), state=RunState.SUBMITTED)
+    assert here.get("mnist-0").value.job == here.recent("mnist-0").value.job == "mnist-0"
+
+
+def test_a_row_is_remembered_for_seconds() -> None:
+    """What is older is forgotten, and so is a row that a write found to be another one."""
+    now = [0.0]
+    rows = RecentRows(lambda: now[0])
+    rows.keep("a", {"tries": (3, "Edm.Int64")}, "1")
+    rows.merge("a", "1", {"why": "x"}, "2")
+    assert rows.get("a") == ({"tries": 3, "why": "x"}, "2")
+    rows.merge("a", "1", {"why": "y"}, "3")
+    assert rows.get("a") is None
+    rows.keep("a", {}, "4")
+    now[0] = SECONDS + 1
+    assert rows.get("a") is None

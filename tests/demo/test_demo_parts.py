@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from local import record
 from local.demo import claims, data
-from local.demo.__main__ import parse
+from local.demo.__main__ import Demo, parse
 from local.demo.claims import Archive, check
 from local.demo.phases import Seen, phases
 from local.demo.progress import Log, share_done
@@ -54,6 +56,24 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 def test_mnist_itself_is_found() -> None:
     """MNIST's own four files, as they are published, are taken."""
     assert len(data.find(MNIST)) == 4
+
+
+# --- what is left ---------------------------------------------------------------------------------------------------
+
+
+def test_a_demo_says_what_it_left(tmp_path: Path) -> None:
+    """A failed demo names its logs, and how to be rid of a cloud of its own; ended well, it removes that one alone."""
+    made = Demo(parse(["--home", str(tmp_path / "cloud")]), Console())
+    (tmp_path / "cloud").mkdir()
+    made.forget()
+    assert (tmp_path / "cloud").is_dir()
+    assert "purge" not in made.left()
+    made.home = record.beside(tmp_path / "cloud")
+    made.home.mkdir()
+    assert str(made.home / "logs") in made.left()
+    assert "down --purge" in made.left()
+    made.forget()
+    assert not made.home.exists()
 
 
 # --- progress --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from azure.storage.blob import BlobServiceClient
 from PIL import Image
 
 from cli.client import Api
@@ -88,7 +89,16 @@ def test_a_run_goes_on_with_more_epochs(first: dict[str, Any], desk: Desk) -> No
 
 
 def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
-    """submit --from begins with the weights of a completed run; retry -p repeats it with another parameter."""
+    """submit --from begins with the weights of a completed run, also where only its archive has them yet; retry -p
+    repeats it with another parameter."""
+    with BlobServiceClient.from_connection_string(desk.cloud.record.connection_string) as storage:
+        places = [storage.get_container_client(one) for one in storage.list_containers("azureml-blobstore")]
+        wrote = [
+            (place, name) for place in places for name in place.list_blob_names() if f"/{first['run']}/models/" in name
+        ]
+        assert wrote
+        for place, name in wrote:
+            place.delete_blob(name)
     asked = ("submit", "mnist", "--data", "drops/mnist/digits-1", "-p", "epochs=1", "-p", "lr=0.01")
     run = desk.ask(*asked, "--from", first["run"], "--follow")
     again = desk.ask("show", desk.ask("retry", run["run"], "-p", "lr=0.02")["run"])

@@ -104,6 +104,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
     assert desk.ask("show", run)["removed_at"]
     assert run not in desk.runs()
     assert "was removed" in desk.type("fetch", run, expect=3).stderr
+    assert "what it left" in desk.type("show", run).stdout
     assert desk.type("show", "mnist/gone", expect=3).returncode == 3
 
 

@@ -31,9 +31,17 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
-def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One for all tests of a module."""
     home = tmp_path_factory.mktemp("page")
     (home / "digits").mkdir()
     digits.write(home / "digits")
     with Cloud.start(home / ".trainyard" / "cloud", Options()) as cloud:
         yield Lab(cloud, browser, Path(home / "digits"))
+
+
+@pytest.fixture
+def lab(shared_lab: Lab) -> Lab:
+    """Every test begins without complaints of the console."""
+    shared_lab.faults.clear()
+    return shared_lab

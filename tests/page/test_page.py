@@ -6,7 +6,6 @@ import base64
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +13,16 @@ import pytest
 
 from emulators.process import wait_for
 from shared.runs.model import Elastic, Member, RunState, Size
-from tests.batchai.documents import practitioner
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page, Request, Response, Route
+    from playwright.sync_api import Page, Response
 
 expect = pytest.importorskip("playwright.sync_api").expect
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 expect.set_options(timeout=PATIENCE)
-
-
-@pytest.fixture(autouse=True)
-def without_faults(lab: Lab) -> None:
-    """Every test begins without complaints of the console."""
-    lab.faults.clear()
 
 
 def drag(page: Page, folder: Path) -> None:
@@ -45,12 +37,12 @@ def drag(page: Page, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(lab: Lab) -> str:
+def trained(shared_lab: Lab) -> str:
     """The run that a folder dropped on the page became, archived."""
-    page = lab.page("drops")
+    page = shared_lab.page("drops")
     expect(page.get_by_label("Choose a folder")).to_be_attached()
-    drag(page, lab.data)
-    expect(page.get_by_label("Name of the drop")).to_have_value(lab.data.name)
+    drag(page, shared_lab.data)
+    expect(page.get_by_label("Name of the drop")).to_have_value(shared_lab.data.name)
     page.locator(".zone select").select_option("mnist")
     page.get_by_label("Name of the drop").fill("from-the-page")
     page.get_by_role("button", name="Upload").click()
@@ -60,7 +52,7 @@ def trained(lab: Lab) -> str:
     name = page.locator("h1").inner_text()
     expect(page.get_by_text("models/model.pt")).to_be_visible()
     page.close()
-    assert lab.faults == []
+    assert shared_lab.faults == []
     return name
 
 
@@ -78,6 +70,19 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".card", has_text="Notes").locator("li")).to_contain_text("<b>the best</b> so far")
     assert [note["text"] for note in lab.api("GET", f"runs/{trained}")["notes"]] == ["<b>the best</b> so far"]
+    tag = page.get_by_label("A tag: name=value")
+    for text in ("stage=draft", "team=<b>vision</b>"):
+        tag.fill(text)
+        tag.press("Enter")
+        expect(page.locator(".tags li", has_text=text)).to_be_visible()
+        expect(tag).to_be_focused()
+    page.get_by_role("button", name="Take off the tag stage").press("Enter")
+    expect(page.locator(".tags li")).to_have_count(1)
+    expect(tag).to_be_focused()
+    assert lab.api("GET", f"runs/{trained}")["tags"] == {"team": "<b>vision</b>"}
+    tag.fill("no value")
+    tag.press("Enter")
+    expect(page.locator(".tags li")).to_have_count(1)
     assert lab.faults == []
     page.close()
 
@@ -110,30 +115,15 @@ def elastic() -> Elastic:
 
 
 @pytest.fixture(scope="module")
-def lived_in(lab: Lab, trained: str) -> None:
+def lived_in(shared_lab: Lab, trained: str) -> None:
     """A cloud with something in every view: a schedule, who is told, something that was removed."""
     run = {"trainer": "mnist", "data": "drops/mnist/from-the-page"}
-    schedule = lab.api("POST", "schedules", {"run": run, "cron": "0 6 * * 1", "timezone": "Europe/Berlin"})
-    lab.api("POST", f"schedules/{schedule['id']}/pause")
-    lab.api("POST", "schedules", {"run": run, "route": "mnist", "new_files": 1_000_000})
-    lab.api("POST", "notices", {"on": ["failed", "completed"], "to": "ada@example.org", "route": "mnist"})
-    lab.archived(a_run("gone-1"), {"models/model.pt": b"x" * 5000})
-    lab.api("POST", "runs/gone-1/remove")
-
-
-def test_a_batch_ai_document_is_explained(lab: Lab) -> None:
-    """Each field that has no full equivalent is listed with what it becomes; what is no JSON is said to be none."""
-    page = lab.page("batchai")
-    page.get_by_label("Document").fill("{no")
-    page.get_by_role("button", name="Show what it becomes").click()
-    expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
-    page.get_by_label("Document").fill(json.dumps(practitioner()))
-    with page.expect_response(re.compile("/imports$")) as told:
-        page.get_by_role("button", name="Show what it becomes").click()
-    assert told.value.json()["report"]
-    expect(page.locator("tbody tr")).to_have_count(len(told.value.json()["report"]))
-    page.close()
-    assert lab.faults == []
+    schedule = shared_lab.api("POST", "schedules", {"run": run, "cron": "0 6 * * 1", "timezone": "Europe/Berlin"})
+    shared_lab.api("POST", f"schedules/{schedule['id']}/pause")
+    shared_lab.api("POST", "schedules", {"run": run, "route": "mnist", "new_files": 1_000_000})
+    shared_lab.api("POST", "notices", {"on": ["failed", "completed"], "to": "ada@example.org", "route": "mnist"})
+    shared_lab.archived(a_run("gone-1"), {"models/model.pt": b"x" * 5000})
+    shared_lab.api("POST", "runs/gone-1/remove")
 
 
 def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in: None) -> None:
@@ -199,48 +189,6 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
     page.close()
 
 
-EVIL = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
-LOG = (
-    b"\x1b[31mred\x1b[0m plain \x1b]52;c;cm0gLXJm\x07 \x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07 \x1b[2J\x00\n"
-    + EVIL.encode()
-    + "\nno \u202edirection\n".encode()
-    + b"x" * 10_000_000
-    + b"\nlast \xff\xfe line\r\n"
-)
-
-
-def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
-    """Script tags, escapes, a line of 10 MB, text that turns around, infinities: all is shown as text, or left out."""
-    rows = (
-        b'{"step": 1, "loss": 1e308, "'
-        + EVIL.replace('"', "'").encode()
-        + b'": 1, "bad": NaN}\n{"step": 2, "loss": Infinity}\n'
-    )
-    tags = {"evil": EVIL, "turn": "\u202eabc"}
-    run = lab.archived(
-        a_run("evil-1", drop=f"mnist/{EVIL}", owner=EVIL, tags=tags, reason=f"{EVIL}\x1b[2J"),
-        {"metrics/metrics.jsonl": rows, "logs/std_log_process_0.txt": LOG, f"models/{EVIL[:20]}.png": b"no picture"},
-    )
-    page = lab.page(f"run/{run.name}?find=direction")
-    page.on("dialog", lambda dialog: lab.faults.append(dialog.message))
-    expect(page.locator(".log-line")).to_have_count(5)
-    expect(page.locator(".log-line").first).to_contain_text("red plain ␛]52;c;cm0gLXJm␇ ␛]8;;javascript:alert(1)␇link")
-    expect(page.locator(".log-line .f31")).to_have_text("red")
-    expect(page.locator(".log-line").nth(1)).to_contain_text(EVIL)
-    expect(page.locator(".log-line").nth(2)).to_contain_text("no ⟨U+202E⟩direction")
-    expect(page.locator(".log-line").nth(2)).to_have_class("log-line  found")
-    expect(page.locator(".log-line").nth(3)).to_contain_text("9,998,000 more characters")
-    expect(page.get_by_text("last \ufffd\ufffd line")).to_be_visible()
-    expect(page.locator(".chart h3")).to_have_count(2)
-    expect(page.get_by_text("evil=<img").first).to_be_visible()
-    page.goto(f"{lab.cloud.api}/page#/runs?q=evil")
-    expect(page.get_by_role("link", name="evil-1")).to_be_visible()
-    assert page.title() == "Runs · Trainyard"
-    assert page.evaluate("document.querySelectorAll('img[src=x], main script').length") == 0
-    assert lab.faults == []
-    page.close()
-
-
 def news_with(status: int) -> Callable[[Response], bool]:
     """An answer to the question what changed in the list."""
     return lambda response: "rows?changes" in response.url and response.status == status
@@ -264,48 +212,6 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
     page.close()
-
-
-def is_block_after(sent: list[str], before: int, request: Request) -> bool:
-    """A block, of which so many were sent before."""
-    return "comp=block&" in request.url and len(sent) == before
-
-
-def test_an_upload_that_broke_off_goes_on_with_what_is_missing(lab: Lab, tmp_path: Path) -> None:
-    """After the page was loaded anew in the middle, the same folder again sends only blocks that storage lacks."""
-    (tmp_path / "large").mkdir()
-    (tmp_path / "large" / "data.bin").write_bytes(bytes(range(256)) * (20 << 12))  # 20 MiB are three blocks
-    page, sent = lab.page("drops"), list[str]()
-
-    def pass_on(route: Route) -> None:
-        """The first block arrives, the second never does; the marker is kept back, so that no run is made."""
-        url, first = route.request.url, not page.url.endswith("again")
-        if "comp=block&" in url:
-            sent.append(re.sub(r".*blockid=", "again " if not first else "", url))
-        if first and len(sent) > 1:
-            return
-        if "_SUCCESS" in (route.request.post_data or "") or "_SUCCESS" in url:
-            route.abort()
-        else:
-            route.continue_()
-
-    page.route(re.compile("blockid|_SUCCESS|/uploads"), pass_on)
-    for view, before in (("drops", 1), ("drops?again", 3)):
-        page.goto("about:blank")
-        page.goto(f"{lab.cloud.api}/page#/{view}")
-        page.get_by_label("Choose a folder").set_input_files(tmp_path / "large")
-        page.locator(".zone select").select_option("mnist")
-        with page.expect_request(partial(is_block_after, sent, before)):
-            page.get_by_role("button", name="Upload").click()
-    whole = (tmp_path / "large" / "data.bin").read_bytes()
-    name = "mnist/large/data.bin"
-    page.wait_for_event("response", lambda got: "comp=blocklist" in got.url and got.request.method == "PUT")
-    assert lab.system.blobs.read_from("drops", name, 0, 1 << 25) == whole
-    page.close()
-    assert len(sent) == 4
-    assert sent[2:] == [f"again {sent[1]}", sent[3]]  # the block that never arrived, and the third
-    assert sent[0] not in sent[3]
-    lab.system.blobs.remove("drops", [name])
 
 
 def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained: str) -> None:
@@ -383,126 +289,6 @@ def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         expect(page.get_by_role("link", name="Sign in with Microsoft Entra ID")).to_be_visible()
         page.context.close()
-
-
-def test_a_key_is_asked_for_and_stands_in_no_address(lab: Lab) -> None:
-    """With keys the page shows nothing without one, refuses a wrong one, and sends the right one as a header alone."""
-    asked: list[str] = []
-    keys = {"function": "right-key", "master": "master-key", "eventgrid_extension": "event-key"}
-    with lab.other_app({}, {"require_keys": True, "keys": keys}) as api:
-        page = lab.page("runs", api=api)
-        page.on("request", lambda request: asked.append(request.url))
-        for key in ("wrong-key", "right-key"):
-            page.get_by_label("Function key").fill(key)
-            page.get_by_role("button", name="Use this key").click()
-            if key == "wrong-key":
-                expect(page.get_by_role("alert")).to_have_text("This key was refused.")
-        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-        expect(page.locator("[data-row]").first).to_be_visible()
-        page.get_by_role("button", name="Forget the key").click()
-        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        page.context.close()
-    assert asked
-    assert [url for url in asked if "key" in url] == []
-
-
-CHART = """async ([runs, points, outlier]) => {
-    const { Chart } = await import("/api/page/chart.js"), { html, render } = await import("/api/page/html.js");
-    const series = Array.from({ length: runs }, (_, r) => {
-        const x = Float64Array.from({ length: points }, (_, i) => i), y = x.map((i) => Math.sin(i / 1000 + r) + r / 50);
-        if (r === 3) y[0] = 100; // so that the scale is the same with the outlier and without
-        if (r === 7) y[outlier] = 100;
-        return { name: `run-${r}`, label: `run-${r}`, x, y };
-    });
-    const place = document.createElement("div");
-    document.querySelector("main").replaceChildren(place);
-    const began = performance.now();
-    render(html`<${Chart} title="loss" series=${series} />`, place);
-    while (!place.querySelector("canvas")) await new Promise((go) => setTimeout(go));
-    await new Promise(requestAnimationFrame);
-    const seconds = (performance.now() - began) / 1000, canvas = place.querySelector("canvas");
-    const { data } = canvas.getContext("2d").getImageData(0, 20, canvas.width, 60), columns = new Set();
-    const colour = getComputedStyle(document.documentElement).getPropertyValue("--curve-7");
-    const wanted = colour.match(/\\w\\w/g).map((part) => parseInt(part, 16));
-    const like = (i) => data[i + 3] > 60 && wanted.every((part, j) => Math.abs(part - data[i + j]) < 40);
-    for (let i = 0; i < data.length; i += 4) if (like(i)) columns.add((i / 4) % canvas.width);
-    return { seconds, columns: [...columns].sort((a, b) => a - b), width: canvas.width };
-}"""
-
-
-def test_a_single_spike_is_seen(lab: Lab) -> None:
-    """Of 20 curves of 100,000 points each, the one point that leaves the crowd has its pixels, where it belongs."""
-    page = lab.page("health")
-    expect(page.get_by_role("heading", name="Health")).to_be_visible()
-    found = page.evaluate(CHART, [20, 100_000, 61_803])
-    assert found["columns"], "the outlier was not drawn"
-    assert found["columns"][-1] - found["columns"][0] <= 4
-    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # beside the axis and the padding
-    assert share == pytest.approx(0.618, abs=0.02)
-    assert found["seconds"] < 3
-    assert page.evaluate(CHART, [20, 100_000, -1])["columns"] == []
-    page.close()
-
-
-def test_who_zooms_sees_every_point(lab: Lab) -> None:
-    """A long curve comes thinned; of the part that one drags over all points come, in one request, and back again."""
-    rows = "".join(f'{{"step": {i}, "loss": {1 / (i + 1)}}}\n' for i in range(20_000))
-    lab.archived(a_run("fine-1"), {"metrics/metrics.jsonl": rows.encode()})
-    page = lab.page("run/fine-1")
-    plot, over = page.locator(".plot"), page.locator(".u-over")
-    expect(over).to_be_visible()
-    assert int(plot.get_attribute("data-points") or 0) <= 2000
-    over.scroll_into_view_if_needed()
-    box = over.bounding_box()
-    assert box
-    with page.expect_request(lambda request: "/curves?" in request.url) as asked:
-        page.mouse.move(box["x"] + box["width"] * 0.50, box["y"] + 50)
-        page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + 50, steps=3)
-        page.mouse.up()
-    first, last = (float(re.findall(rf"{end}=([0-9.]+)", asked.value.url)[0]) for end in ("first", "last"))
-    assert 9000 < first < last < 12_000
-    expect(plot).to_have_attribute("data-points", str(int(last - first) + 1))
-    over.dblclick()
-    expect(plot).to_have_attribute("data-points", re.compile(r"^(1\d{3}|2000)$"))
-    page.close()
-    assert lab.faults == []
-
-
-def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
-    """Of 200,000 lines a few are in the page; a link leads to one of them, a search to another, wrapped or not."""
-    lines = "".join(
-        f"step {i} loss {1 / (i + 1):.9f} {'needle' if i == 123_456 else 'straw'} {'x' * 30}\n" for i in range(200_000)
-    )
-    lab.archived(a_run("long-log"), {"logs/std_log_process_0.txt": lines.encode()})
-    page = lab.page("run/long-log?line=199000")
-    expect(page.locator(".log-line.here")).to_contain_text("step 198999 ")
-    expect(page.locator(".log-line.here")).to_be_in_viewport()
-    expect(page.locator(".log-size")).to_have_text("200,000 lines")
-    assert page.locator(".log-line").count() < 150
-    page.get_by_label("Wrap lines").check()
-    page.get_by_label("Find in the log").fill("NEEDLE")
-    expect(page.locator(".log-tools [role=status]")).to_have_text("1 line")
-    page.get_by_role("button", name="Next").click()
-    expect(page.locator(".log-line.found mark")).to_be_in_viewport()
-    assert "line=123457" in page.url
-    page.close()
-
-
-def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
-    """Older runs come by themselves once one scrolls, few rows are in the page at a time, and a filter asks the API."""
-    for i in range(130):
-        lab.system.runs.insert(a_run(f"old-{i:03}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)))
-    page = lab.page("runs?experiment=many")
-    expect(page.locator("table")).to_have_attribute("aria-rowcount", "101")
-    page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = 3000; }")
-    expect(page.locator("table")).to_have_attribute("aria-rowcount", "131")
-    page.locator(".scroll.tall").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
-    expect(page.get_by_role("link", name="old-129")).to_be_visible()
-    assert page.locator("tr[data-row]").count() < 60
-    page.get_by_role("button", name="Made").click()
-    expect(page.locator("tr[data-row]").first).to_contain_text("old-129")
-    page.close()
 
 
 def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:

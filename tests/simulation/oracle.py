@@ -106,9 +106,15 @@ class Oracle:
             require(len(same) <= 1, f"a member has several live jobs: {', '.join(same)}")
 
     def _queues_send(self, args: tuple[Any, ...], result: Any) -> None:
-        if args[0] == ANNOUNCEMENTS and args[1]["kind"] == "RunSubmitted":
-            run = args[1]["data"]["run"]
-            require(self._jobs_of(run), f"RunSubmitted is told of run {run}, which had no job")
+        if args[0] == ANNOUNCEMENTS:
+            self._announced(args[1]["kind"], args[1]["data"])
+
+    def _events_publish(self, args: tuple[Any, ...], result: Any) -> None:
+        self._announced(args[0], args[2])
+
+    def _announced(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "RunSubmitted":
+            require(self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
         """Of two sweeps at once one may read too early what the other decides, and leave a ClusterAtZero out."""

@@ -16,9 +16,11 @@ from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Changed, Unavailable
 from shared.kernel.storage import Blob, Place
-from shared.runs.model import FINAL
+from shared.kernel.stored import Stored
+from shared.runs.model import FINAL, Run
 from tests.crashing import Crash
 from tests.fake_azureml import _RAW_STATES, FakeJobs
+from tests.fake_records import FakeRuns
 from tests.fake_storage import FakeBlobs
 
 NO_REQUEST = frozenset(
@@ -59,6 +61,29 @@ class SimulatedJobs(FakeJobs):
     def _accept(self, job: dict[str, Any]) -> None:
         super()._accept(job)
         self.set(job["name"], "Queued")
+
+
+class RememberedRuns(FakeRuns):
+    """Runs of which `recent` gives any version that was the row's at some moment of the last seconds."""
+
+    SECONDS = timedelta(seconds=10)
+
+    def __init__(self, clock: Callable[[], datetime], random: Random) -> None:
+        super().__init__()
+        self.clock, self.random = clock, random
+        self._past: dict[str, list[tuple[datetime, Stored[Run]]]] = {}
+
+    def recent(self, name: str) -> Stored[Run]:
+        self.get(name)
+        since, past = self.clock() - self.SECONDS, self._past[name]
+        ended = [at for at, _ in past[1:]]
+        return self.random.choice([version for (_, version), end in zip(past, [*ended, None], strict=True)
+                                   if end is None or end >= since])  # fmt: skip
+
+    def _put(self, run: Run) -> Stored[Run]:
+        stored = super()._put(run)
+        self._past.setdefault(run.name, []).append((self.clock(), stored))
+        return stored
 
 
 class PagedBlobs:

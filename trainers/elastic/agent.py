@@ -105,7 +105,7 @@ class Agent:
         self._back_at: float | None = None  # until when the workers of a round that was cut have to wait for the next
         self._restarts = job.restarts
         self.worked = False
-        member.changed = lambda why: self._events.put(("changed", why))
+        member.changed = lambda number, why: self._events.put(("changed", (number, why)))
         member.stands_still = self._pace.stands_still
         member.waited = self._watch_the_waiting
 
@@ -193,7 +193,7 @@ class Agent:
         elif kind == "stopped":
             self._confirm(*what)
         elif kind == "changed":
-            self._end_round(what)
+            self._end_round(*what)
         elif kind == "ended":
             return self._ended(what)
         return None
@@ -231,9 +231,9 @@ class Agent:
         if any(worker.process.poll() is not None for worker in self._workers):
             raise WorkerEnded
 
-    def _end_round(self, why: list[str]) -> None:
-        """End the round at the next step if all its processes live, else now."""
-        if not self._joined or self._member.me.joined != self._joined.round.number:
+    def _end_round(self, number: int, why: list[str]) -> None:
+        """End the round in which that was seen, if it is still this one: at the next step if all live, else now."""
+        if not self._joined or not self._joined.round.number == self._member.me.joined == number:
             return
         logger.info("the team meets again: %s", "; ".join(why))
         self._tell("regroup")

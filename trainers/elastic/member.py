@@ -94,8 +94,8 @@ class Silences:
 class Member:
     """A node of a run. `join` and `leave` are called by one thread; another beats and looks while the team works.
 
-    `changed` is called by that thread, with the reasons, when the team should meet again; `stands_still` says whether
-    this node's workers do, or None if nobody knows.
+    `changed` is called by that thread, with the round's number and the reasons, when its team should meet again;
+    `stands_still` says whether this node's workers do, or None if nobody knows.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Member:
         self._lock = threading.Lock()
         self.meeting: TCPStore | None = None
         note("node", name=name)
-        self.changed: Callable[[list[str]], None] = lambda _: None
+        self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
         self.waited: Callable[[], None] = lambda: None  # called at each turn of a wait; may raise
 
@@ -257,7 +257,7 @@ class Member:
             self.view = replace(self.view, gone=frozenset((gone | self._refused.keys()) - {self.me.name}))
         if why := self.why_meet_again():
             note("node sees a change", why=why)
-            self.changed(why)
+            self.changed(self.me.joined, why)
         return SUSPICIOUS_PAUSE if still or (quiet and still is None) else times.interval * LOOKS
 
     # --- leaving ------------------------------------------------------------------------------------------------------

@@ -39,6 +39,10 @@ TICK_SECONDS = 0.25
 POLL_SECONDS = 0.01
 # A process that was stopped for longer than this asks its agent whether its round still exists, before the next step.
 PAUSE_SECONDS = 5.0
+# Gloo and TCPStore may connect anew after a cut, so it is repeated until the process has parted.
+CUT_SECONDS = 0.2
+# For a store that took a connection a moment ago. PyTorch tries one that died since for about twice that time.
+STORE_TIME = timedelta(seconds=1)
 
 
 class RoundEnded(Exception):
@@ -100,6 +104,7 @@ class Team:
         self._heard = threading.Condition()
         self._over = ""
         self._cut = False
+        self._told: set[str] = set()  # what the agent said of the newest round: "regroup", "cut"
         self._may_go_on = True
         self._store: dist.Store | None = None
         self._before: set[tuple[int, str]] = set()
@@ -128,14 +133,29 @@ class Team:
     def _hear(self, message: dict[str, Any]) -> None:
         what = message.pop("do")
         if what == "meet":
-            self._given = Place(**message)
+            self._given, self._told = Place(**message), set()
         elif what == "over":
             self._over = message["why"]
         elif what == "go on":
             self._may_go_on = True
-        elif self._place and message["round"] == self._place.round:
-            self.wanted = True
-            if what == "cut":
+        elif (newest := self._given or self._place) and message["round"] == newest.round:
+            self._told.add(what)
+            if not self._given:
+                self._obey()
+
+    def _obey(self) -> None:
+        """End this round if that was told. The word may have come before this process began with it."""
+        self.wanted = self.wanted or bool(self._told)
+        if "cut" in self._told and not self._cut:
+            self.cut()
+            threading.Thread(target=self._keep_cutting, args=(self._place,), name="cut", daemon=True).start()
+
+    def _keep_cutting(self, place: Place) -> None:
+        while True:
+            time.sleep(CUT_SECONDS)
+            with self._heard:
+                if self._place is not place:
+                    return
                 self.cut()
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -158,17 +178,20 @@ class Team:
                 place, self._given = self._given, None
                 self._place, self._cut, self.wanted, self._first_step = place, False, False, True
                 self._before, self._ours = _sockets(), None
+                self._obey()
             assert place
             try:
                 note("worker meets", round=place.round, rank=place.rank)
                 self._join(place, patience)
+                self._ours = _sockets() - self._before
+                if self._cut:  # what was connected after the cut is no team
+                    raise dist.DistNetworkError("the round ended while its processes met")
             except Exception as error:
                 if not self.lost_peer(error):
                     raise
                 why = f"could not meet: {error}"
                 self.part()
                 continue
-            self._ours = _sockets() - self._before
             self._stepped = time.monotonic()
             note("worker met", round=place.round, rank=place.rank, world_size=place.world_size)
             self._channel.send(say="met", round=place.round)
@@ -180,10 +203,11 @@ class Team:
         while True:  # a plain connection first: PyTorch tries a port that refuses for its whole time-out
             try:
                 socket.create_connection((place.address, place.port), 1.0).close()
+                store = dist.TCPStore(place.address, place.port, None, False, STORE_TIME, wait_for_workers=False)
                 break
-            except OSError as error:
+            except (OSError, dist.DistError) as error:
                 self._pause(deadline, f"{place.address}:{place.port}: {error}")
-        store = dist.TCPStore(place.address, place.port, None, False, patience, wait_for_workers=False)
+        store.set_timeout(patience)
         store.set(f"here/{place.rank}", "")
         keys = [f"here/{rank}" for rank in range(place.world_size)]
         while not store.check(keys):
@@ -248,7 +272,9 @@ class Team:
         """Leave the round: its connections, its process groups and its store go. The process stays."""
         self.cut()
         group = dist.group.WORLD if dist.is_initialized() else None
-        with contextlib.suppress(Exception):  # a group that was half made
+        with contextlib.suppress(Exception):  # one whose connections are broken
+            if not group:
+                _forget_half_made()
             dist.destroy_process_group()
         self._place = self._store = None
         gc.collect()  # DistributedDataParallel, which holds the group, is in a cycle
@@ -259,6 +285,15 @@ class Team:
     def say_last(self, code: int, line: str) -> None:
         """Tell the agent how this process ends."""
         self._channel.send(say="last", code=code, line=line)
+
+
+def _forget_half_made() -> None:
+    """Make a process group that can't fail, so that destroying it resets PyTorch's count of groups.
+
+    `init_process_group` counts a group before it is made, and its keys in the store hold the number. Those whose
+    attempt failed would wait under the next number, those who had not come that far under the first: for ever.
+    """
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
 def _sockets() -> set[tuple[int, str]]:

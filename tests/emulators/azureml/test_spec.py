@@ -35,6 +35,31 @@ def test_a_good_body_is_read_whole() -> None:
     assert job.outputs[0].location == Location("workspaceblobstore", "azureml/run-1/models/")
 
 
+def test_variables_become_texts() -> None:
+    """A number and a truth value are written out as MLClient's job files mean them; null is no variable."""
+    given = {"A": "x", "B": 1, "C": 1.5, "D": True, "E": None}
+    assert spec.parse("run-1", {**GOOD, "environmentVariables": given}).variables == {
+        "A": "x",
+        "B": "1",
+        "C": "1.5",
+        "D": "True",
+    }
+
+
+@pytest.mark.parametrize(
+    ("output", "place"),
+    [
+        ({"uri": "azureml://datastores/${{default_datastore}}/paths/a/${{name}}/${{ output_name }}/"}, "a/run-1/out/"),
+        ({"jobOutputType": "uri_file"}, "azureml/run-1/out"),
+        ({"jobOutputType": "mlflow_model"}, "azureml/run-1/out/"),
+    ],
+)
+def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: str) -> None:
+    """The default datastore, the job's name and the output's are filled in; a file has a name and no folder."""
+    job = spec.parse("run-1", {**GOOD, "command": "true", "outputs": {"out": output}})
+    assert job.outputs[0].location == Location("workspaceblobstore", place)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -50,6 +75,14 @@ def test_a_good_body_is_read_whole() -> None:
             "is one of codes; an input is data or a model",
         ),
         ({"inputs": {"data": {"jobInputType": "tensor"}}}, "jobInputType 'tensor'; choose literal, .*uri_folder"),
+        (
+            {"outputs": {"models": {"uri": "azureml://datastores/x/paths/${{experiment}}/"}}},
+            "its path uses .*experiment.*there are: default_datastore, name, output_name",
+        ),
+        (
+            {"environmentVariables": {"A": [1]}},
+            r"environmentVariables.A is \[1\]; write a text, a number, true or false",
+        ),
         ({"inputs": []}, "'inputs' must be an object, not list"),
         ({"distribution": {"distributionType": "Horovod"}}, "'Horovod' is not supported here; supported: PyTorch, Mpi"),
         ({"environmentId": "azureml://registries/mine/models/e/versions/1"}, "registries/REGISTRY/environments/NAME"),

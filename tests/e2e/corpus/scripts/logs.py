@@ -1,5 +1,7 @@
 """Log as a published script does: metrics by step, parameters, a file, a registered model. Nothing is set."""
 
+import sys
+
 import mlflow
 
 with mlflow.start_run() as run:
@@ -7,5 +9,5 @@ with mlflow.start_run() as run:
     for step in range(3):
         mlflow.log_metric("loss", 1.0 / 2**step, step=step)
     mlflow.log_text("flavors: {}\n", "model/MLmodel")
-    mlflow.register_model(f"runs:/{run.info.run_id}/model", "corpus-doubles")
+    mlflow.register_model(f"runs:/{run.info.run_id}/model", sys.argv[1])
     print("LOGGED TO", run.info.run_id)

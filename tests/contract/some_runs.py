@@ -1,0 +1,28 @@
+"""Runs for the tests of whatever keeps runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.runs.model import Run
+from shared.runs.ports import RunFilter, Runs
+
+HOUR = "20260102T03"
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def run(name: str = "mnist-0", seconds: float = 0.0, **fields: Any) -> Run:
+    created_at = NOW + timedelta(seconds=seconds)
+    return Run(name, f"mnist/{name}", "mnist", "f" * 64, "digits", "cpu-cluster", 2, created_at, **fields)
+
+
+def pages(runs: Runs, wanted: RunFilter, limit: int) -> list[list[Run]]:
+    """All pages, by their tokens."""
+    found, token = [], ""
+    while True:
+        page = runs.page(wanted, limit, token)
+        assert len(page.runs) <= limit
+        found.append(page.runs)
+        if not (token := page.token):
+            return found

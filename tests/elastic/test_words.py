@@ -1,0 +1,178 @@
+"""The words between an agent and its workers: what comes too early, too late or in the middle costs no round."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from emulators.process import wait_for
+from emulators.storage import azurite
+from tests.elastic.agents import DEADLINE_SECONDS
+from tests.forked import fork
+from trainers.elastic.agent import Agent, Job
+from trainers.elastic.backend import AzureTableRendezvousBackend
+from trainers.elastic.client import connect
+from trainers.elastic.member import Member, Times
+from trainers.elastic.protocol import Limits
+from trainers.elastic.worker import Channel, RunOver, Team
+
+HOST = "127.0.0.1"
+
+
+def _work(end: socket.socket) -> None:
+    """A worker: it adds ones with its team until the round breaks, and says so after the first."""
+    channel = Channel(end)
+    team = Team(channel)
+    while True:
+        try:
+            team.meet(timedelta(seconds=2 * DEADLINE_SECONDS))
+            ones = torch.tensor(1)
+            dist.all_reduce(ones)
+            channel.send(say="added", ones=int(ones))
+            while True:
+                dist.all_reduce(ones)
+        except RunOver:
+            return
+        except Exception as error:
+            if not team.lost_peer(error):
+                raise
+        team.part()
+
+
+class Worker:
+    """A worker process, and its agent's end of the wire, which a test holds."""
+
+    def __enter__(self) -> Self:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = fork(_work, theirs)
+        self._channel = Channel(ours)
+        self._said: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+        self._channel.close()
+
+    def _listen(self) -> None:
+        for message in self._channel.messages():
+            self._said.put(message)
+
+    def says(self, what: str) -> dict[str, Any]:
+        """Its next words, which have to be these."""
+        message = self._said.get(timeout=DEADLINE_SECONDS)
+        assert message["say"] == what
+        return message
+
+    def meet(self, number: int, rank: int, world: int, port: int) -> None:
+        place = {"rank": rank, "world_size": world, "local_rank": 0, "local_world_size": 1}
+        self._channel.send(do="meet", round=number, address=HOST, port=port, **place)
+
+    def cut(self, number: int) -> None:
+        self._channel.send(do="regroup", round=number)
+        self._channel.send(do="cut", round=number)
+
+
+def _store() -> dist.TCPStore:
+    return dist.TCPStore(HOST, 0, None, True, wait_for_workers=False)
+
+
+def test_those_that_failed_half_way_and_those_that_had_not_begun_meet_in_the_next_round() -> None:
+    """One process is cut while gloo waits for its peer, which never heard of that round: the next round is theirs."""
+    with ExitStack() as stack:
+        early, late = (stack.enter_context(Worker()) for _ in range(2))
+        for worker in (early, late):
+            worker.says("waits")
+        broken = _store()
+        broken.set("here/1", "")
+        early.meet(1, 0, 2, broken.port)
+        wait_for(lambda: broken.num_keys() > 2, DEADLINE_SECONDS, "gloo's own key beside here/0 and here/1")
+        early.cut(1)
+        assert "could not meet" in early.says("waits")["why"]
+        whole = _store()
+        for rank, worker in enumerate((early, late)):
+            worker.meet(2, rank, 2, whole.port)
+        for worker in (early, late):
+            assert worker.says("met")["round"] == 2
+            assert worker.says("added")["ones"] == 2
+
+
+def test_a_round_that_is_cut_before_its_worker_began_with_it_is_over() -> None:
+    """The word to cut may follow at once on the word to meet: the worker waits for the next round, which is whole."""
+    with Worker() as worker:
+        worker.says("waits")
+        for number in range(1, 6):
+            store = _store()
+            worker.meet(number, 0, 2, store.port)
+            worker.cut(number)
+            worker.says("waits")
+        whole = _store()
+        worker.meet(6, 0, 1, whole.port)
+        worker.says("met")
+        assert worker.says("added")["ones"] == 1
+
+
+def test_a_first_node_that_dies_as_its_worker_connects_costs_no_time_out() -> None:
+    """PyTorch would try a store that refuses for the whole time-out of an exchange; a cut ends that within seconds."""
+    with Worker() as worker:
+        worker.says("waits")
+        with socket.create_server((HOST, 0)) as server:
+            worker.meet(1, 0, 2, server.getsockname()[1])
+            server.accept()[0].close()
+        worker.cut(1)
+        assert "could not meet" in worker.says("waits")["why"]
+
+
+LISTENER = """
+import json, os, socket, sys
+wire = socket.socket(fileno=int(os.environ["ELASTIC_AGENT_FD"])).makefile("rw")
+wire.write(json.dumps({"say": "waits"}) + "\\n"); wire.flush()
+with open(sys.argv[1], "a", 1) as heard:
+    for line in wire:
+        heard.write(line)
+"""
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[azurite.Azurite]:
+    with azurite.start(tmp_path / "azurite", key=azurite.KEY) as running:
+        yield running
+
+
+def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: azurite.Azurite, tmp_path: Path) -> None:
+    """A change is told with its round's number: one of another round is no reason, one of this round is."""
+    heard = tmp_path / "heard"
+    heard.touch()
+    backend = AzureTableRendezvousBackend(connect(account.table_url, {}), "late-words")
+    member = Member(backend, Limits(1, 1), Times(), HOST)
+    agent = Agent(Job([sys.executable, "-c", LISTENER, str(heard)], 1, 0, "late-words"), member)
+    thread = threading.Thread(target=agent.run)
+    thread.start()
+
+    def words() -> list[tuple[str, int]]:
+        lines = map(json.loads, heard.read_text().splitlines())
+        return [(line["do"], line["round"]) for line in lines]
+
+    try:
+        wait_for(words, DEADLINE_SECONDS, "the first round")
+        member.changed(0, ["another is gone"])
+        member.changed(1, ["another left"])
+        wait_for(lambda: len(words()) > 1, DEADLINE_SECONDS, "the end of the round")
+        assert words() == [("meet", 1), ("regroup", 1)]
+    finally:
+        agent.end()
+        thread.join()
