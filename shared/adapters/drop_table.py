@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import Row, from_row, to_row
+from shared.adapters.records import Row, from_row, readable, to_row
 from shared.adapters.table import RowMissing, Table
 from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
 from shared.kernel.errors import BadInput, Changed
@@ -70,17 +70,20 @@ class TableDrops:
 
     def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
         rows = self._table.query(self._PARTITION, *table.kind(self._key(key, "g")), limit)
-        return [from_row(Generation, row) for row in islice(rows, limit)]
+        return list(readable(Generation, islice(rows, limit)))
 
     def generation(self, key: DropKey, number: int) -> Generation | None:
         row = self._table.get(self._PARTITION, self._generation_key(key, number))
         return from_row(Generation, row) if row else None
 
     def forget(self, before: Stored[Drop]) -> None:
-        self.delete(before)
+        there = self.get(before.value.key)
+        if there and there.etag != before.etag:
+            raise Changed(f"Drop {before.value.key} changed before it was forgotten.")
         low, high = table.kind(self._key(before.value.key, "g"))
         while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
             self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))
+        self.delete(before)
 
     def open(self) -> Iterator[Drop]:
         yield from self._drops(*table.kind("o"))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shared.adapters import table
-from shared.adapters.records import Row, from_row, to_row
+from shared.adapters.records import Row, from_row, readable, to_row
 from shared.adapters.table import RowMissing, Table
 from shared.clusters.leases import Lease
 from shared.kernel.errors import Changed, NotFound
@@ -46,7 +46,7 @@ class TableLeases:
         return Stored(lease, self._table.write(update, table.put(self._row("o", lease)))[0])
 
     def open(self) -> list[Lease]:
-        return [from_row(Lease, row) for row in self._table.query(self._PARTITION, *table.kind("o"))]
+        return list(readable(Lease, self._table.query(self._PARTITION, *table.kind("o"))))
 
     def close(self, lease_id: str) -> None:
         try:
@@ -56,8 +56,7 @@ class TableLeases:
 
     def made_between(self, since: datetime, until: datetime) -> Iterator[Lease]:
         low, high = (f"l!{at.astimezone(UTC):%Y%m%dT%H%M%S}" for at in (since, until))
-        for row in self._table.query(self._PARTITION, low, high):
-            yield from_row(Lease, row)
+        yield from readable(Lease, self._table.query(self._PARTITION, low, high))
 
     def _row(self, kind: str, lease: Lease) -> Row:
         return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{lease.id}", **to_row(lease)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, to_row
+from shared.adapters.records import from_row, readable, to_row
 from shared.adapters.table import Table
 from shared.kernel.stored import Stored
 from shared.money.model import Account, Day
@@ -42,7 +42,7 @@ class TableBooks:
         rows = list(self._table.query(f"day!{day}", "!", "~~"))
         if not any(row["RowKey"] == _CLOSED for row in rows):
             return None
-        return [from_row(Day, row) for row in rows if row["RowKey"] != _CLOSED]
+        return list(readable(Day, (row for row in rows if row["RowKey"] != _CLOSED)))
 
     def close_day(self, day: str, clusters: list[Day]) -> None:
         where = f"day!{day}"
@@ -53,7 +53,7 @@ class TableBooks:
         self._table.write(table.put({"PartitionKey": where, "RowKey": _CLOSED}))
 
     def prices(self) -> list[Price]:
-        return [from_row(Price, row) for row in self._table.query("price", "!", "~~")]
+        return list(readable(Price, self._table.query("price", "!", "~~")))
 
     def keep_prices(self, prices: list[Price]) -> None:
         for price in prices:

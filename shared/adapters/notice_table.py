@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, some_columns, to_row
+from shared.adapters.records import from_row, readable, some_columns, to_row
 from shared.adapters.table import Table
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
 from shared.notices.model import Delivery, Subscription
 
@@ -66,13 +66,7 @@ class TableNotices:
         return from_row(Subscription, row) if row else None
 
     def all(self) -> list[Subscription]:
-        found = []
-        for row in self._table.query(self._SUBSCRIPTIONS, "", "\x7f"):
-            try:
-                found.append(from_row(Subscription, row))
-            except BadInput as exc:
-                log.warning("subscription %s: %s", row.get("RowKey"), exc)
-        return found
+        return list(readable(Subscription, self._table.query(self._SUBSCRIPTIONS, "", "\x7f")))
 
     def remove(self, subscription: str) -> bool:
         try:
@@ -111,18 +105,23 @@ class TableNotices:
         )
         rows = list(islice(self._table.all(ask), limit))
         for row in rows:
-            self._forget(str(row["PartitionKey"]), str(row["RowKey"]), str(row["notice"]))
+            self._forget(str(row["PartitionKey"]), str(row["RowKey"]), str(row.get("notice", "")))
         return len(rows)
 
     def _forget(self, partition: str, key: str, notice: str) -> None:
         """Take away a delivery and what makes it unique. One that another call took away is gone."""
-        event = msgspec.json.decode(notice, type=_Event).id
+        gone = [table.delete(partition, key)]
+        try:
+            event = msgspec.json.decode(notice, type=_Event).id
+            gone.append(table.delete(partition, f"e!{_digest(event)}"))
+        except (msgspec.DecodeError, UnicodeError):
+            log.warning("delivery %s of %s can't be read, and goes alone", key, partition)
         with suppress(Changed):
-            self._table.write(table.delete(partition, key), table.delete(partition, f"e!{_digest(event)}"))
+            self._table.write(*gone)
 
     def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
         rows = self._table.query(keys.token(subscription), *table.kind("t"), min(limit, 1000))
-        return [from_row(Delivery, row) for row in islice(rows, limit)]
+        return list(readable(Delivery, islice(rows, limit)))
 
 
 def _digest(event: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,6 +21,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from shared.kernel.errors import BadInput
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Row = dict[str, Any]
@@ -63,6 +66,15 @@ def from_row(kind: type[R], row: Mapping[str, Any], **known: Any) -> R:
         except (KeyError, ValueError, TypeError, msgspec.DecodeError, msgspec.ValidationError) as exc:
             raise BadInput(f"Column {f.name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
     return kind(**values)
+
+
+def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:
+    """The records of these rows. One that can't be read is left out, and stops no list and no timer."""
+    for row in rows:
+        try:
+            yield from_row(kind, row)
+        except BadInput as exc:
+            log.warning("%s %s is left out: %s", kind.__name__.lower(), row.get("RowKey"), exc)
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, to_row
+from shared.adapters.records import from_row, readable, to_row
 from shared.adapters.table import Table
 from shared.removals.model import Removal, What
 
@@ -32,7 +32,7 @@ class TableRemovals:
 
     def newest(self, limit: int = 100) -> list[Removal]:
         rows = self._table.query(self._PARTITION, "", "\x7f", min(limit, 1000))
-        return [from_row(Removal, row) for row in islice(rows, limit)]
+        return list(readable(Removal, islice(rows, limit)))
 
 
 def _key(what: What, name: str, asked_at: datetime) -> str:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, iso, to_row
+from shared.adapters.records import iso, readable, to_row
 from shared.adapters.table import Table
 from shared.clusters.samples import Sample, day_of
 
@@ -43,8 +43,7 @@ class TableSamples:
     def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
         day = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         while day < until:
-            for row in self._table.query(_partition(cluster, day), iso(since), iso(until)):
-                yield from_row(Sample, row)
+            yield from readable(Sample, self._table.query(_partition(cluster, day), iso(since), iso(until)))
             day += timedelta(days=1)
 
 

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, some_columns, to_row
+from shared.adapters.records import from_row, readable, some_columns, to_row
 from shared.adapters.table import Table
-from shared.kernel.errors import BadInput, Changed
+from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
 from shared.schedules.model import Firing, Schedule
 
@@ -41,13 +41,7 @@ class TableSchedules:
         return Stored(from_row(Schedule, row), table.etag(row)) if row else None
 
     def all(self) -> list[Schedule]:
-        found = []
-        for row in self._table.query(self._SCHEDULES, "", "\x7f"):
-            try:
-                found.append(from_row(Schedule, row))
-            except BadInput as exc:
-                log.warning("schedule %s: %s", row.get("RowKey"), exc)
-        return found
+        return list(readable(Schedule, self._table.query(self._SCHEDULES, "", "\x7f")))
 
     def update(self, stored: Stored[Schedule], **changes: Any) -> Stored[Schedule]:
         row = self._key(stored.value.id) | some_columns(Schedule, changes)
@@ -74,7 +68,7 @@ class TableSchedules:
 
     def firings(self, schedule: str, limit: int = 50) -> list[Firing]:
         rows = self._table.query(keys.token(schedule), *table.kind("f"), min(limit, 1000))
-        return [from_row(Firing, row) for row in islice(rows, limit)]
+        return list(readable(Firing, islice(rows, limit)))
 
     def _key(self, schedule: str) -> dict[str, str]:
         return {"PartitionKey": self._SCHEDULES, "RowKey": keys.token(schedule)}

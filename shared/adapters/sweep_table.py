@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, iso, to_row
+from shared.adapters.records import iso, readable, to_row
 from shared.adapters.table import Table
 from shared.clusters.model import Decision
 
@@ -50,8 +50,8 @@ class TableSweepLog:
 
     def latest(self, cluster: str) -> Decision | None:
         row = self._table.get(keys.token(cluster), "latest")
-        return from_row(Decision, row) if row else None
+        return next(readable(Decision, [row] if row else []), None)  # the next one is written over it
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
         rows = self._table.query(keys.token(cluster), *table.kind("h"), min(limit, _PAGE))
-        return [from_row(Decision, row) for row in islice(rows, limit)]
+        return list(readable(Decision, islice(rows, limit)))

@@ -37,7 +37,10 @@ class Drops(Protocol):
         """One generation of the drop, or None."""
 
     def forget(self, before: Stored[Drop]) -> None:
-        """Remove the record if it still is as it was read, then its generations. Raises Changed if it is another."""
+        """Remove its generations and then the record, if that still is as it was read. Raises Changed if it is another.
+
+        The record goes last: whoever finds it after a call that died calls again.
+        """
 
     def open(self) -> Iterator[Drop]:
         """Every drop that is open or sealing, in no order. One written a moment ago is among them."""

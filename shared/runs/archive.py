@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -79,41 +81,57 @@ class _Found:
     _fates: list[dict[str, Any]] = field(default_factory=list)
 
     def copies(self, run: Run) -> Iterator[Copy]:
-        for output in outputs(run):
-            count = 0
+        for some in _of_one_folder(outputs(run)):
+            counts = Counter[Output]()
             try:
-                for copy in self._copies(output) if output.folder else ():
+                for output, copy in self._copies(some):
                     self.expected[copy.to_name] = copy.source
-                    count += 1
+                    counts[output] += 1
                     yield copy
             except (BadInput, NotFound) as exc:
                 state = "missing" if isinstance(exc, NotFound) else "left"
-                self._fates.append({"name": output.name, "state": state, "path": output.path, "why": str(exc)})
+                self._fates += [
+                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)} for each in some
+                ]
                 continue
-            self._fates.append(_fate(output, count))
+            self._fates += [_fate(each, counts[each]) for each in some]
 
     def fates(self) -> list[dict[str, Any]]:
         """Of every declared output, and of logs that could not be had."""
         return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
 
-    def _copies(self, output: Output) -> Iterator[Copy]:
-        place = self._place(output)
+    def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
+        """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
+        if some[0].job and not some[0].path:
+            own = self.system.jobs.logs(some[0].job)
+            for blob in self.system.blobs.list(own):
+                for output in some:
+                    if blob.name.startswith(part := f"{own.prefix}{output.part}"):
+                        yield output, self._copy(output, blob, Place(own.container, part))
+            return
+        for output in some:
+            yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
+
+    def _declared(self, output: Output) -> Iterator[Copy]:
+        place = self.system.jobs.place(output.path)
         if output.is_file:
             name = place.prefix.rstrip("/")
             blob = self.system.blobs.first(Place(place.container, name))
             if blob is not None and blob.name == name:
-                target = f"{self.folder}/{output.folder}{name.rpartition('/')[2]}"
-                yield Copy(blob, place.container, OUTPUT_CONTAINER, target)
+                yield self._copy(output, blob, Place(place.container, name.removesuffix(name.rpartition("/")[2])))
                 return
         for blob in self.system.blobs.list(place):
-            target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
-            yield Copy(blob, place.container, OUTPUT_CONTAINER, target)
+            yield self._copy(output, blob, place)
 
-    def _place(self, output: Output) -> Place:
-        if output.path or not output.job:
-            return self.system.jobs.place(output.path)
-        own = self.system.jobs.logs(output.job)
-        return Place(own.container, f"{own.prefix}{output.part}")
+    def _copy(self, output: Output, blob: Blob, place: Place) -> Copy:
+        target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
+        return Copy(blob, place.container, OUTPUT_CONTAINER, target)
+
+
+def _of_one_folder(found: Iterable[Output]) -> Iterator[list[Output]]:
+    """What a job left in its own folder together, everything else one by one."""
+    for _, some in groupby(found, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
+        yield list(some)
 
 
 def _fate(output: Output, count: int) -> dict[str, Any]:

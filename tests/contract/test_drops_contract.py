@@ -232,3 +232,21 @@ def test_a_forgotten_drop_leaves_nothing(drops: Drops) -> None:
     assert drops.generations(before.value.key) == []
     assert len(drops.generations(DropKey("mnist", "f2"))) == 1
     assert open_names(drops) == {"f2"}
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("at", range(5))
+def test_a_drop_that_was_half_forgotten_is_forgotten(
+    account: Azurite, tables: StorageClients, at: int, sent: bool
+) -> None:
+    """Wherever forgetting dies, the record is there until its generations are gone: whoever repeats it finishes."""
+    drops = TableDrops(tables.table)
+    before = drops.insert(drop("f"))
+    before = drops.replace(replace(drop("f", state=DropState.SEALING), generation=1), before)
+    connection, transport = account.connection_string, Dying(at, sent)
+    with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
+        TableDrops(service).forget(before)
+    if stored := drops.get(before.value.key):
+        drops.forget(stored)
+    assert drops.get(before.value.key) is None
+    assert drops.generations(before.value.key) == []

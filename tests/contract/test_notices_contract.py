@@ -93,3 +93,16 @@ def test_that_nobody_listens_is_believed_until_someone_subscribes(tables: Storag
     assert not notices.anyone()
     notices.add(Subscription("n-2", (Kind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
     assert notices.anyone()
+
+
+def test_a_delivery_that_can_not_be_read_is_forgotten_too(tables: StorageClients) -> None:
+    """A broken row stops no list, is taken away with the other old ones, and keeps none of them."""
+    notices = TableNotices(tables.table)
+    for number in range(3):
+        notices.insert(delivery(f"e{number}"))
+    table = tables.table.get_table_client("notices")
+    row = next(iter(table.query_entities("RowKey ge 't!'")))
+    table.update_entity({"PartitionKey": row["PartitionKey"], "RowKey": row["RowKey"], "notice": "[["})
+    assert len(notices.newest("n-1")) == 2
+    assert notices.prune(NOW + timedelta(days=1), 9) == 3
+    assert notices.newest("n-1") == []

@@ -4,43 +4,68 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from emulators import neighbours
 
-
-@pytest.mark.skipif(not neighbours.TABLE.exists(), reason="needs Linux")
-def test_our_own_connection_is_found_and_a_strangers_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection of ours passes; the same one in the name of another user, or one that is nowhere, does not."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        here = server.getsockname()
-        with socket.create_connection(here) as client:
-            accepted, peer = server.accept()
-            assert neighbours.is_ours(peer, here)
-            table = tmp_path / "tcp"
-            table.write_text(neighbours.TABLE.read_text().replace(f" {os.getuid()} ", " 4242 "))
-            monkeypatch.setattr(neighbours, "TABLE", table)
-            assert not neighbours.is_ours(peer, here)
-            table.write_text(table.read_text().replace(f":{client.getsockname()[1]:04X}", ":0001"))
-            assert not neighbours.is_ours(peer, here)
-            accepted.close()
+on_linux = pytest.mark.skipif(not neighbours.TABLE.exists(), reason="needs Linux")
+WAYS = [neighbours._asked, neighbours._listed]
+Way = Callable[[neighbours.Address, neighbours.Address], tuple[int, int] | None]
 
 
-@pytest.mark.skipif(not neighbours.TABLE.exists(), reason="needs Linux")
-def test_a_client_that_has_gone_is_nobody() -> None:
-    """Linux shows a closed socket as root's: a stranger who sends and closes at once must not pass for root."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        client = socket.create_connection(server.getsockname())
+def unavailable(*_: object) -> None:
+    raise OSError("not in this sandbox")
+
+
+@contextmanager
+def connection() -> Iterator[tuple[socket.socket, neighbours.Address, neighbours.Address]]:
+    """The client's socket, and the two ends as the server sees them."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         accepted, peer = server.accept()
+        with accepted:
+            yield client, peer, server.getsockname()
+
+
+@on_linux
+@pytest.mark.parametrize("way", WAYS)
+def test_linux_tells_whose_a_connection_is(way: Way) -> None:
+    """Asked for the connection or in the list of all: the same user and inode, and nothing of what is not there."""
+    with connection() as (client, peer, here):
+        assert way(peer, here) == (os.getuid(), os.fstat(client.fileno()).st_ino)
+        assert way(("127.0.0.1", 1), here) is None
+
+
+@on_linux
+@pytest.mark.parametrize("way", WAYS)
+def test_a_strangers_connection_is_not_ours(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """Ours and root's pass, by either way; another user's does not, and neither does one that is nowhere."""
+    with connection() as (_, peer, here):
+        if way is neighbours._listed:
+            monkeypatch.setattr(neighbours, "_asked", unavailable)
+        assert neighbours.is_ours(peer, here)
+        assert not neighbours.is_ours(("127.0.0.1", 1), here)
+        monkeypatch.setattr(neighbours, way.__name__, lambda *_: (4242, 7))
+        assert not neighbours.is_ours(peer, here)
+
+
+@on_linux
+@pytest.mark.parametrize("way", WAYS)
+def test_a_client_that_has_gone_is_nobody(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """Linux shows a closed socket as root's: a stranger who sends and closes at once must not pass for root."""
+    if way is neighbours._listed:
+        monkeypatch.setattr(neighbours, "_asked", unavailable)
+    with connection() as (client, peer, here):
         client.sendall(b"POST / HTTP/1.1\r\n\r\n")
         client.close()
-        assert not neighbours.is_ours(peer, server.getsockname())
-        accepted.close()
+        assert not neighbours.is_ours(peer, here)
 
 
 def test_where_nobody_tells_all_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the table, as on macOS and Windows, every connection counts as ours."""
+    """Without either, as on macOS and Windows, every connection counts as ours."""
+    monkeypatch.setattr(neighbours, "_asked", unavailable)
     monkeypatch.setattr(neighbours, "TABLE", tmp_path / "none")
     assert neighbours.is_ours(("127.0.0.1", 1), ("127.0.0.1", 2))
