@@ -94,8 +94,6 @@ def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_pat
         keys.shows("compare", "completion")
         keys.type("\x15trainyard submit --dry\t")
         keys.shows("--dry-run")
-        keys.type("\x15trainyard show mnist-0\t")
-        keys.shows(RUN)
         keys.type("\x15trainyard logs mnist-\t")
         keys.shows(RUN)
     assert not (tmp_path / "evil").exists()
@@ -105,14 +103,23 @@ def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) ->
     """fish's own answer for what may follow has commands, options and the names of runs, each with its words."""
     needed("fish")
     (tmp_path / "script").write_text(completion.script("fish", clone=True), "utf-8")
-    asked = ["trainyard comp", "trainyard submit --dry", "trainyard show mnist", "trainyard logs bert-"]
+    asked = ["trainyard comp", "trainyard submit --dry", "trainyard logs "]
     said = "; ".join(f"complete -C {shlex.quote(line)}" for line in asked)
     line = f"source {shlex.quote(str(tmp_path / 'script'))}; {said}"
     done = subprocess.run(
         ["fish", "--no-config", "-c", line], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, env=world
     )
     offered = dict(each.partition("\t")[::2] for each in done.stdout.splitlines())
-    assert set(offered) == {"compare", "completion", "--dry-run", RUN, "mnist@latest", LONG["run"]}, done.stderr
+    assert set(offered) == {
+        "compare",
+        "completion",
+        "--dry-run",
+        RUN,
+        LONG["run"],
+        "@latest",
+        "mnist@latest",
+        "x@latest",
+    }, done.stderr
     assert offered[RUN] == "completed mnist/d1"
     assert not (tmp_path / "evil").exists()
 
