@@ -98,7 +98,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--coverage",
         action="store_true",
-        help="also list the lines and branches of shared and functions that no test reaches",
+        help="also list the lines and branches of shared, functions, cli and emulators that no test reaches",
     )
     return parser.parse_args(argv)
 

@@ -84,7 +84,11 @@ def _options(command: Any, names: Any) -> Iterator[tuple[str, str]]:
 
 
 def _metavar(param: Any) -> str:
-    return str(param.metavar or param.name.upper())
+    name = str(param.metavar or param.name.upper())
+    if param.param_type_name != "argument":
+        return name
+    several = f"{name}..." if param.nargs == -1 and not name.endswith("...") else name
+    return several if param.required else f"[{several}]"
 
 
 def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> str:

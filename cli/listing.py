@@ -99,13 +99,25 @@ def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -
 
     Raises CliError where this Trainyard knows nobody by name.
     """
-    me = api.get("me")
-    owners = [who for who in (me.get("id"), me["name"]) if who]
-    if not owners:
-        raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
-    parts = [found(api, {**query, "owner": who}, limit, everything) for who in owners]
-    by_name = {run["run"]: run for part in parts for run in part.runs if run.get("owner_id", "") in ("", me.get("id"))}
+    name, object_id = _me(api)
+    parts = [found(api, {**query, "owner": who}, limit, everything) for who in (object_id, name) if who]
+    by_name = {run["run"]: run for part in parts for run in part.runs if run.get("owner_id", "") in ("", object_id)}
     runs = sorted(by_name.values(), key=lambda run: str(run["created_at"]), reverse=True)
     most = SCANNED if everything else limit
     more = len(runs) > most or any(part.more for part in parts)
     return Found(runs[:most], more, max(part.looked_at for part in parts))
+
+
+def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of leases, schedules or subscriptions those that are yours, by the same rule."""
+    name, object_id = _me(api)
+    wanted = {(object_id, True), (name, False)} - {("", True), ("", False)}
+    return [row for row in rows if (row.get("owner_id") or row["owner"], bool(row.get("owner_id"))) in wanted]
+
+
+def _me(api: Api) -> tuple[str, str]:
+    """Your name and object id, as this Trainyard knows them."""
+    me = api.get("me")
+    if not (me["name"] or me.get("id")):
+        raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
+    return str(me["name"]), str(me.get("id") or "")

@@ -20,6 +20,7 @@ from .profiles import Profiles, choose, config_folder
 PATIENCE_SECONDS = 3.0
 NEWEST = 200  # runs among which the beginning is sought
 MOST = 50
+LONGEST = 60  # characters about each: more would be wrapped, and a line of its own is an offer
 _NAME = re.compile(r"[A-Za-z0-9@./][A-Za-z0-9@:./_-]*")
 _UNPLAIN = re.compile(r"[^A-Za-z0-9 ,./=_-]+")
 
@@ -33,7 +34,7 @@ def _offering(*sources: Callable[[Ask], Iterable[Offer]]) -> Callable[[typer.Con
     def offers(ctx: typer.Context, incomplete: str) -> list[Offer]:
         found = {name: words for source in sources for name, words in _had(source, ctx)}
         begun = [name for name in found if name.startswith(incomplete) and _NAME.fullmatch(name)]
-        return [(name, " ".join(_UNPLAIN.sub(" ", found[name]).split())) for name in begun[:MOST]]
+        return [(name, " ".join(_UNPLAIN.sub(" ", found[name]).split())[:LONGEST]) for name in begun[:MOST]]
 
     return offers
 

@@ -4,9 +4,11 @@ And the order of the files."""
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from itertools import chain, groupby, zip_longest
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ os.environ.setdefault("EMULATORS_NODE_HOME", str(HERE.parent / ".trainyard" / "n
 # and Azure's SDKs anew, and three workers all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# One thread each, as several workers share the cores: the threads of OpenMP would spin while they wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,9 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):  # a worker, which has the folder of who started it
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-    folder = tempfile.TemporaryDirectory(prefix="trainyard-", ignore_cleanup_errors=True)
-    config.add_cleanup(folder.cleanup)
-    os.environ["TMPDIR"] = folder.name
+    folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="trainyard-")
+    Finalize(None, shutil.rmtree, (folder, True), exitpriority=-200)  # after multiprocessing's own, which lie in it
     tempfile.tempdir = None  # so that it is looked up again
 
 

@@ -22,7 +22,6 @@ from shared.kernel.errors import TrainyardError, Unavailable
 from shared.kernel.person import Person
 from shared.money.books import charged
 from shared.money.budgets import AccountBudgets
-from shared.money.decide import most_over
 from shared.money.keep import keep_books
 from shared.money.model import Budget, Day, Policy, month_of
 from shared.money.prices import TIERS, Price, Prices
@@ -290,11 +289,14 @@ class Month:
     # what must hold
 
     def bound(self, grace: float) -> float:
-        """The most dollars by which a budget may be passed, of the terms that docs/cost.md names."""
+        """The most dollars by which a budget may be passed, of the terms that docs/cost.md names.
+
+        Two periods of the sweep (one sees it, one cancels), the grace, the cancellation and the release of the nodes.
+        """
         period = self.seen.longest.total_seconds()
         idle = max(pool.declared.idle_seconds for pool in self.pools.values())
         seconds = 2 * period + grace + CANCEL_GRACE.total_seconds() + idle + period
-        return most_over(self.seen.nodes, max(pool.price for pool in self.pools.values()), seconds)
+        return self.seen.nodes * max(pool.price for pool in self.pools.values()) * seconds / 3600
 
     def spent(self) -> dict[tuple[str, str], float]:
         """By the books, of each project in each month."""

@@ -21,6 +21,7 @@ from benchmarks import notices as benchmark
 from shared import system
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
+from shared.events.announce import tell as announce_now
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.notices import address, decide, render, tell
 from shared.notices.address import is_public
@@ -200,6 +201,19 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     stored = world.notices.delivery(made.id, NOTICE.id)
     assert stored is not None
     assert (stored.value.state, stored.value.tries, len(world.sender.posts)) == (DeliveryState.DELIVERED, 2, 1)
+
+
+def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None:
+    """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
+    subscribe(world.system, world.post, Wish(["failed"], HOOK))
+    run = trained(world)
+    world.runs.update(world.runs.get(run), archive_error="The copy differs.")
+    for name in (run, "mnist-unknown"):
+        announce_now(world.system, "RunGivenUp", name, {"run": name})
+    deliver_all(world)
+    [(_, body, _)] = world.sender.posts
+    assert b"The copy differs." in body
+    assert b"given up" in body
 
 
 def test_trying_has_an_end(world: World) -> None:

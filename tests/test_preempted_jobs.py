@@ -9,6 +9,7 @@ import pytest
 
 from shared.drops.model import DropKey
 from shared.jobs.model import JobStatus
+from shared.runs import logged
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.plain import lost_its_nodes
 from shared.runs.submit import cancel_run
@@ -128,3 +129,15 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
 def test_only_azure_mls_own_words_count(words: str, lost: bool) -> None:
     """What a script writes into its error is no preemption."""
     assert lost_its_nodes(JobStatus("a", RunState.FAILED, "Failed", words)) is lost
+
+
+def test_what_each_job_logged_is_one_curve(world: World) -> None:
+    """Metrics that the first job logged to MLflow and those of the job that went on are the run's, in order of time."""
+    name = started(world).name
+    goes(world, name, "Failed", TAKEN)
+    world.jobs.metrics = {name: {"loss": [(1, 0.9, 100.0), (2, 0.7, 101.0)]}, f"{name}-a2": {"loss": [(3, 0.5, 200.0)]}}
+    assert [(row["step"], row["loss"]) for row in logged.rows(world.system, world.only_run())] == [
+        (1, 0.9),
+        (2, 0.7),
+        (3, 0.5),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from shared.api import records
 from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.seal import route_problems
+from shared.drops.uploads import Offered, upload_addresses
 from shared.jobs import upload, uploads
 from shared.jobs.build import Built, JobOrder, Values, build
 from shared.jobs.limits import Limits
@@ -312,3 +314,19 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
     assert (built.problems, built.job["compute"], "queue_settings" in built.job) == ((), "azureml:of-the-route", False)
     assert of_a_drop(whole, Limits(allow=frozenset({"queue_settings"}))).job["queue_settings"] == {"job_tier": "spot"}
     assert [problem.path for problem in of_a_drop(settings, Limits()).problems] == ["queue_settings"]
+
+
+def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
+    """A file that is there whole and not older than the one that is offered gets none; the marker always gets one."""
+    now, key = world.clock(), DropKey("mnist", "a")
+    for name, content in (("same", HELLO), ("older", HELLO), ("shorter", b""), ("_SUCCESS", b"")):
+        world.blobs.put("drops", f"mnist/a/{name}", content)
+    later = now + timedelta(hours=1)
+    offered = [Offered("same", len(HELLO), now), Offered("older", len(HELLO), later), Offered("new", 1, now)]
+    offered += [Offered("shorter", 1, now), Offered("_SUCCESS", 0, now)]
+    told = upload_addresses(world.system, key, offered)
+    assert [file["name"] for file in told["files"] if file["url"]] == ["older", "new", "shorter", "_SUCCESS"]
+    with pytest.raises(Impossible, match="There is no route"):
+        upload_addresses(world.system, DropKey("minst", "a"), offered)
+    with pytest.raises(Impossible, match="can't be a file"):
+        upload_addresses(world.system, key, [Offered("../x", 1, now)])

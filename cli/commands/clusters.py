@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from .. import batchai, clusterfile, show
+from .. import batchai, clusterfile, listing, show
 from .. import workspace as workspaces
 from ..errors import CliError, NotFound
 from ..results import ClusterSteps
@@ -128,12 +128,13 @@ def lease(
 
 
 @command
-def leases(session: Session) -> None:
+def leases(session: Session, mine: options.Mine = False) -> None:
     """List the leases that hold nodes now.
 
-    Example: trainyard leases
+    Example: trainyard leases --mine
     """
-    answer = session.api.get("leases")
+    answer: Any = session.api.get("leases")
+    answer = listing.own_rows(session.api, answer) if mine else answer
     session.tell(answer, show.clusters.leases(answer))
 
 

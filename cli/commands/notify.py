@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from .. import show
+from .. import listing, show
 from ..session import Session, command_of
 from . import options
 
@@ -37,12 +37,13 @@ def notify_add(
 
 
 @command_of("notify")
-def notify_list(session: Session) -> None:
-    """List who is told of what.
+def notify_list(session: Session, mine: options.Mine = False) -> None:
+    """List the subscriptions: who hears of what, and where.
 
-    Example: trainyard notify list
+    Example: trainyard notify list --mine
     """
-    found = session.api.get("notices")
+    found: Any = session.api.get("notices")
+    found = listing.own_rows(session.api, found) if mine else found
     session.tell(found, show.notices.subscriptions(found))
 
 

@@ -18,15 +18,13 @@ Run = Annotated[
         autocompletion=offers.runs,
     ),
 ]
-Files = Annotated[list[str], Argument(metavar="FILE...", help="Images, or texts for bert.")]
+Files = Annotated[list[str], Argument(metavar="FILE", help="Images, or texts for bert.")]
 PredictPicture = Annotated[
     Path | None, Option("--picture", metavar="FILE", help="Write the images with what was found in them to this .png.")
 ]
 Runs = Annotated[
     list[str],
-    Argument(
-        metavar="RUN...", help="Names of two or more runs, as for the other commands.", autocompletion=offers.runs
-    ),
+    Argument(metavar="RUN", help="Names of two or more runs, as for the other commands.", autocompletion=offers.runs),
 ]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
@@ -34,7 +32,9 @@ Where = Annotated[
 Sort = Annotated[
     str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME has the greatest first.")
 ]
-OfOwner = Annotated[str, Option("--owner", metavar="NAME", help="Only of this person.")]
+OfOwner = Annotated[
+    str, Option("--owner", metavar="NAME", help="Only of this person: a name, or an object id of Entra ID.")
+]
 Mine = Annotated[bool, Option("--mine", help="Only your own.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Show phases and log until the run is archived.")]
 AccountUrl = Annotated[
@@ -76,7 +76,7 @@ Count = Annotated[bool, Option("--dry-run", help="Only count.")]
 Trainer = Annotated[
     str,
     Argument(
-        metavar="[WHAT]",
+        metavar="WHAT",
         help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command.",
         autocompletion=offers.trainers,
     ),
@@ -198,7 +198,7 @@ Environment = Annotated[
     ),
 ]
 ProjectFolder = Annotated[
-    Path, Argument(metavar="[FOLDER]", help="A folder with project.json, job.json and the script. Default: this one.")
+    Path, Argument(metavar="FOLDER", help="A folder with project.json, job.json and the script. Default: this one.")
 ]
 Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
 
@@ -297,7 +297,7 @@ ClusterName = Annotated[
 PausedCluster = Annotated[
     str,
     Argument(
-        metavar="[CLUSTER]",
+        metavar="CLUSTER",
         help="Name of the cluster. Default: the one of the project.json in this folder.",
         autocompletion=offers.clusters,
     ),
@@ -312,7 +312,7 @@ class ClusterVerb(StrEnum):
 
 
 ClustersWhat = Annotated[
-    ClusterVerb, Argument(metavar="[list|plan|apply]", help="List them, or plan or apply the clusters file.")
+    ClusterVerb, Argument(metavar="list|plan|apply", help="List them, or plan or apply the clusters file.")
 ]
 ClustersFile = Annotated[Path, Option("--file", metavar="FILE", help="The clusters file.")]
 DecisionsOf = Annotated[
@@ -340,7 +340,7 @@ Address = Annotated[
     str, Argument(metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")
 ]
 NewName = Annotated[str, Option("--name", metavar="NAME", help="Name of the profile. Default: the host's name.")]
-OldName = Annotated[str, Argument(metavar="[NAME]", help="Name of the profile. Default: the current one.")]
+OldName = Annotated[str, Argument(metavar="NAME", help="Name of the profile. Default: the current one.")]
 FunctionKey = Annotated[
     str, Option("--key", metavar="KEY", help="Function key. Default: TRAINYARD_KEY, else you are asked.")
 ]
@@ -354,6 +354,6 @@ Scope = Annotated[
     ),
 ]
 OpenWhat = Annotated[
-    str, Argument(metavar="[RUN]", help="A run; without one, the status of everything.", autocompletion=offers.runs)
+    str, Argument(metavar="RUN", help="A run; without one, the status of everything.", autocompletion=offers.runs)
 ]
 PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]

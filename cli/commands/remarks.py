@@ -11,7 +11,7 @@ from ..session import Session, command
 from . import options
 
 NoteText = Annotated[str, Argument(metavar="TEXT", help="What there is to say, in up to 500 characters.")]
-Tags = Annotated[list[str] | None, Argument(metavar="NAME=VALUE...", help="Tags to set: team=vision.")]
+Tags = Annotated[list[str] | None, Argument(metavar="NAME=VALUE", help="Tags to set: team=vision.")]
 Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A tag to take off. Repeat it for more.")]
 
 

@@ -8,8 +8,9 @@ import typer
 import typer.core
 from typer import Argument, Option
 
-from .. import offers, show
+from .. import listing, offers, show
 from ..session import Session, app, command_of
+from . import options
 from .runs import requested
 
 Cron = Annotated[
@@ -75,12 +76,13 @@ def schedule_add(
 
 
 @command_of("schedule")
-def schedule_list(session: Session) -> None:
+def schedule_list(session: Session, mine: options.Mine = False) -> None:
     """List the schedules, with their next instants.
 
-    Example: trainyard schedule list
+    Example: trainyard schedule list --mine
     """
-    found = session.api.get("schedules")
+    found: Any = session.api.get("schedules")
+    found = listing.own_rows(session.api, found) if mine else found
     session.tell(found, show.schedules.many(found))
 
 

@@ -14,7 +14,7 @@ from ..session import Session, command
 
 Things = Annotated[
     list[str],
-    Argument(metavar="RUN|DROP...", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
+    Argument(metavar="RUN|DROP", help="Runs, or drops as route/name.", autocompletion=offers.runs_or_drops),
 ]
 Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
 Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]

@@ -71,7 +71,9 @@ def result(run: dict[str, Any], program: str) -> RenderableType:
     heading = Text.assemble((f"{name} ", "bold"), state_text(run))
     facts = {"metrics": metrics(run), "output": Text(run.get("output") or "none")}
     fetch = Text(f"{program} fetch {name}" if good else f"{program} fetch {name} --only logs")
-    facts |= {"fetch it": fetch, "see it": Text(f"{program} metrics {name}" if good else f"{program} show {name}")}
+    logged = (run.get("metrics") or {}).get("last")
+    see = "show" if not good else "metrics" if logged else "logs"
+    facts |= {"fetch it": fetch, "see it": Text(f"{program} {see} {name}")}
     return Group(Text(), heading, *_reason(run), facts_table(facts))
 
 

@@ -12,7 +12,7 @@ from .tables import STYLES, clock, titled_table
 
 
 def many(rows: list[dict[str, Any]]) -> RenderableType:
-    return titled_table("Schedules", "", rows, _schedule_row, ["id", "when", "what", "next", "last run"])
+    return titled_table("Schedules", "", rows, _schedule_row, ["id", "when", "what", "by", "next", "last run"])
 
 
 def instants(coming: dict[str, Any]) -> RenderableType:
@@ -32,7 +32,7 @@ def _schedule_row(row: dict[str, Any]) -> list[Text]:
     what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
     when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
     following = "paused" if row["paused"] else clock(row["next_at"])
-    return [*map(Text, (row["id"], when, one_line(what), following, row["last_run"]))]
+    return [*map(Text, (row["id"], when, one_line(what), one_line(row["owner"]), following, row["last_run"]))]
 
 
 def _firing_row(row: dict[str, Any]) -> list[Text]:

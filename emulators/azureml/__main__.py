@@ -7,73 +7,29 @@ import asyncio
 import contextlib
 import json
 import logging
-import shlex
-import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from emulators import certs
 from emulators.azureml import identity
-from emulators.azureml.arm_routes import ArmRoutes
-from emulators.azureml.asset_routes import AssetRoutes
-from emulators.azureml.blobfront import BlobFront, open_front
-from emulators.azureml.blobs import Blobs, Place, connect
-from emulators.azureml.compute_routes import ComputeRoutes
+from emulators.azureml.blobfront import open_front
+from emulators.azureml.blobs import connect
+from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, stored_workspace
 from emulators.azureml.config import Config, parse
-from emulators.azureml.control import ControlRoutes
-from emulators.azureml.environments import Environments
 from emulators.azureml.events import Publisher
-from emulators.azureml.evictions import Evictions
-from emulators.azureml.guard import Guard
-from emulators.azureml.job_routes import JobRoutes
-from emulators.azureml.models import TERMINAL
-from emulators.azureml.mounts import Mounts
-from emulators.azureml.needs import Needs
-from emulators.azureml.operations import Operations
-from emulators.azureml.places import Places
-from emulators.azureml.recipes import Recipes
-from emulators.azureml.registering import Register
-from emulators.azureml.registry_folder import RegistryFolder
-from emulators.azureml.registry_routes import RegistryRoutes
-from emulators.azureml.scheduler import Scheduler
-from emulators.azureml.server import Parts, Recorder, application
-from emulators.azureml.site import Site
-from emulators.azureml.sources import AssetRef
+from emulators.azureml.server import application
 from emulators.azureml.store import Store
-from emulators.azureml.tracking import Tracking
-from emulators.azureml.tracking_routes import TrackingRoutes
-from emulators.azureml.wire import Wire, tracking_path
-from emulators.azureml.workspace import Workspace
-from emulators.private import private_folder
+from emulators.azureml.wire import tracking_path
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
-
-STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
-
-
-class Wakes:
-    """Wakes the scheduler and the publisher together; the workspace calls it after every change."""
-
-    def __init__(self) -> None:
-        self.scheduler = asyncio.Event()
-        self.publisher: Publisher | None = None
-
-    def __call__(self) -> None:
-        self.scheduler.set()
-        if self.publisher:
-            self.publisher.wake.set()
 
 
 async def serve(config: Config) -> None:
     """Serve until the process is told to stop. Jobs that still run then are stopped, and run again after a start."""
-    tls = certs.ensure(config.certs)
-    listener = listen(config)
+    tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
     of_nodes = {**nodes.environment(base, tls.bundle), **config.node_environment}
@@ -83,43 +39,18 @@ async def serve(config: Config) -> None:
         front = await stack.enter_async_context(open_front(blobs.url))
         store = stack.enter_context(contextlib.closing(Store(config.state / "azureml.sqlite")))
         wakes = Wakes()
-        workspace = Workspace(config, store, wakes)
-        workspace.seed()
-        workspace.recover()
-        await blobs.reachable(STORAGE_SECONDS)
-        for datastore in workspace.datastores.values():
-            await blobs.create_container(datastore.container)
-        guard = stack.enter_context(contextlib.closing(Guard()))
-        places = Places(workspace, blobs.account)
-        recipes = Recipes(workspace, blobs, places, config.made_of)
-        site = _site(config, workspace, blobs, guard, base, places, recipes)
-        stack.callback(site.environments.close)
-        site.environments.tidy()
-        registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
-        await registries.refresh()
-        needs = Needs(recipes, places, site.environments, registries)
-        scheduler = Scheduler(workspace, site, wakes.scheduler)
+        workspace = await stored_workspace(config, store, wakes, blobs)
+        parts, registries = await assembled(stack, workspace, blobs, base, wakes)
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))
-        wire = Wire(config, base, blobs.account)
-        parts = Parts(config, workspace, scheduler, blobs, wire, Operations(), Recorder(config.record_bodies), needs)
-        tracking = Tracking(workspace, config.state)
-        stack.push_async_callback(tracking.close)
-        evictions = Evictions(workspace, scheduler)
-        stack.push_async_callback(evictions.stop)
-        routes = [
-            *TrackingRoutes(parts, tracking).table(),
-            *RegistryRoutes(parts, registries).table(),
-            *ControlRoutes(parts, evictions).table(),
-            *evictions.table(),
-        ]
-        http = Listener(_application(parts, front, nodes, routes), listener, tls.server_context())
+        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries), *front.table()]
+        http = Listener(application(parts, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)
-        await stack.enter_async_context(background(scheduler.simulation.run()))
-        await stack.enter_async_context(background(scheduler.run()))
-        stack.push_async_callback(scheduler.stop)
+        await stack.enter_async_context(background(parts.scheduler.simulation.run()))
+        await stack.enter_async_context(background(parts.scheduler.run()))
+        stack.push_async_callback(parts.scheduler.stop)
         env = client_environment(config, base, tls.bundle)
         await serve_until_stopped(url=base, workspace_id=config.workspace_id, env=env)
 
@@ -183,63 +114,6 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.remove_done_callback(ended)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-def _application(
-    parts: Parts, front: BlobFront, nodes: identity.NodeTokens, more: list[web.RouteDef]
-) -> web.Application:
-    created = parts.workspace.created
-    routes = [
-        web.get("/msi/token", identity.give_token),
-        web.get(identity.NODES_PATH, nodes.give),
-        *ArmRoutes(parts, created).table(),
-        *AssetRoutes(parts).table(),
-        *ComputeRoutes(parts).table(),
-        *JobRoutes(parts).table(),
-        *more,
-        *front.table(),
-    ]
-    return application(parts, routes)
-
-
-def _site(
-    config: Config, workspace: Workspace, blobs: Blobs, guard: Guard, base: str, places: Places, recipes: Recipes
-) -> Site:
-    def code_place(code: AssetRef) -> Place:
-        return blobs.place_of(workspace.find(code).properties["codeUri"])
-
-    work = _work_folder(config.state, workspace)
-    python = Path(config.python).absolute()
-    return Site(
-        config=config,
-        blobs=blobs,
-        guard=guard,
-        environments=Environments((config.environments or config.state / "environments").resolve(), python),
-        service_url=base,
-        work=work,
-        mounts=Mounts(work / ".mounts"),  # no job's name begins with a dot
-        places=places,
-        code_place=code_place,
-        recipe=recipes.find,
-        register=Register(workspace, places),
-        own_mounts=lambda: workspace.faults.own_mounts,
-    )
-
-
-def _work_folder(state: Path, workspace: Workspace) -> Path:
-    """Where jobs live on this machine, emptied of those that have ended. A shell must take its path as one word, as
-    commands get paths in it unquoted."""
-    work = state.resolve() / "work"
-    if shlex.quote(work.as_posix()) != work.as_posix():
-        work = Path(tempfile.gettempdir()) / f"trainyard-{workspace.config.workspace_guid}"
-        if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
-            raise PermissionError(f"{work} is a link; remove it")
-    private_folder(work)
-    for folder in work.iterdir():
-        job = workspace.jobs.get(folder.name)
-        if job is None or job.status in TERMINAL:
-            shutil.rmtree(folder, ignore_errors=True)
-    return work
 
 
 def main() -> None:

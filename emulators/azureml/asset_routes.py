@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from emulators.azureml.asset_body import KINDS
-from emulators.azureml.assets import Assets
+from emulators.azureml.assets import LATEST, Assets
 from emulators.azureml.checks import choice
-from emulators.azureml.models import Json, Shelf
+from emulators.azureml.models import Asset, Json, Shelf
 from emulators.azureml.server import WORKSPACE, Parts, body, number, properties
 from emulators.azureml.sources import AssetRef
 
@@ -60,10 +60,15 @@ class AssetRoutes:
         if digest := request.query.get("hash"):
             found = self._library(request).with_hash(digest)
         else:
-            found = self._library(request).versions(*_name_of(request), _view(request))
+            found = self._library(request).versions(*_name_of(request), _view(request)) or self._curated(request)
         if request.query.get("$orderBy", "").lower().strip() in OLDEST_FIRST:
             found.reverse()
         return self._page(request, [self._parts.wire.asset(asset, _registry(request)) for asset in found])
+
+    def _curated(self, request: web.Request) -> list[Asset]:
+        """The one version that an environment of Microsoft's own has in the workspace, which keeps none of it."""
+        wanted = AssetRef(*_name_of(request), LATEST, _registry(request))
+        return [self._parts.workspace.find(wanted)] if self._parts.workspace.is_curated(wanted) else []
 
     async def get_version(self, request: web.Request) -> web.Response:
         wanted = AssetRef(*_version_of(request), _registry(request))

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 
 from emulators.azureml.recipe import NotHere, Recipe, from_conda, from_image, pip_lines
 
-SILENT = frozenset({"COPY", "ADD", "WORKDIR", "LABEL", "EXPOSE", "SHELL", "USER", "ARG", "MAINTAINER", "STOPSIGNAL"})
+SILENT = frozenset({"COPY", "ADD", "WORKDIR", "LABEL", "EXPOSE", "SHELL", "USER", "ARG", "MAINTAINER", "STOPSIGNAL",
+                    "CMD", "VOLUME", "HEALTHCHECK"})  # fmt: skip
 PIP = re.compile(r"(?:python3? -m )?(?:pip3?|uv pip) install (.*)")
 CONDA = re.compile(r"(?:conda|mamba) env (?:create|update)\b.*?(?:-f|--file)[ =](\S+).*")
+CONDA_INSTALL = re.compile(r"(?:conda|mamba|micromamba) install (.*)")
 HARMLESS = re.compile(r"(mkdir|echo|true|rm|ln|cd|set|export|chmod|chown|useradd|groupadd|conda clean)\b.*")
+CONDA_WITH_VALUE = ("-c", "--channel", "-n", "--name", "-p", "--prefix")
 WITH_VALUE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout")
 Read = Callable[[str], str]  # a file of the build context, as text
 
@@ -24,7 +27,7 @@ def from_dockerfile(text: str, read: Read) -> Recipe:
     python, variables = "", dict[str, str]()
     for word, rest in _instructions(text):
         if word == "FROM":
-            base = from_image(rest.split()[0])
+            base = from_image(next((word for word in rest.split() if not word.startswith("--")), ""))
         elif word == "ENV":
             variables |= _assignments(rest)
         elif word == "RUN":
@@ -60,10 +63,20 @@ def _installs(step: str, read: Read) -> Recipe:
         return Recipe(tuple(_pip(shlex.split(found[1]), read)))
     if found := CONDA.fullmatch(step):
         return from_conda(read(found[1]), found[1])
+    if found := CONDA_INSTALL.fullmatch(step):
+        return from_conda({"dependencies": list(_conda_packages(shlex.split(found[1])))}, "Dockerfile")
     if HARMLESS.fullmatch(step):
         return Recipe()
     what = "system packages" if re.match(r"(sudo )?(apt|apt-get|yum|apk|dnf)\b", step) else "that"
     raise NotHere(f"Dockerfile: RUN {step[:120]!r}: {what} can't be had on this machine, only Python packages can.")
+
+
+def _conda_packages(words: list[str]) -> Iterator[str]:
+    flag = ""
+    for word in words:
+        if not word.startswith("-") and flag not in CONDA_WITH_VALUE:
+            yield word
+        flag = word
 
 
 def _pip(words: list[str], read: Read) -> Iterator[str]:

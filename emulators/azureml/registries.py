@@ -84,7 +84,7 @@ class Registries:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)
         except NotFound as error:
             if registry.name == MICROSOFT and wanted.kind == "environments":
-                return _of_microsoft(wanted)
+                return of_microsoft(wanted)
             unread = "; ".join(f"{file}: {why}" for file, why in registry.problems.items())
             words = f"{error.message.removesuffix('.')} of registry {registry.name!r}".replace(" the workspace's", "")
             raise NotFound(f"{words}.{f' Not read: {unread}' if unread else ''}") from error
@@ -102,12 +102,12 @@ def _put(registry: Registry, wanted: Written) -> None:
 
 
 def _curated(name: str, version: str = FIRST) -> Written:
-    image = f"mcr.microsoft.com/azureml/curated/{name}:{version}"
+    image = f"mcr.microsoft.com/azureml/curated/{name.removeprefix('AzureML-')}:{version}"
     return Written("environments", name, version, {"image": image, "osType": "Linux", "description": "Curated."})
 
 
-def _of_microsoft(wanted: AssetRef) -> Asset:
-    """A curated environment that is not listed. Raises NotFound for a framework that can't be made here."""
+def of_microsoft(wanted: AssetRef) -> Asset:
+    """A curated environment, which every workspace has too. Raises NotFound for a framework that can't be made here."""
     try:
         recipe.curated(wanted.name)
     except NotHere as error:

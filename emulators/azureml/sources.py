@@ -144,5 +144,6 @@ def _web(text: str, what: str, kind: str) -> Source:
         container, _, path = unquote(parts.path).lstrip("/").partition("/")
         return AccountBlob(host["account"], container, path, text)
     if kind != "uri_file":
-        raise BadRequest(f"{what}: {text[:200]!r} can be a file only (uri_file); what lies below it can't be listed.")
+        shown = text.partition("?")[0][:200]  # what follows may be a signature
+        raise BadRequest(f"{what}: {shown!r} can be a file only (uri_file); what lies below it can't be listed.")
     return Web(text)

@@ -19,7 +19,7 @@ async def reach(uri: str, what: str) -> None:
     try:
         async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
             if answer.status != 200:
-                raise DataError(f"{what}: {uri} answers {answer.status}, not with a file.")
+                raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise DataError(_unreachable(uri, what, error)) from error
 
@@ -30,7 +30,7 @@ async def download(uri: str, target: Path, what: str) -> None:
     try:
         async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
             if answer.status != 200:
-                raise DataError(f"{what}: {uri} answers {answer.status}, not with a file.")
+                raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
             with target.open("wb") as file:
                 async for piece in answer.content.iter_chunked(PIECE):
                     file.write(piece)
@@ -39,4 +39,9 @@ async def download(uri: str, target: Path, what: str) -> None:
 
 
 def _unreachable(uri: str, what: str, error: Exception) -> str:
-    return f"{what}: {uri} can't be reached from this machine: {error or type(error).__name__}."
+    return f"{what}: {_shown(uri)} can't be reached from this machine: {error or type(error).__name__}."
+
+
+def _shown(uri: str) -> str:
+    """An address without what may be its signature."""
+    return uri.partition("?")[0]

@@ -30,7 +30,7 @@ from emulators.azureml.models import (
     Status,
     timestamp,
 )
-from emulators.azureml.registries import Registries
+from emulators.azureml.registries import Registries, of_microsoft
 from emulators.azureml.sources import AssetRef
 from emulators.azureml.store import Store
 
@@ -232,7 +232,9 @@ class Workspace:
 
     def find(self, ref: AssetRef) -> Asset:
         """The version that is meant, of the workspace or of a registry. Raises NotFound."""
-        return self.registries.find(ref) if ref.registry else self.assets.get(ref.kind, ref.name, ref.version)
+        if ref.registry:
+            return self.registries.find(ref)
+        return of_microsoft(ref) if self.is_curated(ref) else self.assets.get(ref.kind, ref.name, ref.version)
 
     def is_curated(self, ref: AssetRef) -> bool:
         """Whether it is an environment of Microsoft's own, and none of the workspace has its name."""

@@ -30,7 +30,6 @@ MOST_OPERATIONS = 100
 TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 ONE_TABLE = re.compile(r"Tables\('(\w+)'\)")
-ANY_VERSION = "*"
 RIGHTS = {"insert": "a", "delete": "d"}
 
 

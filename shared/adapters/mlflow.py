@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_METRICS = 200
 PAGE = 5000  # points in an answer
 MOST_POINTS = 100_000  # of one metric; what comes after them is left out
+MOST_IN_ALL = 500_000  # points of a job; some 100 MiB
 
 
 def logged(arm: Arm, run: str) -> dict[str, list[tuple[float, float, float]]]:
@@ -26,19 +27,23 @@ def logged(arm: Arm, run: str) -> dict[str, list[tuple[float, float, float]]]:
     except NotFound:
         return {}
     names = [str(metric["key"]) for metric in found["run"].get("data", {}).get("metrics", [])]
-    return {name: list(_history(arm, run, name)) for name in sorted(names)[:MOST_METRICS]}
+    series, left = {}, MOST_IN_ALL
+    for name in sorted(names)[:MOST_METRICS]:
+        series[name] = _history(arm, run, name, min(MOST_POINTS, left))
+        left -= len(series[name])
+    return {name: points for name, points in series.items() if points}
 
 
-def _history(arm: Arm, run: str, metric: str) -> list[tuple[float, float, float]]:
+def _history(arm: Arm, run: str, metric: str, most: int) -> list[tuple[float, float, float]]:
     points: list[tuple[float, float, float]] = []
     query: dict[str, Any] = {"run_id": run, "metric_key": metric, "max_results": PAGE}
-    while len(points) < MOST_POINTS:
+    while len(points) < most:
         page = arm.tracking("metrics/get-history", urlencode(query))
         points += [_point(metric) for metric in page.get("metrics", [])]
         if not (token := page.get("next_page_token")):
             break
         query["page_token"] = token
-    return points[:MOST_POINTS]
+    return points[:most]
 
 
 def _point(metric: dict[str, Any]) -> tuple[float, float, float]:

@@ -173,14 +173,5 @@ def _judge(
     return marks, found
 
 
-def most_over(nodes: int, price: float, seconds: float) -> float:
-    """The most dollars by which a budget can be passed, if so many nodes were up when all of it was spent.
-
-    `seconds` is the sum of the terms that docs/cost.md names: two periods of the sweep (one sees it, one cancels), the
-    grace, the cancellation itself, and the release of the nodes.
-    """
-    return nodes * price * seconds / 3600
-
-
 def _words(month: str) -> str:
     return f"{month[:4]}-{month[4:]}"

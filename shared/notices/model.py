@@ -28,17 +28,6 @@ class Kind(StrEnum):
     TEST = "test"  # asked for by hand
 
 
-MEANING = {
-    Kind.COMPLETED: "a run completed, and its model is archived",
-    Kind.FAILED: "a run failed, or its archive had to be given up",
-    Kind.CANCELED: "a run was canceled",
-    Kind.EVICTED: "a run lost its nodes three times",
-    Kind.BUDGET: "a budget's limit came near, or was reached",
-    Kind.IDLE: "a cluster has had nodes and nothing to do for an hour",
-    Kind.POISON: "a message failed five times and was set aside",
-}
-
-
 class Channel(StrEnum):
     WEBHOOK = "webhook"
     SLACK = "slack"

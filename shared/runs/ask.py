@@ -12,7 +12,7 @@ from shared.kernel.errors import Impossible
 from shared.money import admission
 from shared.runs.hindrances import Reason, check_possible, data_reasons, empty_mounts, looked_over, no_data
 from shared.runs.model import Run
-from shared.runs.orders import Asked, first_record, read_request
+from shared.runs.orders import Asked, first_record, in_words, read_request
 from shared.runs.recording import made_before, record, run_name
 from shared.runs.request import RunRequest, digest
 from shared.runs.workloads import workload
@@ -63,7 +63,7 @@ def plan(system: System, request: RunRequest) -> dict[str, Any]:
     asked = read_request(system, request, run_name(system, None))
     built = build(asked.order)
     job, reasons = looked_over(system, built.job, nodes(built.job))
-    wrong = [Reason(code=p.code, message=f"{p.path} {p.message}") for p in built.problems]
+    wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
     return {"job": job, "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
 
 

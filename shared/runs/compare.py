@@ -21,12 +21,6 @@ def compare(runs: list[Run], now: datetime) -> dict[str, list[Row]]:
     return {"different": [row for row in rows if _differs(row["values"])], "metrics": _metrics(runs)}
 
 
-def differing_parameters(runs: list[Run]) -> list[str]:
-    """The parameters that are not the same in all of these runs, of those that have parameters."""
-    having = [run for run in runs if run.parameters]
-    return [row["name"] for row in _parameters(having) if _differs(row["values"])]
-
-
 def _parameters(runs: list[Run]) -> list[Row]:
     names = list(dict.fromkeys(name for run in runs for name in run.parameters))
     return [{"name": name, "values": [run.parameters.get(name) for run in runs]} for name in names]

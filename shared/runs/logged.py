@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.kernel.errors import Unavailable
 from shared.kernel.storage import Blob
-from shared.runs.decide import finite
+from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
+from shared.runs.workloads import workload
 from shared.system import OUTPUT_CONTAINER, System
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
@@ -22,9 +24,13 @@ Points = Iterable[tuple[float, float, float]]
 
 def rows(system: System, run: Run) -> list[dict[str, Any]]:
     """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
-    if run.elastic is not None or run.state in NOT_YET:
+    if run.elastic is not None or (run.state in NOT_YET and not has_run(run)):
         return []
-    return merged(system.jobs.logged(run.name))
+    series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for job in workload(run).jobs(run).values():  # more than one where its nodes were taken
+        for metric, points in system.jobs.logged(job).items():
+            series[metric] += points
+    return merged(series)
 
 
 def now(system: System, run: Run) -> list[dict[str, Any]]:

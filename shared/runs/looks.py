@@ -18,7 +18,7 @@ from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
 from shared.kernel.stored import Stored
 from shared.runs.decide import is_over
-from shared.runs.follow import changes_something, explained, follow, follow_job
+from shared.runs.follow import changes_something, explained, follow
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.steps import apply
 from shared.runs.workloads import workload
@@ -162,8 +162,3 @@ class _HourLook:
         log.error("run %s: archiving is given up. %s", run.name, why)
         tell(self.system, "RunGivenUp", run.name, {"run": run.name})
         self.system.runs.update(stored, gave_up_at=self.system.clock(), archive_error=why)
-
-
-def look_at_run(system: System, name: str) -> None:
-    """Look at one run, with all of its jobs."""
-    follow_job(system, name)

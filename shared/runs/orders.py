@@ -11,6 +11,7 @@ from shared.batchai.adopt import Adopted
 from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
+from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
@@ -75,7 +76,7 @@ def first_record(system: System, asked: Asked) -> Run:
     """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
     built, now = build(asked.order), system.clock()
     if built.problems:
-        raise Impossible("; ".join(f"{p.path} {p.message}" for p in built.problems), built.problems[0].code)
+        raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(system, drop) if drop else ("", 0)
     return replace(
@@ -90,6 +91,21 @@ def first_record(system: System, asked: Asked) -> Run:
         project=admission.project_of(system, built.job.get("tags"), asked.route),
         generation=generation,
     )
+
+
+_ASKED_AS = {  # by the place in the job: the field of a request that goes there
+    "resources.instance_count": "nodes",
+    "compute": "cluster",
+    "experiment_name": "experiment",
+    "limits.timeout": "timeout_seconds",
+}
+
+
+def in_words(asked: Asked, problem: Problem) -> str:
+    """What is wrong, by the name under which it was asked for."""
+    field = _ASKED_AS.get(problem.path, "")
+    given = field and getattr(asked.request, field) is not None
+    return f"{field if given else problem.path} {problem.message}"
 
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 RUN = "mnist-0123456789abcdef"
 EVIL = "mnist-$(touch evil)"
+LONG = {"run": "bert-0123456789abcdef", "drop": "", "experiment": "words of its own " * 9}
 STARTS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x07\r]")
 
@@ -74,7 +75,7 @@ def terminal(shell: str, folder: Path, env: dict[str, str]) -> Iterator[Terminal
 def world(server: Any, tmp_path: Path) -> dict[str, str]:
     """A Trainyard with a run, one of whose names would be a command if a shell took it for one."""
     row = {"run": RUN, "state": "completed", "drop": "mnist/d1", "experiment": "mnist"}
-    server.says("/api/rows?limit=200", {"rows": [row, row | {"run": EVIL, "drop": "x/`touch evil`"}]})
+    server.says("/api/rows?limit=200", {"rows": [row, row | {"run": EVIL, "drop": "x/`touch evil`"}, row | LONG]})
     (tmp_path / "home").mkdir()
     known = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     return known | {"TRAINYARD_URL": server.url, "TRAINYARD_CONFIG": str(tmp_path / "config"), "COLUMNS": "200"}
@@ -93,8 +94,6 @@ def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_pat
         keys.shows("compare", "completion")
         keys.type("\x15trainyard submit --dry\t")
         keys.shows("--dry-run")
-        keys.type("\x15trainyard show mnist-0\t")
-        keys.shows(RUN)
         keys.type("\x15trainyard logs mnist-\t")
         keys.shows(RUN)
     assert not (tmp_path / "evil").exists()
@@ -104,14 +103,23 @@ def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) ->
     """fish's own answer for what may follow has commands, options and the names of runs, each with its words."""
     needed("fish")
     (tmp_path / "script").write_text(completion.script("fish", clone=True), "utf-8")
-    asked = ["trainyard comp", "trainyard submit --dry", "trainyard show mnist"]
+    asked = ["trainyard comp", "trainyard submit --dry", "trainyard logs "]
     said = "; ".join(f"complete -C {shlex.quote(line)}" for line in asked)
     line = f"source {shlex.quote(str(tmp_path / 'script'))}; {said}"
     done = subprocess.run(
         ["fish", "--no-config", "-c", line], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, env=world
     )
     offered = dict(each.partition("\t")[::2] for each in done.stdout.splitlines())
-    assert set(offered) == {"compare", "completion", "--dry-run", RUN, "mnist@latest"}, done.stderr
+    assert set(offered) == {
+        "compare",
+        "completion",
+        "--dry-run",
+        RUN,
+        LONG["run"],
+        "@latest",
+        "mnist@latest",
+        "x@latest",
+    }, done.stderr
     assert offered[RUN] == "completed mnist/d1"
     assert not (tmp_path / "evil").exists()
 

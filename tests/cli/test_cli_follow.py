@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from cli.show.runs import result
+from cli.visible import Console
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 LOG = "größe 🚂\n".encode()
@@ -44,3 +47,16 @@ def test_pieces_as_json(server: Any, run: Run, capsys: Capture) -> None:
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["offset"], row["next_offset"], row["complete"]) for row in rows] == [(0, 8, False), (8, 13, True)]
     assert "".join(row["text"] for row in rows) == LOG.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "see"),
+    [("completed", {"loss": 1.0}, "metrics"), ("completed", {}, "logs"), ("failed", {}, "show")],
+)
+def test_the_end_of_a_run_says_where_to_look(state: str, last: dict[str, float], see: str) -> None:
+    """At its metrics; at its log where it logged none; at its reason where it failed."""
+    ended = {"run": "run-1", "state": state, "reason": "", "output": "output/e/run-1", "metrics": {"last": last}}
+    console = Console(width=100)
+    with console.capture() as said:
+        console.print(result(ended, "trainyard"))
+    assert f"trainyard {see} run-1" in said.get()

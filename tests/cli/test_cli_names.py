@@ -69,7 +69,7 @@ def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
 def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--mine finds runs by the object id, and by the name those that have no id; a namesake's are not among them."""
+    """--mine finds runs and schedules by the object id, and by the name those without one; a namesake's are others'."""
 
     def row(name: str, at: str, owner_id: str) -> dict[str, Any]:
         return {"run": name, "state": "completed", "created_at": at, "owner": "ann", "owner_id": owner_id}
@@ -80,3 +80,9 @@ def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
     server.says("/api/runs?owner=ann&limit=20", {"runs": [other, drops, mine], "continue": None, "looked_at": 3})
     assert run("runs", "--mine", "--json", "--url", server.url) == 0
     assert [each["run"] for each in json.loads(capsys.readouterr().out)] == ["r2", "r1"]
+    weekly = {"request": {}, "cron": "0 6 * * 1", "timezone": "UTC", "paused": True, "next_at": None, "last_run": ""}
+    people = (("ann", "0a1b"), ("ann", ""), ("ann", "9f9f"), ("0a1b", ""), ("anna", "0a1b"))
+    rows = [weekly | {"id": f"s-{n}", "owner": name, "owner_id": its} for n, (name, its) in enumerate(people)]
+    server.says("/api/schedules", rows)
+    assert run("schedule", "list", "--mine", "--json", "--url", server.url) == 0
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)] == ["s-0", "s-1", "s-4"]

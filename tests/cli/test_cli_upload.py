@@ -61,7 +61,7 @@ def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: az
     def written() -> list[str]:
         return re.findall(r'"PUT /devstoreaccount1/drops/mnist/order/(\S+?)[ ?]', account.access_log.read_text())
 
-    wait_for(lambda: "_SUCCESS" in written(), 10, "the access log to tell of the marker")
+    wait_for(lambda: "_SUCCESS" in written(), 60, "the access log to tell of the marker")
     assert (done.files, done.kept, done.marked) == (5, 0, True)
     assert written()[-2:] == ["job.yaml", "_SUCCESS"]
     kept = there(drops, "order")

@@ -52,7 +52,7 @@ def test_an_upload_becomes_a_message(running: cloud.Cloud) -> None:
         blob.upload_blob(b"x")
     upload(running.connection_string, "mnist/a/b")
     with QueueClient.from_connection_string(running.connection_string, "drop-events") as queue:
-        wait_for(lambda: queue.peek_messages(), 20, "the event of the upload")
+        wait_for(lambda: queue.peek_messages(), 60, "the event of the upload")
         assert len(queue.peek_messages(32)) == 1
 
 
@@ -75,7 +75,7 @@ def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, ca
         queue.clear_messages()
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:
             assert answer.status == 200
-        messages = wait_for(lambda: list(queue.peek_messages()), 20, "the event")
+        messages = wait_for(lambda: list(queue.peek_messages()), 60, "the event")
     assert json.loads(base64.b64decode(messages[0].content))["eventType"] == f"Microsoft.Storage.{kind}"
 
 
@@ -169,7 +169,7 @@ def test_a_dead_part_comes_back_at_its_address(running: cloud.Cloud, part: str) 
     """A part that is killed is started again where it was, and the cloud works as before."""
     before = running.record
     os.kill(before.parts[part], 9)
-    assert wait_for(running.heal, 30, f"the restart of {part}") == [part]
+    assert wait_for(running.heal, 60, f"the restart of {part}") == [part]
     after = record.read(running.home)
     assert after is not None
     assert after.parts[part] != before.parts[part]
@@ -184,7 +184,7 @@ def test_a_part_that_keeps_dying_ends_the_patience(running: cloud.Cloud, monkeyp
     monkeypatch.setattr(cloud, "RESTARTS", 0)
     os.kill(running.record.parts["host"], 9)
     with pytest.raises(PartFailed, match="host has ended"):
-        wait_for(running.heal, 30, "the supervisor to give up")
+        wait_for(running.heal, 60, "the supervisor to give up")
     monkeypatch.undo()
     assert running.heal() == ["host"]
 

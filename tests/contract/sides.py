@@ -106,7 +106,7 @@ class RealSide:
             assert status.state in states or status.state not in FINAL, status
             return status if status.state in states else None
 
-        found: JobStatus = wait_for(reached, 30, f"{name} to be {' or '.join(states)}", every=0.1)
+        found: JobStatus = wait_for(reached, 60, f"{name} to be {' or '.join(states)}", every=0.1)
         return found
 
 

@@ -27,7 +27,7 @@ def clusters(request: pytest.FixtureRequest) -> Clusters:
     azureml: LocalAzureML = request.getfixturevalue("azureml")
     real = AzureMLClusters(azureml.workspace)
     set_minimum(azureml, "warm", 1)
-    wait_for(lambda: known_now(real) == [COLD, WARM], 20, "the warm cluster's node")
+    wait_for(lambda: known_now(real) == [COLD, WARM], 60, "the warm cluster's node")
     return real
 
 
@@ -120,13 +120,13 @@ def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None
     try:
         azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
         set_minimum(azureml, "warm", 3)
-        refused: Cluster = wait_for(lambda: next((c for c in real.list() if c.errors), None), 10, "the refusal")
+        refused: Cluster = wait_for(lambda: next((c for c in real.list() if c.errors), None), 60, "the refusal")
         assert refused.errors[0].startswith("QuotaExceeded: Operation could not be completed")
         assert (refused.target_nodes, refused.nodes - refused.leaving_nodes) == (3, there)
     finally:
         azureml.put(path, {})
         set_minimum(azureml, "warm", 1)
-    wait_for(lambda: not any(c.errors for c in real.list()), 10, "the refusal to be over")
+    wait_for(lambda: not any(c.errors for c in real.list()), 60, "the refusal to be over")
 
 
 def test_a_compute_instance_is_a_cluster_of_one_node_until_it_is_stopped(azureml: LocalAzureML) -> None:

@@ -67,7 +67,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     argv += ["--key", str(pair.server), "--location", str(home), "--skipApiVersionCheck", "--disableTelemetry"]
     with (home / "log").open("wb") as log, subprocess.Popen(argv, cwd=home, stdout=log, stderr=log) as process:
         try:
-            found = wait_for(lambda: re.search(r"listens on (https://\S+)", (home / "log").read_text()), 20, "Azurite")
+            found = wait_for(lambda: re.search(r"listens on (https://\S+)", (home / "log").read_text()), 60, "Azurite")
             yield Secure(f"{found[1]}/devstoreaccount1", str(pair.bundle))
         finally:
             process.terminate()

@@ -22,7 +22,7 @@ from local.cloud import Cloud, Options
 from local.demo.follow import follow, users
 from local.demo.phases import Seen
 from local.demo.view import Screen
-from tests.e2e.desk import ROOT, Desk
+from tests.e2e.desk import ROOT, Desk, one_node_each
 
 KINDS = ("images-idx3", "labels-idx1")
 
@@ -31,7 +31,8 @@ KINDS = ("images-idx3", "labels-idx1")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("daily")
     digits.write(folder / "digits")
-    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+    options = Options(node_start_seconds=0.2, routes=one_node_each(folder))
+    with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
 
 
@@ -199,7 +200,7 @@ def _read_across_an_absence(desk: Desk, run: str) -> None:
         assert reading.stdout.readline() == "here\n"
         os.kill(desk.cloud.record.parts["host"], signal.SIGKILL)
         away = reading.stderr.readline()
-        wait_for(desk.cloud.heal, 30, "the restart of the app")
+        wait_for(desk.cloud.heal, 60, "the restart of the app")
         back = reading.stderr.readline()
         desk.type("cancel", run)
         out, err = reading.communicate(timeout=100)

@@ -15,7 +15,7 @@ from azure.storage.blob import ContainerClient
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from tests.e2e.desk import Desk
+from tests.e2e.desk import Desk, one_node_each
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("desk")
     digits.write(folder / "digits")
     (folder / "digits" / "job.yaml").write_text("inputs:\n  epochs: 1\n")
-    with Cloud.start(folder / "cloud", Options(node_start_seconds=0.2)) as cloud:
+    options = Options(node_start_seconds=0.2, routes=one_node_each(folder))
+    with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
 
 

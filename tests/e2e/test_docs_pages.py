@@ -21,7 +21,7 @@ from cli.session import app
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options
-from tests.e2e.desk import Desk
+from tests.e2e.desk import Desk, one_node_each
 from tests.e2e.docs_blocks import ROOT, blocks
 from tests.e2e.typist import type_all
 
@@ -61,8 +61,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         (folder / name).mkdir()
         (folder / name / file).write_text(SCRIPT)
     mail = {"TRAINYARD_SMTP_URL": "smtp://127.0.0.1:9", "TRAINYARD_MAIL_FROM": "trainyard@example.org"}
-    (folder / "routes.yaml").write_text((ROOT / "routes.yaml").read_text("utf-8").replace("nodes: 2", "nodes: 1"))
-    options = Options(node_start_seconds=0.2, app_env=mail, routes=folder / "routes.yaml")
+    options = Options(node_start_seconds=0.2, app_env=mail, routes=one_node_each(folder))
     with Cloud.start(folder / "cloud", options) as cloud:
         with ContainerClient.from_connection_string(cloud.connection_string, "drops") as drops:
             drops.upload_blob("iris/1/iris.csv", b"1,2")

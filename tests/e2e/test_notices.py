@@ -82,7 +82,7 @@ def test_a_failed_run_is_told_once_and_signed(
     """A run fails; the webhook, which refuses at first, gets one signed event with the run and why."""
     run = desk.ask("submit", "--job", desk.job("fail.json", FAILS))["run"]
     wait_for(lambda: hook.got, 60, "the notice to arrive", 0.2)
-    wait_for(lambda: desk.ask("notify", "log", made["id"])[0]["state"] == "delivered", 30, "the record of it", 0.3)
+    wait_for(lambda: desk.ask("notify", "log", made["id"])[0]["state"] == "delivered", 60, "the record of it", 0.3)
     ((headers, body),) = hook.got
     event = json.loads(body)
 

@@ -54,7 +54,7 @@ class Lab:
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{self.cloud.api}/openapi.json", "--no-color"]
         # One worker: CPython 3.11's ast.parse fails at times when two threads of it recurse.
         command += ["--url", self.cloud.api, "--workers", "1", "--phases", "coverage,fuzzing", "--seed", "1", *argv]
-        return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,6 @@ def test_a_killed_supervisor_takes_its_parts_with_it(up: subprocess.Popen[str], 
     found = record.read(home)
     assert found is not None
     up.kill()
-    wait_for(lambda: are_gone([*found.parts.values()]), 30, "the parts to end")
+    wait_for(lambda: are_gone([*found.parts.values()]), 120, "the parts to end")
     assert (home / "cloud.json").exists()
     assert record.read(home) is None

@@ -79,7 +79,7 @@ class Cloud:
         answer: dict[str, Any] = self.arm("PUT", f"jobs/{name}", {"properties": body})
         return answer
 
-    def wait(self, name: str, *statuses: str, timeout: float = 30) -> dict[str, Any]:
+    def wait(self, name: str, *statuses: str, timeout: float = 60) -> dict[str, Any]:
         """Wait until a job has one of these statuses (default: has ended)."""
         wanted = set(statuses) or TERMINAL
         wait_for(lambda: self.job(name)["status"] in wanted, timeout, f"{name} to be one of {wanted}")

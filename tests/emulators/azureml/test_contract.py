@@ -105,7 +105,7 @@ def test_statuses_paths_and_headers_are_checked(api: OpenApi, answers: dict[str,
 def test_events_have_the_published_data(cloud: Cloud, receiver: Receiver) -> None:
     """The data of both event types validates against Microsoft's schema, every member present; ids are GUIDs."""
     cloud.submit("published", "cpu-cluster", "true", tags={"drop": "a/b"})
-    wait_for(lambda: len(receiver.of("published")) == 7, 20, "all events")
+    wait_for(lambda: len(receiver.of("published")) == 7, 60, "all events")
     api = OpenApi()
     for event in receiver.of("published"):
         kind = event["eventType"].removeprefix("Microsoft.MachineLearningServices.")

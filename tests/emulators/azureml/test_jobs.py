@@ -22,7 +22,7 @@ RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
 def test_log_grows_while_the_job_runs_and_is_exact_at_the_end(cloud: Cloud, tmp_path: Path) -> None:
     """The log can be read before the job ends; a completed job's log has every byte once, in order."""
     cloud.submit("talks", "cpu-cluster", f"{RUN} --lines 20000 --gate {tmp_path}/go")
-    log = wait_for(lambda: (text := cloud.log("talks")).endswith("WAITING\n") and text, 20, "the log of a running job")
+    log = wait_for(lambda: (text := cloud.log("talks")).endswith("WAITING\n") and text, 60, "the log of a running job")
     assert cloud.job("talks")["status"] == "Running"
     (tmp_path / "go").touch()
     assert cloud.wait("talks")["status"] == "Completed"
@@ -47,7 +47,7 @@ def test_what_a_job_leaves_in_the_background_ends_with_it(cloud: Cloud, tmp_path
     assert re.fullmatch(r"job-\w+", temporary.parent.name)
     assert not temporary.parent.exists()
     pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: gone(pid), 5, "the child to be gone")
+    wait_for(lambda: gone(pid), 60, "the child to be gone")
 
 
 def test_a_job_without_distribution_runs_once_per_node(cloud: Cloud) -> None:
@@ -154,7 +154,7 @@ def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceCli
     def stored() -> set[str]:
         return set(blobs.list_blob_names(name_starts_with="results/steady/"))
 
-    wait_for(lambda: stored() == {"results/steady/one", "results/steady/old"}, 15, "outputs of a running job")
+    wait_for(lambda: stored() == {"results/steady/one", "results/steady/old"}, 60, "outputs of a running job")
     assert cloud.job("steady")["status"] == "Running"
     (tmp_path / "go").touch()
     assert cloud.wait("steady")["status"] == "Completed"
@@ -198,7 +198,7 @@ def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
 def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> None:
     """A job that is canceled while its preempted node still has its grace period is Canceled, not queued again."""
     cloud.submit("both", "cpu-cluster", f"{RUN} --stubborn --gate {tmp_path}/never")
-    wait_for(lambda: "WAITING" in cloud.log("both"), 20, "the job to run")
+    wait_for(lambda: "WAITING" in cloud.log("both"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
     cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"]})
     cloud.arm("POST", "jobs/both/cancel")
@@ -214,7 +214,7 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
         "python -c \"import os, time; print('ASK', os.environ['NODE_METADATA_ENDPOINT'], flush=True); time.sleep(60)\""
     )
     cloud.submit("told", "told", command)
-    wait_for(lambda: "ASK" in cloud.log("told"), 20, "the job to run")
+    wait_for(lambda: "ASK" in cloud.log("told"), 60, "the job to run")
     (asked,) = re.findall(r"^ASK (\S+)$", cloud.log("told"), re.MULTILINE)
     path = asked.removeprefix(cloud.url)
     headers, query = {"Metadata": "true"}, "metadata/scheduledevents?api-version=2020-07-01"
@@ -234,7 +234,7 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
         "GET", f"{path}/metadata/instance/compute/name?api-version=2021-02-01&format=text", headers=headers
     )
     assert name.text == victim["id"]
-    wait_for(lambda: "attempt 2" in cloud.log("told"), 30, "the job to start again")
+    wait_for(lambda: "attempt 2" in cloud.log("told"), 60, "the job to start again")
     assert cloud.call("GET", f"/nodes/{neighbour}/{query}", headers=headers).json()["Events"] == []
     cloud.arm("POST", "jobs/told/cancel")
 
@@ -303,7 +303,7 @@ def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
             cloud.wait(f"hasty-{number}", *(["Preparing", "Running", "Finalizing", *TERMINAL][number % 4 - 1 :]))
         cloud.arm("POST", f"jobs/hasty-{number}/cancel")
     assert {cloud.wait(f"hasty-{number}")["status"] for number in range(16)} <= {"Canceled", "Completed"}
-    wait_for(lambda: {n["state"] for n in cloud.nodes("hasty")} == {"idle"}, 10, "idle nodes")
+    wait_for(lambda: {n["state"] for n in cloud.nodes("hasty")} == {"idle"}, 60, "idle nodes")
 
 
 def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> No
     cloud.wait("doomed-1", "Running")
     cloud.arm("DELETE", "computes/doomed")
     assert [cloud.wait(name)["status"] for name in ("doomed-1", "doomed-2")] == ["Canceled", "Canceled"]
-    wait_for(lambda: cloud.call("GET", f"{cloud.workspace}/computes/doomed").status_code == 404, 5, "a 404")
+    wait_for(lambda: cloud.call("GET", f"{cloud.workspace}/computes/doomed").status_code == 404, 60, "a 404")
 
 
 def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
@@ -325,7 +325,7 @@ def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
     nodes = cloud.arm("POST", "computes/tidal/listNodes")["nodes"]
     assert len(nodes) == 3
     assert {n["nodeState"] for n in nodes} <= {"idle", "running"}
-    wait_for(lambda: not cloud.nodes("tidal"), 10, "the nodes to leave")
+    wait_for(lambda: not cloud.nodes("tidal"), 60, "the nodes to leave")
     inner = cloud.arm("GET", "computes/tidal")["properties"]["properties"]
     assert (inner["currentNodeCount"], inner["targetNodeCount"]) == (0, 0)
 
@@ -333,10 +333,10 @@ def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
 def test_a_preempted_idle_node_is_shown_and_leaves(cloud: Cloud) -> None:
     """Preempting a node without a job takes it from the cluster; an unknown node is a 404 that lists the nodes."""
     cloud.arm("PUT", "computes/lazy", cluster_body(maximum=1, minimum=1))
-    idle = wait_for(lambda: [n for n in cloud.nodes("lazy") if n["state"] == "idle"], 10, "an idle node")
+    idle = wait_for(lambda: [n for n in cloud.nodes("lazy") if n["state"] == "idle"], 60, "an idle node")
     cloud.call("POST", "/control/clusters/lazy/preempt", {"node": idle[0]["id"]})
     assert cloud.nodes("lazy")[0]["state"] == "preempted"
-    wait_for(lambda: [n["id"] for n in cloud.nodes("lazy")] not in ([], [idle[0]["id"]]), 10, "another node")
+    wait_for(lambda: [n["id"] for n in cloud.nodes("lazy")] not in ([], [idle[0]["id"]]), 60, "another node")
     answer = cloud.call("POST", "/control/clusters/lazy/preempt", {"node": 99})
     assert answer.status_code == 404
     assert "99" in answer.json()["error"]["message"]

@@ -109,7 +109,7 @@ def test_download_fetches_logs_and_named_outputs(ml: Any, streamed: str, tmp_pat
 
 def test_statuses_are_published_in_event_grids_schema(streamed: str, receiver: Receiver) -> None:
     """Each status is a RunStatusChanged event with the published data, and success a RunCompleted event."""
-    wait_for(lambda: len(receiver.of("two-nodes")) == 7, 10, "seven events")
+    wait_for(lambda: len(receiver.of("two-nodes")) == 7, 60, "seven events")
     events = receiver.of("two-nodes")
     changes = [e["data"]["runStatus"] for e in events if e["eventType"].endswith("RunStatusChanged")]
     assert changes == ["NotStarted", "Queued", "Preparing", "Running", "Finalizing", "Completed"]
@@ -179,12 +179,12 @@ def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
     )  # fmt: skip
     assert ml.compute.begin_create_or_update(wanted).result().provisioning_state == "Succeeded"
     assert {"small", "cpu-cluster"} <= {compute.name for compute in ml.compute.list()}
-    wait_for(lambda: [vars(n)["nodeState"] for n in ml.compute.list_nodes("small")] == ["idle"], 10, "an idle node")
+    wait_for(lambda: [vars(n)["nodeState"] for n in ml.compute.list_nodes("small")] == ["idle"], 60, "an idle node")
     assert ml.compute.get("small").tier == "low_priority"
     wanted.min_instances, wanted.idle_time_before_scale_down = 0, 1
     ml.compute.begin_update(wanted).result()
     assert ml.compute.get("small").min_instances == 0
-    wait_for(lambda: not list(ml.compute.list_nodes("small")), 10, "no node left")
+    wait_for(lambda: not list(ml.compute.list_nodes("small")), 60, "no node left")
     ml.compute.begin_delete("small").result()
     with pytest.raises(ResourceNotFoundError, match="small"):
         ml.compute.get("small")
@@ -218,7 +218,7 @@ def test_failing_job_says_why(ml: Any, cloud: Cloud, code_id: str, receiver: Rec
         "Execution failed. User process 'python' exited with status code 7. Please check log file "
         "'user_logs/std_log_process_1.txt' for error details. Error: ValueError: the loss is not a number"
     )
-    wait_for(lambda: receiver.of("fails")[-1]["data"].get("runStatus") == "Failed", 10, "the last event")
+    wait_for(lambda: receiver.of("fails")[-1]["data"].get("runStatus") == "Failed", 60, "the last event")
     assert not [e for e in receiver.of("fails") if e["eventType"].endswith("RunCompleted")]
     with pytest.raises(Exception, match="the loss is not a number"):
         ml.jobs.stream("fails")
@@ -228,7 +228,7 @@ def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path
     """begin_cancel sends SIGTERM, then SIGKILL to what ignores it, and the job is Canceled with its log kept."""
     command = f"python probe.py --stubborn --gate {tmp_path}/never"
     ml.jobs.create_or_update(job("cancelled", command, code=code_id))
-    wait_for(lambda: "WAITING" in cloud.log("cancelled"), 15, "the job to wait")
+    wait_for(lambda: "WAITING" in cloud.log("cancelled"), 60, "the job to wait")
     pid = int(told(cloud.log("cancelled"), "ENV")["pid"])
     ml.jobs.begin_cancel("cancelled").result()
     assert ml.jobs.get("cancelled").status == "Canceled"
@@ -247,10 +247,10 @@ def test_preempted_job_runs_again_and_finds_its_files(
     outputs = {"models": Output(type="uri_folder", path="azureml://datastores/workspaceblobstore/paths/kept/")}
     ml.jobs.create_or_update(job("preempted", command, code=code_id, outputs=outputs, **ranks))
     log = "user_logs/std_log_process_1.txt"
-    wait_for(lambda: "WAITING" in cloud.log("preempted", log), 15, "the first attempt to wait")
+    wait_for(lambda: "WAITING" in cloud.log("preempted", log), 60, "the first attempt to wait")
     victim = next(n for n in reversed(cloud.nodes("cpu-cluster")) if n["job"] == "preempted")
     cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["index"]})
-    wait_for(lambda: cloud.log("preempted", log).count("WAITING") == 2, 15, "the second attempt to wait")
+    wait_for(lambda: cloud.log("preempted", log).count("WAITING") == 2, 60, "the second attempt to wait")
     (tmp_path / "go").touch()
     assert cloud.wait("preempted")["status"] == "Completed"
     text = cloud.log("preempted", log)

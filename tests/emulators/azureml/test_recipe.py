@@ -107,9 +107,20 @@ def test_a_dockerfile_is_its_pip_installs() -> None:
     assert (made.python, made.variables) == ("3.10", {"A": "1", "B": "two"})
 
 
+def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
+    """Packages of `conda install` become PyPI's; a platform, a stage's name and CMD change nothing here."""
+    made = from_dockerfile(
+        "FROM --platform=linux/amd64 python:3.11 AS base\nRUN conda install -y -c conda-forge python=3.10 numpy=1.26 "
+        "'pytorch>=2' && conda clean -a\nCMD [\"python\"]",
+        lambda path: "",
+    )
+    assert (made.requirements, made.python) == (("numpy==1.26.*", "torch>=2"), "3.10")
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
+        ("RUN conda install r-base", "'r-base' is R"),
         ("RUN apt-get update", "apt-get update': system packages can't be had"),
         ("RUN make install", "make install': that can't be had"),
         ("ENTRYPOINT serve", "ENTRYPOINT 'serve' has no meaning"),

@@ -85,6 +85,15 @@ def test_microsofts_registry_has_the_curated_environments(ml: Any) -> None:
         azureml.environments.get("mystery", version="1")
 
 
+def test_every_workspace_has_the_curated_environments(ml: Any) -> None:
+    """They are got by label and by any version under the name that jobs give them; of an unknown one it is said."""
+    newest = ml.environments.get("AzureML-sklearn-1.5", label="latest")
+    assert newest.image == ml.environments.get("AzureML-sklearn-1.5", version=newest.version).image
+    assert ml.environments.get("AzureML-ACPT-pytorch-2.8", version="9").image.endswith("curated/ACPT-pytorch-2.8:9")
+    with pytest.raises(ResourceNotFoundError, match="this machine can make those of sklearn"):
+        ml.environments.get("AzureML-mystery", version="1")
+
+
 def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> None:
     """A component's command runs in the environment that it describes, with the registry's data and model."""
     from azure.ai.ml import Input, command

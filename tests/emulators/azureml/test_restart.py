@@ -20,7 +20,7 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
     cloud = own_cloud(workspace="restarted")
     cloud.submit("before", "cpu-cluster", "echo finished")
     cloud.submit("across", "cpu-cluster", f"python '{PROBE}' --gate {tmp_path}/go")
-    wait_for(lambda: "WAITING" in cloud.log("across"), 20, "the job to run")
+    wait_for(lambda: "WAITING" in cloud.log("across"), 60, "the job to run")
     cloud.wait("before")
     pid, url = int(told(cloud.log("across"), "ENV")["pid"]), cloud.url
     cloud.restart()
@@ -42,7 +42,7 @@ def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: B
     for name in ("orphan", "unwanted"):
         cloud.submit(name, "cpu-cluster", f"python '{PROBE}' --stubborn --gate {tmp_path}/go")
     for name in ("orphan", "unwanted"):
-        wait_for(lambda name=name: "WAITING" in cloud.log(name), 20, f"{name} to run")
+        wait_for(lambda name=name: "WAITING" in cloud.log(name), 60, f"{name} to run")
     pids = [int(told(cloud.log(name), "ENV")["pid"]) for name in ("orphan", "unwanted")]
     cloud.arm("POST", "jobs/unwanted/cancel")
     assert cloud.job("unwanted")["status"] == "CancelRequested"
@@ -62,10 +62,10 @@ def test_events_wait_for_a_topic_that_is_down(own_cloud: Begin, receiver: Receiv
     cloud = own_cloud(workspace="unheard", events={"url": receiver.url})
     cloud.submit("unheard", "cpu-cluster", "true")
     cloud.wait("unheard")
-    wait_for(lambda: receiver.refused, 10, "a refused event")
+    wait_for(lambda: receiver.refused, 60, "a refused event")
     cloud.restart()
     assert receiver.of("unheard") == []
     receiver.status = 200
-    wait_for(lambda: len(receiver.of("unheard")) >= 7, 20, "all events")
+    wait_for(lambda: len(receiver.of("unheard")) >= 7, 60, "all events")
     statuses = {e["data"].get("runStatus") for e in receiver.of("unheard")}
     assert statuses == {None, "NotStarted", "Queued", "Preparing", "Running", "Finalizing", "Completed"}

@@ -41,7 +41,7 @@ def test_a_simulated_life(own_cloud: Callable[..., Cloud], receiver: Receiver, t
     assert cloud.job("s-waiting")["status"] == "Queued"
     assert cloud.call("POST", "/control/jobs/s-patient/end", {"status": "Completed"}).ok
     assert cloud.call("POST", "/control/jobs/s-patient/end", {"status": "Completed"}).status_code == 400
-    wait_for(lambda: statuses(receiver, "s-patient") == LIFE, 10, "the events of a whole life")
+    wait_for(lambda: statuses(receiver, "s-patient") == LIFE, 60, "the events of a whole life")
     assert statuses(receiver, "s-quick") == LIFE
     assert statuses(receiver, "s-broken") == [*LIFE[:4], "Failed"]
     cloud.arm("POST", "jobs/s-waiting/cancel")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from emulators.azureml import spec
-from emulators.azureml.errors import BadRequest
+from emulators.azureml.errors import BadRequest, DataError
 from emulators.azureml.models import NEXT, TERMINAL, Status, seconds
 from emulators.azureml.sources import AccountBlob, AssetRef, JobOutput, Location, Source, Web, location, source
+from emulators.azureml.web import reach
 
 GOOD: dict[str, Any] = {
     "jobType": "Command",
@@ -155,3 +157,13 @@ def test_every_status_leads_to_an_end() -> None:
 def test_an_input_may_be_written_in_each_of_azures_ways(uri: str, kind: str, found: Source) -> None:
     """Assets by version and label, other jobs' outputs, storage accounts and the web are told apart."""
     assert source(uri, "Input 'x'", kind) == found
+
+
+def test_a_signature_is_not_shown() -> None:
+    """Of an address on the web errors tell no more than where it leads."""
+    signed = "https://127.0.0.1:9/x.csv?sig=secret"
+    with pytest.raises(BadRequest, match=r"9/x\.csv' can be a file only") as folder:
+        source(signed, "Input 'a'", "uri_folder")
+    with pytest.raises(DataError, match=r"9/x\.csv can't be reached") as file:
+        asyncio.run(reach(signed, "Input 'a'"))
+    assert "secret" not in f"{folder.value}{file.value}"

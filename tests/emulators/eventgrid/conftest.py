@@ -60,7 +60,7 @@ class Grid:
     def counts(self) -> dict[str, Any]:
         return dict(self.get("/control/counts").json())
 
-    def barrier(self, timeout: float = 30) -> dict[str, Any]:
+    def barrier(self, timeout: float = 60) -> dict[str, Any]:
         answer = self.get(f"/control/barrier?timeout={timeout}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())

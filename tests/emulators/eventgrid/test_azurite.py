@@ -45,7 +45,7 @@ def test_what_was_stored_survives_a_stop_and_a_crash(tmp_path: Path) -> None:
     with azurite.start(tmp_path) as second:
         assert second.ports == first.ports
         psutil.Process(second.pid).kill()
-        wait_for(lambda: not second.alive(), 5, "the end of Azurite")
+        wait_for(lambda: not second.alive(), 60, "the end of Azurite")
         assert second.restart_if_dead()
         assert second.ports == first.ports
         assert names(second) == ["saved"]
@@ -104,7 +104,7 @@ def test_a_killed_parent_leaves_no_azurite_behind(tmp_path: Path) -> None:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
-    wait_for(lambda: not psutil.pid_exists(pid), 10, "the end of Azurite")
+    wait_for(lambda: not psutil.pid_exists(pid), 60, "the end of Azurite")
     assert "Blob service successfully closed" in (tmp_path / "access.log").read_text()
 
 

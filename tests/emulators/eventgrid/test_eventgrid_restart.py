@@ -95,7 +95,7 @@ def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custo
     rest = {"retryPolicy": {"maxDeliveryAttempts": 2}}
     grid = new_grid([to_queue("trainyard", "not-there", **rest)], retry_time_scale=0.003)
     grid.publish(custom_event()).raise_for_status()
-    wait_for(lambda: grid.counts()["attempts_failed"], 10, "the first attempt")
+    wait_for(lambda: grid.counts()["attempts_failed"], 60, "the first attempt")
     grid.kill()
     grid.start()
     state = grid.barrier()

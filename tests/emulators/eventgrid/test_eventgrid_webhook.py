@@ -111,7 +111,7 @@ def test_the_validation_url_is_a_handshake_too(hook: Any, receiver: Receiver, cu
     """Whoever can't answer in time may open the validation URL instead; another id is refused."""
     receiver.agrees = False
     grid = hook()
-    (asked, *_) = wait_for(lambda: receiver.of_kind("SubscriptionValidation"), 10, "the handshake")
+    (asked, *_) = wait_for(lambda: receiver.of_kind("SubscriptionValidation"), 60, "the handshake")
     url = asked[0]["data"]["validationUrl"]
     assert requests.get(url + "0", verify=grid.bundle, timeout=10).status_code == 400
     assert requests.get(url, verify=grid.bundle, timeout=10).status_code == 200
@@ -159,6 +159,6 @@ def test_a_sick_webhook_holds_up_nobody_else(
     away = {"endpointType": "WebHook", "properties": {"endpointUrl": "http://127.0.0.1:9/nothing"}}
     grid = new_grid([{"name": "away", "topic": "trainyard", "destination": away}, to_queue("trainyard", queue)])
     grid.publish(*[custom_event(str(number)) for number in range(40)]).raise_for_status()
-    wait_for(lambda: grid.counts()["delivered"] == 40, 10, "the queue's events")
+    wait_for(lambda: grid.counts()["delivered"] == 40, 60, "the queue's events")
     assert grid.counts()["pending"] == 40
     assert len(store.messages(queue)) == 40

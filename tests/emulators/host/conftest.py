@@ -53,7 +53,7 @@ class SampleHost:
         def found() -> list[dict[str, Any]]:
             return [entry for entry in self.records(kind) if text in entry.get("body", "")]
 
-        process.wait_for(lambda: len(found()) >= count, 15, f"{count} records of {kind} {text}")
+        process.wait_for(lambda: len(found()) >= count, 60, f"{count} records of {kind} {text}")
         return found()
 
     def client(self, suffix: str = "") -> QueueClient:

@@ -192,7 +192,7 @@ def scenario(host: SampleHost) -> dict[str, Any]:
     delivery = host.call(hook, "POST", json=[EVENT, CLOUD], headers={"aeg-event-type": "Notification"})
     for body, suffix in (('{"n": 1}', ""), ('{"fail": 9}', ""), ("text", "-plain"), ("copy", "-in")):
         host.send(body, suffix)
-    wait_for(lambda: host.count("-poison") == 1 and host.count("-more") == 2 and host.records("plain"), 20, "messages")
+    wait_for(lambda: host.count("-poison") == 1 and host.count("-more") == 2 and host.records("plain"), 60, "messages")
     admin = host.call("/admin/functions/tick?wait=true", "POST", json={})
     error = host.call("/admin/functions/work?wait=true", "POST", json={"input": "garbage"})
     return {

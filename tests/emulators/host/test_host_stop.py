@@ -86,7 +86,7 @@ def test_the_host_ends_with_its_parent(sample_copy: Callable[[dict[str, Any]], P
         env={**os.environ, **settings, "SAMPLE_QUEUE": "q-parent"},
     )
     assert parent.returncode == 1, parent.stderr
-    wait_for(lambda: not _answers(parent.stdout.strip()), 20, "the host to end")
+    wait_for(lambda: not _answers(parent.stdout.strip()), 60, "the host to end")
 
 
 def _answers(url: str) -> bool:

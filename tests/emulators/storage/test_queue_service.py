@@ -142,7 +142,7 @@ def test_a_message_comes_back_after_its_timeout(queue: QueueClient) -> None:
     first = queue.receive_message(visibility_timeout=1)
     assert first is not None
     assert queue.receive_message() is None
-    second = wait_for(lambda: queue.receive_message(visibility_timeout=60), 10, "the message to come back")
+    second = wait_for(lambda: queue.receive_message(visibility_timeout=60), 60, "the message to come back")
     assert (second.id, second.dequeue_count) == (first.id, 2)
     assert refusal(queue.delete_message, first) == (400, "PopReceiptMismatch")
     assert refusal(queue.update_message, first, visibility_timeout=0) == (400, "PopReceiptMismatch")
@@ -156,7 +156,7 @@ def test_a_receipt_holds_until_the_next_one(queue: QueueClient) -> None:
     queue.send_message("x")
     got = queue.receive_message(visibility_timeout=1)
     assert got is not None
-    wait_for(queue.peek_messages, 10, "the message to be visible")
+    wait_for(queue.peek_messages, 60, "the message to be visible")
     queue.delete_message(got)
     assert queue.peek_messages() == []
 
@@ -191,15 +191,15 @@ def test_a_delay_hides_a_new_message(queue: QueueClient) -> None:
     queue.send_message("now")
     assert [message.content for message in queue.peek_messages(max_messages=5)] == ["now"]
     assert queue.get_queue_properties().approximate_message_count == 2
-    wait_for(lambda: len(queue.peek_messages(max_messages=5)) == 2, 10, "the delay to end")
+    wait_for(lambda: len(queue.peek_messages(max_messages=5)) == 2, 60, "the delay to end")
 
 
 def test_a_message_expires(queue: QueueClient) -> None:
     """After its time to live it is gone; -1 is for ever."""
     queue.send_message("short", time_to_live=1)
     queue.send_message("for ever", time_to_live=-1)
-    wait_for(lambda: len(queue.peek_messages(max_messages=5)) == 1, 10, "the message to expire")
-    wait_for(lambda: queue.get_queue_properties().approximate_message_count == 1, 10, "the count to follow")
+    wait_for(lambda: len(queue.peek_messages(max_messages=5)) == 1, 60, "the message to expire")
+    wait_for(lambda: queue.get_queue_properties().approximate_message_count == 1, 60, "the count to follow")
     got = queue.receive_message()
     assert got is not None
     assert got.content == "for ever"
@@ -210,7 +210,7 @@ def test_a_message_expires(queue: QueueClient) -> None:
 def test_an_expired_message_has_no_receipt_left(queue: QueueClient) -> None:
     """Whoever holds a message beyond its life can't delete it."""
     sent = queue.send_message("short", time_to_live=1)
-    wait_for(lambda: not queue.peek_messages(), 10, "the message to expire")
+    wait_for(lambda: not queue.peek_messages(), 60, "the message to expire")
     assert refusal(queue.delete_message, sent) == (404, "MessageNotFound")
 
 

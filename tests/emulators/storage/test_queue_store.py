@@ -166,7 +166,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 
     sender = threading.Thread(target=send)
     sender.start()
-    wait_for(lambda: len(sent) > 50, 30, "some messages")
+    wait_for(lambda: len(sent) > 50, 60, "some messages")
     running.part.process.send_signal(signal.SIGKILL)
     sender.join(30)
     running.part.stop()
