@@ -25,7 +25,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
 }
 
 # Within shared/: whose use cases and decisions each part may call. model.py and ports.py are words that any may use.
-# Four pairs go both ways, and there the order is the modules' (no circle is allowed): a run's end moves leases, money
+# Five pairs go both ways, and there the order is the modules' (no circle is allowed): a run's end moves leases, money
 # and notices, which end runs; a drop makes runs, which list drops.
 CALLS: dict[str, set[str]] = {
     "kernel": set(),

@@ -102,7 +102,7 @@ def test_stock_torchrun_loses_its_first_node_at_once(account: azurite.Azurite, t
         began = time.monotonic()
         run.start(1, launch=("torch.distributed.run",))
         run.wait_for_steps(3, steps=2)
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 200  # the exchange's own time-out is 300 s
         assert run.finish() == [0, 0, 0]
 
 

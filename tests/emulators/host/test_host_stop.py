@@ -37,11 +37,11 @@ def test_running_invocations_are_finished(start_host: StartHost) -> None:
 def test_what_does_not_end_in_time_is_given_back(start_host: StartHost) -> None:
     """After drain_seconds the host ends with status 0, and the message is visible for the next host at once."""
     host = start_host(drain_seconds=0.5)
-    host.send('{"seconds": 2.9}')
+    host.send('{"seconds": 60}')
     host.wait_for_records("work", 1)
     begin = time.monotonic()
     assert host.part.stop() == 0
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 60
     with host.client() as client:
         assert len(list(client.receive_messages())) == 1
 
