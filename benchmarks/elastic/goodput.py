@@ -69,7 +69,7 @@ def judged(steps: Sequence[dict[str, Any]], moments: Sequence[Moment], speed: fl
         "of node time": work * speed / node_seconds(moments),
         "steps kept": len(ends),
         "steps made again": len(again),
-        "longest pause": max(b - a for a, b in pairwise(ends)),
+        "longest pause": max(b - a for a, b in pairwise([window[0], *ends, window[1]])),
     }
 
 
