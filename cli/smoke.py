@@ -174,7 +174,7 @@ class Smoke:
         found = self.api.get("runs", run)
         if found["state"] in ("failed", "canceled"):
             raise CliError(f"{run} {found['state']}: {found['reason']}")
-        lines = self.api.log(run, 0, 0).data.decode(errors="replace").splitlines()
+        lines = _whole_lines(self.api.log(run, 0, 0).data)
         return next((line.split()[1] for line in lines if line.startswith("smoke-address ")), None)
 
     def _count_nodes(self) -> None:
@@ -258,9 +258,14 @@ class Smoke:
         return found
 
 
+def _whole_lines(log: bytes) -> list[str]:
+    """The lines of a log that may still grow, without what is not whole yet."""
+    return log.rpartition(b"\n")[0].decode(errors="replace").splitlines()
+
+
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
     """What probe.py said in a log."""
-    for line in log.decode(errors="replace").splitlines():
+    for line in _whole_lines(log):
         if line.startswith("smoke {"):
             yield json.loads(line.removeprefix("smoke "))
 
