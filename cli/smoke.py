@@ -24,6 +24,7 @@ from .client import Api
 from .errors import CliError
 from .preempt import Way, preempt
 from .profiles import Profile
+from .upload import translated
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
 IMAGES = 64  # of the data set that is dropped
@@ -107,10 +108,10 @@ class Smoke:
     def _drop(self, container: Any) -> None:
         name = f"smoke-{self.token}"
         began = time.monotonic()
-        for file, content in data_set().items():
-            container.upload_blob(f"{self.route}/{name}/{file}", content)
         job = json.dumps({"inputs": {"epochs": 1}}).encode()
-        container.upload_blob(f"{self.route}/{name}/job.json", job)
+        with translated():
+            for file, content in {**data_set(), "job.json": job}.items():
+                container.upload_blob(f"{self.route}/{name}/{file}", content)
         how = "uploaded with the account's key" if self.stand_in else "uploaded by identity"
         self.note("upload without keys", NOT_SHOWN if self.stand_in else OK, how)
         drop = self._wait(f"drop {name} to close", lambda: self._closed(name))

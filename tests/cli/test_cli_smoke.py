@@ -1,4 +1,4 @@
-"""What `admin smoke` reads of logs that still grow; all else of it is shown on a whole cloud (tests/e2e/test_api.py)."""
+"""`admin smoke` where logs still grow, and where nothing answers; tests/e2e/test_api.py has all of it on a cloud."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from azure.core.exceptions import HttpResponseError
 
-from cli.smoke import Smoke, _lines
+from cli.errors import CliError
+from cli.smoke import FAILED, Smoke, _lines
 
 SAID = b'warming up\nsmoke {"check": "events", "ok": true}\n'
 
@@ -31,3 +33,20 @@ def test_an_address_is_waited_for_to_its_end(log: bytes, address: str | None) ->
     chunk = SimpleNamespace(data=log)
     api: Any = SimpleNamespace(get=lambda *_: {"state": "running"}, log=lambda *_: chunk)
     assert Smoke(api, "c", "r", 1.0, print)._address("run") == address
+
+
+def test_a_check_that_fails_stops_no_other() -> None:
+    """Where neither the API nor the storage lets anybody in, each check says so, and the table is whole."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise CliError("The API answered 403.")
+
+    def forbidden(*_: Any) -> None:
+        raise HttpResponseError("no role")
+
+    api: Any = SimpleNamespace(url="http://127.0.0.1:9/api", health=refused, get=refused, post=refused, send=refused)
+    smoke = Smoke(api, "c", "r", 1.0, lambda _: None)
+    checks = smoke.run(SimpleNamespace(upload_blob=forbidden))
+    names = ["health", "forged caller", "drop to archive", "nodes", "scheduled events on a node"]
+    assert [(check.name, check.result) for check in checks] == [(name, FAILED) for name in names]
+    assert "The storage account refused" in checks[2].detail
