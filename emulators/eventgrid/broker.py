@@ -70,6 +70,7 @@ class Broker:
         batches: dict[str, list[Delivery]] = defaultdict(list)
         for event in events:
             self.counts["received"] += 1
+            self.counts[f"topic {topic}"] += 1
             for lane in self.lanes.values():
                 if lane.subscription.topic == topic and lane.subscription.filter.matches(event):
                     batches[lane.subscription.name] += self._deliveries(event, lane.subscription)

@@ -86,7 +86,8 @@ class Server:
         return web.json_response(self._state())
 
     def _state(self) -> dict[str, Any]:
-        """Numbers of this process: events received, matched (event and subscription), and how deliveries ended."""
+        """Numbers of this process: events received, in all and by each topic, matched (event and subscription), and how
+        deliveries ended."""
         names = ("received", "matched", "lost", "delivered", "attempts_failed", "dead_lettered", "dropped")
         waiting = [
             name
@@ -94,7 +95,8 @@ class Server:
             if isinstance(lane.destination, Webhook) and not lane.destination.agreed
         ]
         counts = {name: self.broker.counts[name] for name in names}
-        return {**counts, "pending": self.broker.pending, "awaiting_handshake": waiting}
+        topics = {name: self.broker.counts[f"topic {name}"] for name in self.topics}
+        return {**counts, "topics": topics, "pending": self.broker.pending, "awaiting_handshake": waiting}
 
 
 def _error(status: int, message: str) -> web.Response:

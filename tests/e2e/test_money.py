@@ -64,7 +64,7 @@ def test_a_budget_refuses(desk: Desk) -> None:
     """A run whose greatest cost is not left is refused with the reason, one of an unknown project with the choices."""
     job = desk.job("talk.json", TALK)
     refused = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", expect=1)
-    assert "409: The run may cost $372.00. Project small has $50.00 left" in refused.stderr
+    assert "The run may cost $372.00. Project small has $50.00 left" in refused.stderr
     assert (
         "no project 'smal'. Did you mean 'small'?"
         in desk.type("submit", "--job", job, "--project", "smal", expect=1).stderr
