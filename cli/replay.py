@@ -91,11 +91,10 @@ def replay(account: Account, only: str = "", dry_run: bool = False) -> Replayed:
         working = sorted(name.removesuffix(POISON) for name in names if name.endswith(POISON))
         if only and only not in working:
             raise NotFound(f"There is no queue {only} with a poison queue. Queues: {', '.join(working)}.")
-        chosen = [only] if only else working
-        for queue in chosen:
+        for queue in [only] if only else working:
             moved = _count(account, queue) if dry_run else _poison(account, queue)
             done.of(queue).poison = moved
-        _dead_letters(account, chosen, dry_run, done)
+        _dead_letters(account, working, dry_run, done)
     return done
 
 
@@ -120,7 +119,10 @@ def _poison(account: Account, queue: str) -> int:
 
 
 def _dead_letters(account: Account, queues: list[str], dry_run: bool, done: Replayed) -> None:
-    """Dead letters lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
+    """Dead letters lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues.
+
+    Those of a queue that was not chosen stay, and are not told.
+    """
     from azure.core.exceptions import ResourceNotFoundError
 
     try:
@@ -131,6 +133,8 @@ def _dead_letters(account: Account, queues: list[str], dry_run: bool, done: Repl
         queue = next((queue for queue in queues if queue.upper() in name.upper().split("/")), "")
         if not queue:
             done.unreadable.append(name)
+            continue
+        if queue not in done.queues:
             continue
         events = _events(account, name)
         if events is None:

@@ -24,6 +24,7 @@ from .client import Api
 from .errors import CliError
 from .preempt import Way, preempt
 from .profiles import Profile
+from .upload import translated
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
 IMAGES = 64  # of the data set that is dropped
@@ -107,10 +108,10 @@ class Smoke:
     def _drop(self, container: Any) -> None:
         name = f"smoke-{self.token}"
         began = time.monotonic()
-        for file, content in data_set().items():
-            container.upload_blob(f"{self.route}/{name}/{file}", content)
         job = json.dumps({"inputs": {"epochs": 1}}).encode()
-        container.upload_blob(f"{self.route}/{name}/job.json", job)
+        with translated():
+            for file, content in {**data_set(), "job.json": job}.items():
+                container.upload_blob(f"{self.route}/{name}/{file}", content)
         how = "uploaded with the account's key" if self.stand_in else "uploaded by identity"
         self.note("upload without keys", NOT_SHOWN if self.stand_in else OK, how)
         drop = self._wait(f"drop {name} to close", lambda: self._closed(name))
@@ -174,7 +175,7 @@ class Smoke:
         found = self.api.get("runs", run)
         if found["state"] in ("failed", "canceled"):
             raise CliError(f"{run} {found['state']}: {found['reason']}")
-        lines = self.api.log(run, 0, 0).data.decode(errors="replace").splitlines()
+        lines = _whole_lines(self.api.log(run, 0, 0).data)
         return next((line.split()[1] for line in lines if line.startswith("smoke-address ")), None)
 
     def _count_nodes(self) -> None:
@@ -258,9 +259,14 @@ class Smoke:
         return found
 
 
+def _whole_lines(log: bytes) -> list[str]:
+    """The lines of a log that may still grow, without what is not whole yet."""
+    return log.rpartition(b"\n")[0].decode(errors="replace").splitlines()
+
+
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
     """What probe.py said in a log."""
-    for line in log.decode(errors="replace").splitlines():
+    for line in _whole_lines(log):
         if line.startswith("smoke {"):
             yield json.loads(line.removeprefix("smoke "))
 

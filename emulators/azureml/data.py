@@ -148,7 +148,7 @@ class Mover:
     async def _bring(self, given: Input, source: Source) -> str:
         place, folder = self._places.place(source), self._folders.inputs / given.name
         is_file = given.kind == "uri_file" or await self._is_one_file(given, place)
-        target = folder / _file_name(place) if is_file else folder
+        target = folder / file_name(place) if is_file else folder
         complete = folder.with_name(f"{given.name}.complete")
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -197,9 +197,14 @@ class Mover:
         return values, watched
 
 
-def _file_name(place: Place | Web) -> str:
+def file_name(place: Place | Web) -> str:
+    """The name that a file has on a node. Raises DataError for the end of an address that is none."""
     path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
-    return unquote(path.rstrip("/").rpartition("/")[2]) or "file"
+    last = path.rstrip("/").rpartition("/")[2]
+    name = unquote(last) if isinstance(place, Web) else last  # a blob's is not encoded
+    if name in (".", "..") or {"/", "\0"} & set(name):
+        raise DataError(f"{last[:80]!r}, the end of an input's address, can't be a file's name")
+    return name or "file"
 
 
 def _file_output(output: Output, folder: Path, place: Place) -> tuple[Path, Place]:

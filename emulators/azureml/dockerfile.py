@@ -17,6 +17,8 @@ CONDA_INSTALL = re.compile(r"(?:conda|mamba|micromamba) install (.*)")
 HARMLESS = re.compile(r"(mkdir|echo|true|rm|ln|cd|set|export|chmod|chown|useradd|groupadd|conda clean)\b.*")
 CONDA_WITH_VALUE = ("-c", "--channel", "-n", "--name", "-p", "--prefix")
 WITH_VALUE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout")
+# The commands of a line; `;` and `&&` within quotes part none.
+STEPS = re.compile(r"""(?:[^;&|'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|['"\\])+""")
 Read = Callable[[str], str]  # a file of the build context, as text
 
 
@@ -52,23 +54,39 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 
 def _steps(rest: str) -> Iterator[str]:
     """The commands of a RUN."""
-    line = " ".join(json.loads(rest)) if rest.startswith("[") else re.sub(r"^(--\S+\s+)+", "", rest)
-    for step in re.split(r"&&|;|\|\|", line):
+    plain = re.sub(r"^(--\S+\s+)+", "", rest)
+    for step in STEPS.findall(_of_list(plain) or plain):
         if step.strip():
             yield " ".join(step.split())
 
 
+def _of_list(text: str) -> str:
+    """The line that a JSON list of words stands for; empty for any other text, which is the shell's."""
+    try:
+        words = json.loads(text) if text.startswith("[") else []
+    except (ValueError, RecursionError):
+        return ""
+    return " ".join(words) if all(isinstance(word, str) for word in words) else ""
+
+
 def _installs(step: str, read: Read) -> Recipe:
     if found := PIP.fullmatch(step):
-        return Recipe(tuple(_pip(shlex.split(found[1]), read)))
+        return Recipe(tuple(_pip(_words(found[1]), read)))
     if found := CONDA.fullmatch(step):
         return from_conda(read(found[1]), found[1])
     if found := CONDA_INSTALL.fullmatch(step):
-        return from_conda({"dependencies": list(_conda_packages(shlex.split(found[1])))}, "Dockerfile")
+        return from_conda({"dependencies": list(_conda_packages(_words(found[1])))}, "Dockerfile")
     if HARMLESS.fullmatch(step):
         return Recipe()
     what = "system packages" if re.match(r"(sudo )?(apt|apt-get|yum|apk|dnf)\b", step) else "that"
     raise NotHere(f"Dockerfile: RUN {step[:120]!r}: {what} can't be had on this machine, only Python packages can.")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise NotHere(f"Dockerfile: in {text[:120]!r} a closing quotation mark is missing.") from None
 
 
 def _conda_packages(words: list[str]) -> Iterator[str]:
@@ -95,7 +113,7 @@ def _pip(words: list[str], read: Read) -> Iterator[str]:
 
 
 def _assignments(rest: str) -> dict[str, str]:
-    words = shlex.split(rest)
+    words = _words(rest)
     if words and "=" not in words[0]:
         return {words[0]: " ".join(words[1:])}
     return dict(word.split("=", 1) for word in words if "=" in word)

@@ -108,13 +108,13 @@ class Reading:
             return path
         source = _beside(file, path)
         if source.is_file():
-            place = f"{self.name}/{_digest([source])}/{source.name}"
+            place = f"{self.name}/{_digest([source], source.parent)}/{source.name}"
             self.sent[place] = source
             return self.address(place)
         found = sorted(below for below in source.rglob("*") if below.is_file())
         if not found:
             raise BadRequest(f"There is no file at {path}.")
-        place = f"{self.name}/{_digest(found)}"
+        place = f"{self.name}/{_digest(found, source)}"
         self.sent |= {f"{place}/{below.relative_to(source).as_posix()}": below for below in found}
         return self.address(f"{place}/")
 
@@ -138,10 +138,11 @@ def _beside(file: Path, path: str) -> Path:
     return file.parent / path
 
 
-def _digest(files: list[Path]) -> str:
+def _digest(files: list[Path], root: Path) -> str:
+    """A name for these files: their paths below the root, and their bytes."""
     told = hashlib.sha256()
     for file in files:
-        told.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+        told.update(f"{file.relative_to(root).as_posix()}\0{file.stat().st_size}\0".encode())
         with file.open("rb") as data:
             told.update(hashlib.file_digest(data, "sha256").digest())
     return told.hexdigest()[:32]

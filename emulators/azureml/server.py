@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -135,7 +136,7 @@ def _principal(request: web.Request) -> str:
     try:
         claims = base64.urlsafe_b64decode(bearer.split(".")[1] + "==")
         return str(json.loads(claims)["oid"])
-    except (IndexError, KeyError, ValueError):
+    except (IndexError, KeyError, ValueError, TypeError, RecursionError):
         return bearer
 
 
@@ -185,6 +186,6 @@ async def properties(request: web.Request) -> Json:
 def number(request: web.Request, key: str) -> int | None:
     """A query parameter that is a whole number, or None without it."""
     text = request.query.get(key)
-    if text is not None and not text.isdigit():
-        raise BadRequest(f"{key} is {text!r}; it must be a whole number.")
+    if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # what SQLite can count to
+        raise BadRequest(f"{key} is {text!r:.80}; it must be a whole number.")
     return None if text is None else int(text)

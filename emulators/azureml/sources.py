@@ -139,7 +139,10 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Source]], ...] = 
 
 def _web(text: str, what: str, kind: str) -> Source:
     """An https address: of a storage account's blob without a signature, or any other."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:  # such as an unclosed bracket
+        raise BadRequest(f"{what}: {text.partition('?')[0][:200]!r} is no address: {error}.") from None
     if (host := _BLOB_HOST.fullmatch(parts.hostname or "")) and not parts.query:
         container, _, path = unquote(parts.path).lstrip("/").partition("/")
         return AccountBlob(host["account"], container, path, text)

@@ -16,6 +16,7 @@ from emulators.azureml.models import Json
 from emulators.azureml.sources import AssetRef, Location, Source, asset, location, source
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
+NAME = re.compile(r"\w[\w.-]{0,254}")  # of inputs and outputs, which become names of folders
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
 OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 INSTEAD = {
@@ -81,6 +82,7 @@ def parse(name: str, properties: Json) -> JobSpec:
     if (kind := properties.get("jobType")) != "Command":
         raise BadRequest(f"jobType {kind!r} is not supported here; supported: Command. {INSTEAD.get(str(kind), '')}")
     check_facts(properties)
+    _check_names(properties)
     inputs = tuple(_input(key, value) for key, value in mapping(properties, "inputs").items())
     outputs = tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
     nodes = checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1)
@@ -98,12 +100,21 @@ def parse(name: str, properties: Json) -> JobSpec:
     )
 
 
+def _check_names(properties: Json) -> None:
+    for group in ("inputs", "outputs"):
+        for name in mapping(properties, group):
+            if not NAME.fullmatch(name):
+                raise BadRequest(f"The name of {group} {name!r:.80}; use letters, digits, '-', '_' and '.'.")
+
+
 def _variables(given: Json) -> Iterator[tuple[str, str]]:
     """Texts. MLClient sends what YAML reads as a number or a truth value as it is, which becomes 1 or True; null is
     no variable."""
     for key, value in given.items():
         if not isinstance(value, str | int | float | None):
             raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
+        if not key or {"=", "\0"} & set(key) or "\0" in str(value):
+            raise BadRequest(f"environmentVariables {key!r:.80}: no process can have a variable of that name or value.")
         if value is not None:
             yield key, str(value)
 

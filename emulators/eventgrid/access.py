@@ -32,7 +32,7 @@ def refusal(topic: Topic, headers: Mapping[str, str], path: str, now: datetime) 
         return None
     key, token = headers.get("aeg-sas-key", ""), headers.get("aeg-sas-token", "")
     if key:
-        return None if topic.key is None or hmac.compare_digest(key.encode(), topic.key.encode()) else NEEDS
+        return None if topic.key is None or hmac.compare_digest(_sent(key), topic.key.encode()) else NEEDS
     return _token_refusal(topic, token, path, now) if token else NEEDS
 
 
@@ -51,10 +51,15 @@ def _token_refusal(topic: Topic, token: str, path: str, now: datetime) -> str | 
 
 def _signed(unsigned: str, signature: str, key: str) -> bool:
     try:
-        digest = hmac.new(base64.b64decode(key, validate=True), unsigned.encode(), hashlib.sha256).digest()
+        digest = hmac.new(base64.b64decode(key, validate=True), _sent(unsigned), hashlib.sha256).digest()
     except binascii.Error:  # a key that is no base64 signs nothing
         return False
-    return hmac.compare_digest(base64.b64encode(digest), signature.encode())
+    return hmac.compare_digest(base64.b64encode(digest), _sent(signature))
+
+
+def _sent(text: str) -> bytes:
+    """The bytes of a header, also of one that is no UTF-8."""
+    return text.encode(errors="surrogateescape")
 
 
 def _time(text: str) -> datetime | None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import re
 import sys
 from collections.abc import Callable
 
 # Set for each invocation on the app's loop; `-` is the host itself.
 invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("trainyard_invocation_id", default="-")
 QUIET = {"azure": logging.WARNING, "azure.functions": logging.WARNING, "aiohttp.access": logging.WARNING}
+
+
+# What ends a line, and what a terminal obeys instead of showing it: a record may hold names from outside.
+UNSHOWN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class _OneLine(logging.Formatter):
@@ -20,7 +25,7 @@ class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         known = invocation_id.get()
         record.invocation = (self._in_thread() or known) if known == "-" else known
-        return super().format(record).replace("\n", "\\n")
+        return UNSHOWN.sub(lambda match: repr(match[0])[1:-1], super().format(record))
 
 
 def configure(in_thread: Callable[[], str | None] = lambda: None) -> None:

@@ -57,7 +57,7 @@ def metadata(message: QueueMessage, body: Value) -> dict[str, Value]:
 def _members(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

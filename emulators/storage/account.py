@@ -80,7 +80,9 @@ class Account:
             raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
 
     def sign(self, text: str) -> str:
-        return base64.b64encode(hmac.digest(self._secret, text.encode(), "sha256")).decode()
+        # As the bytes were sent, also those of a header that is no UTF-8.
+        signed = text.encode(errors="surrogateescape")
+        return base64.b64encode(hmac.digest(self._secret, signed, "sha256")).decode()
 
     def _is_signature(self, given: str, text: str) -> bool:
         return hmac.compare_digest(self.sign(text).encode(), given.encode(errors="replace"))

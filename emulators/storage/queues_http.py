@@ -17,7 +17,7 @@ from emulators.storage.queues import Queues
 
 WEEK = 7 * 24 * 3600
 MOST_MESSAGES, MOST_QUEUES = 32, 5000
-QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}")
+QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
 METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 XML = {"Content-Type": "application/xml"}
 

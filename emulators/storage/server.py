@@ -78,6 +78,8 @@ async def _answer(service: Service, request: web.BaseRequest, request_id: str) -
         return await service.answer(await _call(service, request))
     except StorageError as error:
         return _failure(service, error, request_id)
+    except web.HTTPException:  # the body did not come in time
+        raise
     except Exception:  # outermost: the client gets an answer, and the log the traceback
         log.exception("%s %s", request.method, request.path)
         sentence = "The server encountered an internal error. Please retry the request."

@@ -31,7 +31,7 @@ FIRST_MOMENT = datetime(1601, 1, 1, tzinfo=UTC)
 MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,7})\d*)?)?(Z|[+-]\d\d:\d\d)?",
 )
-UNSAFE_KEY = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
+UNSAFE_KEY = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NAME = re.compile(r"[^\W\d]\w*")
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from emulators.serving import parse_json
 from emulators.storage import service_xml, tables_batch
 from emulators.storage.account import Account, Right
 from emulators.storage.calls import Answer, Call
@@ -227,7 +228,7 @@ def _written(form: Format, call: Call, write: Write, entity: Entity) -> Answer:
 
 def _document(call: Call) -> Json:
     try:
-        document: Any = json.loads(call.body)
+        document = parse_json(call.body)
     except ValueError:
         raise invalid_input("The body is not JSON.") from None
     if not isinstance(document, dict):
@@ -244,8 +245,8 @@ def _table_name(name: Any) -> str:
 
 def _top(call: Call) -> int:
     text = call.query.get("$top", str(PAGE))
-    if not text.isdigit() or not 1 <= int(text) <= PAGE:
-        raise invalid_input(f"$top is {text!r}; it must be a number from 1 to {PAGE}.")
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= PAGE:
+        raise invalid_input(f"$top is {text!r:.80}; it must be a number from 1 to {PAGE}.")
     return int(text)
 
 

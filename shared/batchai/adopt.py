@@ -86,7 +86,7 @@ def _source(system: System, order: Order, mount: Mount, job: BatchJob) -> Source
         found = _looked_up(system, f"azureml://datastores/{own}/paths/")
         if found.there is not False:
             return found
-    return _looked_up(system, f"azureml://datastores/{OUTPUT_DATASTORE}/paths/{FOLDER}/{own}/")
+    return _named(system, f"{OUTPUT_DATASTORE}/{FOLDER}/{own}", own[:80], job)
 
 
 def _named(system: System, path: str, name: str, job: BatchJob) -> Source:

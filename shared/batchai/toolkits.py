@@ -12,7 +12,7 @@ from shared.batchai.mpirun import take_apart
 from shared.batchai.report import Report
 
 COMMAND = "the command line of each process"
-_WORLD = re.compile(r"--world[-_]size[= ]+(\d+)")
+_WORLD = re.compile(r"--world[-_]size[= ]+0*([0-9]{1,20})")
 
 
 @dataclass
@@ -264,7 +264,7 @@ def _started(start: Start) -> str:
 def _check_world(start: Start, report: Report) -> None:
     for name, text in start.texts:
         for match in _WORLD.finditer(text):
-            if int(match[1]) != start.processes:
+            if match[1] != str(start.processes):
                 report.lost(
                     name, f"The script is told that there are {match[1]} processes.",
                     f"{start.processes} are started; the others would be waited for.",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.batchai.adopt import Order, adopt
+from shared.batchai.job import Beside
 from shared.drops.model import DropKey, DropState
 from tests.batchai.documents import gloo, practitioner, project
 from tests.world import World, trainers_folder
@@ -54,6 +55,17 @@ def test_a_place_that_is_none_is_refused(world: World) -> None:
     adopted = adopt(world.system, Order(gloo(), mounts={"scripts": "../x"}))
 
     assert [problem.path for problem in adopted.problems] == ["mounts.scripts"]
+
+
+@pytest.mark.parametrize("name", ["..", "a/../../b", "${{name}}", "a\nb"])
+def test_a_share_that_can_be_no_folder_is_refused(world: World, name: str) -> None:
+    """The name of a container, or of a project's share, which becomes a part of a path, is a fault with its place."""
+    mount = {"accountName": "ours", "containerName": name, "relativeMountPath": "x"}
+    job = gloo()
+    job["properties"]["mountVolumes"] = {"azureBlobFileSystems": [mount]}
+    assert [p.path for p in adopt(world.system, Order(job)).problems] == [f"mounts.{name}"]
+    described = Order(gloo(), Beside(project=project(logFileShareName=name)))
+    assert f"mounts.{name}" in [p.path for p in adopt(world.system, described).problems]
 
 
 def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:

@@ -150,6 +150,10 @@ def test_a_world_size_that_does_not_fit_is_told() -> None:
     document["properties"]["nodeCount"] = 4
 
     assert "told that there are 2 processes" in translated(document)[1].report.lossy[0].meant
+    for number, told in (("4", False), ("04", False), ("9" * 5000, True), ("0", True)):
+        document["properties"]["pyTorchSettings"]["commandLineArgs"] = f"--world-size {number}"
+        meant = [finding.meant for finding in translated(document)[1].report.lossy]
+        assert any("The script is told" in text for text in meant) is told
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,12 @@ def test_poison_messages_go_back(account: Account) -> None:
 
 
 def test_one_queue_alone(account: Account) -> None:
-    """With a queue chosen, what belongs to others stays."""
+    """With a queue chosen, what belongs to others stays, and is not told as what belongs nowhere."""
     put(account, "drop-events-poison", "a")
     put(account, "job-events-poison", "b")
-    replay(account, "job-events")
+    account.dead_letters.upload_blob("DROP-EVENTS/2026/1/1/1/x.json", json.dumps([EVENT | OBITUARY]))
+    done = replay(account, "job-events")
+    assert (done.unreadable, len(list(account.dead_letters.list_blobs()))) == ([], 1)
     assert messages(account, "job-events") == ["b"]
     assert messages(account, "drop-events-poison") == ["a"]
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -23,9 +23,10 @@ from tests.elastic.agents import DEADLINE_SECONDS
 from tests.forked import fork
 from trainers.elastic.agent import Agent, Job
 from trainers.elastic.backend import AzureTableRendezvousBackend
+from trainers.elastic.bell import REFUSED, ring
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member, Times
-from trainers.elastic.protocol import Limits
+from trainers.elastic.protocol import Limits, Node
 from trainers.elastic.worker import Channel, RunOver, Team
 
 HOST = "127.0.0.1"
@@ -176,3 +177,21 @@ def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: azurit
     finally:
         agent.end()
         thread.join()
+
+
+def test_a_port_that_another_program_has_now_is_not_heard_to_its_end() -> None:
+    """Whoever answers a bell with more than the node's name is another, and is left, however much it has to say."""
+    said = 0
+
+    def talk(server: socket.socket) -> None:
+        nonlocal said
+        with suppress(OSError), server.accept()[0] as caller:
+            while said < 2**26:
+                said += caller.send(b"x" * 2**16)
+
+    with socket.create_server((HOST, 0)) as server:
+        thread = threading.Thread(target=talk, args=(server,), daemon=True)
+        thread.start()
+        assert ring(Node("a", address=HOST, bell=server.getsockname()[1])) == REFUSED
+        thread.join(DEADLINE_SECONDS)
+    assert 0 < said < 2**26

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientError, ClientSession, web
 
 from emulators import serving
 from emulators.origin import refusal
+from emulators.storage.account import Account
+from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.queues import Queues
+from emulators.storage.queues_http import QueueService
+from emulators.storage.server import served
 
 Talk = Callable[[int], Awaitable[None]]
 
@@ -54,6 +61,22 @@ def test_half_open_requests_end(monkeypatch: pytest.MonkeyPatch, sent: bytes, an
         writer.close()
 
     asyncio.run(serve(talk))
+
+
+def test_the_storage_services_wait_as_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Half a body is 408 of queues and tables too, whose server has no routes, and no error of theirs."""
+    monkeypatch.setattr(serving, "BODY_SECONDS", 0.2)
+
+    async def talk() -> bytes:
+        with contextlib.closing(Queues(tmp_path / "queues.sqlite")) as queues:
+            async with served(QueueService(queues, Account(ACCOUNT, KEY, "queue")), "127.0.0.1", 0) as port:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"PUT /a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nhalf")
+                said = await asyncio.wait_for(reader.readline(), 10)
+                writer.close()
+                return said
+
+    assert asyncio.run(talk()).startswith(b"HTTP/1.1 408")
 
 
 def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
         with socket.create_connection((node.address, node.bell), seconds) as call:
             call.settimeout(seconds)
             heard = b""
-            while part := call.recv(1024):
+            while len(heard) <= len(node.name) and (part := call.recv(1024)):
                 heard += part
     except (ConnectionRefusedError, ConnectionResetError):
         return REFUSED

@@ -22,8 +22,8 @@ tests/elastic/test_protocol.py explores all that three nodes can do, with crashe
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 
 class Unreadable(ValueError):
@@ -43,7 +43,7 @@ class Node:
     workers: int = 1
     address: str = ""
     port: int = 0  # where the workers meet if this node is the first of its team
-    bell: int = 0  # where it answers with its name and ticket
+    bell: int = 0  # where it answers with its name
 
     def text(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -163,8 +163,3 @@ def _fate(view: View, member: Member) -> str:
     if member.name in view.gone:
         return "is gone"
     return "left" if node is None or node.left else "broke off"
-
-
-def without(view: View, names: Collection[str]) -> View:
-    """The view of one that counts these as gone, too."""
-    return replace(view, gone=view.gone | frozenset(names))

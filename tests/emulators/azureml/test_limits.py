@@ -6,10 +6,14 @@ import base64
 import json
 from collections.abc import Callable
 
+import pytest
+from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulators.azureml.errors import BadRequest
 from emulators.azureml.limits import Bucket, Limits, Throttle
+from emulators.azureml.server import _principal, number
 from tests.emulators.azureml.clouds import Cloud
 
 SMALL = Limits(reads=Bucket(5, 2), writes=Bucket(3, 1), deletes=Bucket(1, 1))
@@ -25,6 +29,20 @@ class Clock:
 def bearer(principal: str) -> dict[str, str]:
     claims = base64.urlsafe_b64encode(json.dumps({"oid": principal}).encode()).decode()
     return {"Authorization": f"Bearer x.{claims}.y"}
+
+
+@pytest.mark.parametrize("claims", ["[]", "1", '"oid"', "{}", "no JSON"])
+def test_a_token_without_an_id_counts_as_itself(claims: str) -> None:
+    """Whatever a token's claims are, its requests are counted for somebody."""
+    text = f"x.{base64.urlsafe_b64encode(claims.encode()).decode()}.y"
+    assert _principal(make_mocked_request("GET", "/", {"Authorization": f"Bearer {text}"})) == text
+
+
+@pytest.mark.parametrize("text", ["%C2%B2", "9" * 20, "9" * 5000, "-1", "x"], ids=range(5))
+def test_a_number_in_an_address_is_one_that_can_be_counted_to(text: str) -> None:
+    """Digits that are no decimal ones, and more of them than any list is long, are the client's error."""
+    with pytest.raises(BadRequest, match=r"\$skip is .*; it must be a whole number"):
+        number(make_mocked_request("GET", f"/?$skip={text}"), "$skip")
 
 
 def test_a_bucket_empties_and_fills() -> None:

@@ -117,9 +117,21 @@ def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
     assert (made.requirements, made.python) == (("numpy==1.26.*", "torch>=2"), "3.10")
 
 
+def test_a_run_is_read_as_docker_reads_it() -> None:
+    """A JSON list of words is one command; any other line is the shell's, which parts no commands within quotes."""
+    line = "RUN pip install 'scipy; python_version>\"3\"' && echo x; pip install pandas"
+    made = from_dockerfile(f'FROM {BASE}\nRUN ["pip", "install", "numpy"]\n{line}', lambda path: "")
+    assert made.requirements == ("numpy", 'scipy; python_version>"3"', "pandas")
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
+        ("RUN [ -d /x ] && pip install numpy", r"RUN '\[ -d /x \]': that can't be had"),
+        ('RUN ["echo", 1]', "RUN '.*echo.*': that can't be had"),
+        ("RUN pip install 'a", "a closing quotation mark is missing"),
+        ("RUN conda install 'a", "a closing quotation mark is missing"),
+        ("ENV A=it's", "a closing quotation mark is missing"),
         ("RUN conda install r-base", "'r-base' is R"),
         ("RUN apt-get update", "apt-get update': system packages can't be had"),
         ("RUN make install", "make install': that can't be had"),

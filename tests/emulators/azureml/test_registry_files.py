@@ -56,6 +56,14 @@ def test_what_lies_beside_a_file_is_sent_under_its_content(tmp_path: Path) -> No
     assert other.written[0] == model
 
 
+def test_a_file_that_moves_makes_another_folder(tmp_path: Path) -> None:
+    """The same files under other paths lie at another address: nothing of the folder that was is left among them."""
+    says = {"models__net_yml": "name: net\npath: net"}
+    [before] = read(tmp_path / "a", models__net__w_txt="x", **says).sent
+    [after] = read(tmp_path / "b", models__net__in__w_txt="x", **says).sent
+    assert before.removesuffix("/w.txt") != after.removesuffix("/in/w.txt")
+
+
 def test_what_a_version_can_not_be_is_a_problem_of_its_registry(tmp_path: Path) -> None:
     """A type that there is not, or the same version twice with other content, is named; the first one stays."""
     found = read(

@@ -115,6 +115,14 @@ def test_expiries_of_other_clients_are_read(expiry: str) -> None:
         assert (why is None) is good, why
 
 
+@pytest.mark.parametrize("name", ["aeg-sas-key", "aeg-sas-token"])
+def test_a_key_that_is_no_text_may_not_publish(name: str) -> None:
+    """A header with a byte that is no UTF-8, as the server reads it, is a wrong key like others."""
+    topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
+    for text in ("\udcff", "r=x&e=y&s=\udcff", "r=\udcff&s=x"):
+        assert access.refusal(topic, {name: text}, path, datetime.now(UTC)) == access.NEEDS
+
+
 @pytest.mark.parametrize("token", [False, True])
 def test_another_key_may_not_publish(grid: Any, client: Any, custom_event: Any, token: bool) -> None:
     """A wrong key, or a token signed with one, is 401, and the event goes nowhere."""

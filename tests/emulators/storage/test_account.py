@@ -168,6 +168,7 @@ def test_an_old_request_is_refused() -> None:
     ({"query": {"visibilitytimeout": "1"}}, False),
     ({"content-length": "6"}, False),
     ({"x-ms-version": "2099-01-01"}, False),
+    ({"x-ms-version": "\udcff"}, False),  # as the server reads a byte that is no UTF-8
 ])  # fmt: skip
 def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
     """Method, path, query, the standard headers and all x-ms- headers belong to the signature."""

@@ -20,6 +20,7 @@ from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.errors import StorageError
 from emulators.storage.queues import PURGED_AT_ONCE, Queues
+from emulators.storage.queues_http import _checked
 
 
 class Time:
@@ -127,6 +128,12 @@ class QueueRules(RuleBasedStateMachine):
 
 QueueRules.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestQueueRules = QueueRules.TestCase
+
+
+@pytest.mark.parametrize("name", ["a-b", "abc", "0-0-0", "a" * 63])
+def test_a_queues_name_has_3_to_63_characters(name: str) -> None:
+    """The shortest and the longest names are taken, also with a hyphen in the middle."""
+    assert _checked(name) == name
 
 
 def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from emulators.storage.calls import Call
 from emulators.storage.errors import StorageError
 from emulators.storage.tables import PURGED_AT_ONCE, Entity, Tables, Write
 from emulators.storage.tables_batch import operations
-from emulators.storage.tables_entity import checked_properties, moment_of, ticks_of
+from emulators.storage.tables_entity import checked_key, checked_properties, moment_of, ticks_of
 from emulators.storage.tables_filter import Plan, plan
-from emulators.storage.tables_http import TableService
+from emulators.storage.tables_http import TableService, _document, _top
 
 KEYS = st.sampled_from(["", "a", "a!", "b", "bc", "ü", "z"])
 COMPARISONS = st.one_of(
@@ -142,6 +142,26 @@ def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any
     typed = {**document, **{f"{name}@odata.type": kind for name in list(document)[:1]}}
     found = tried(checked_properties, typed, 0)
     assert json.dumps(found, allow_nan=False) if isinstance(found, dict) else found.status == 400
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a": NaN}', b"\xff", b"1" * 5000, b"[]"], ids=range(5))
+def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
+    """What is no JSON object, nests too deep or holds a number that is too long is the client's error."""
+    found = tried(_document, Call("POST", "/a/t", {}, {}, body))
+    assert (found.status, found.code) == (400, "InvalidInput")
+
+
+@pytest.mark.parametrize("key", ["a/b", "a\x00", "\ud800", "x" * 513, 5], ids=range(5))
+def test_a_key_that_can_not_be_stored_is_refused(key: Any) -> None:
+    """Azure's forbidden characters, half of a surrogate pair, more than 1 KiB and what is no text are refused."""
+    assert tried(checked_key, "RowKey", key).status == 400
+
+
+@pytest.mark.parametrize("top", ["\u00b2", "9" * 5000, "0", "1001", "-1", ""], ids=range(6))
+def test_a_page_has_1_to_1000_entities(top: str) -> None:
+    """$top is a number in this range; whatever else it says is the client's error."""
+    found = tried(_top, Call("GET", "/a/t", {"$top": top}, {}, b""))
+    assert (found.status, found.code) == (400, "InvalidInput")
 
 
 @given(st.integers(-116444736000000000, 2534023007999999999 // 10))

@@ -1,0 +1,40 @@
+"""What the host makes of keys, message bodies and log records that are not as they should be; no host is started."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from azure.storage.queue import QueueMessage
+
+from emulators.host.access import Gate
+from emulators.host.backend import Value
+from emulators.host.config import Keys
+from emulators.host.logs import _OneLine
+from emulators.host.messages import body_value, metadata
+
+
+@pytest.mark.parametrize("given", ["\udcff", "other", ""])
+def test_a_wrong_key_opens_nothing(given: str) -> None:
+    """A key with a byte that is no UTF-8, as the server reads it, is a wrong one like others."""
+    request: Any = SimpleNamespace(headers={"x-functions-key": given}, query={})
+    assert not Gate(Keys("master", "function", "grid"), required=True).admits(request, "function")
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 100_000, "{", "[1]", "5"])
+def test_a_body_without_members_adds_nothing(body: str) -> None:
+    """A message whose body is no JSON object, or nests too deep to be read, has the metadata of its own alone."""
+    message = QueueMessage(content=body)
+    message.id, message.dequeue_count = "1", 1
+    found = metadata(message, body_value(body.encode()))
+    assert (found["Id"], found["QueueTrigger"]) == (Value("string", "1"), Value("string", body))
+
+
+def test_a_record_is_one_line_that_a_terminal_shows_as_it_is() -> None:
+    """Line ends of every kind and escape sequences, which names from outside may hold, are written out."""
+    record = logging.LogRecord("x", logging.INFO, "", 0, "a %s", ("\n\r\x1b[2J\x85\u2028\tb",), None)
+    line = _OneLine(lambda: None).format(record)
+    assert line.endswith("a \\n\\r\\x1b[2J\\x85\\u2028\tb")
+    assert len(line.splitlines()) == 1
