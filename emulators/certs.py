@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ def ensure(folder: Path) -> Certs:
     folder.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA(organization_name="Trainyard local cloud")
     server = authority.issue_cert("127.0.0.1", "localhost")
-    server.private_key_and_cert_chain_pem.write_to_path(str(certs.server))
-    certs.server.chmod(0o600)
+    with os.fdopen(os.open(certs.server, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(server.private_key_and_cert_chain_pem.bytes())
     certs.bundle.write_bytes(Path(certifi.where()).read_bytes() + authority.cert_pem.bytes())
     return certs

@@ -21,7 +21,7 @@ from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
 from tests.forked import fork
-from trainers.elastic.agent import Agent, Job
+from trainers.elastic.agent import BACK_TIMES, Agent, Job
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import REFUSED, ring
 from trainers.elastic.client import connect
@@ -139,13 +139,45 @@ def test_a_first_node_that_dies_as_its_worker_connects_costs_no_time_out() -> No
 
 
 LISTENER = """
-import json, os, socket, sys
+import json, os, socket, sys, time
+with open(sys.argv[1], "a", 1) as heard:
+    heard.write(json.dumps({"do": "started", "round": 0}) + "\\n")
+time.sleep(float(sys.argv[2]) * int(os.environ["LOCAL_RANK"]))
 wire = socket.socket(fileno=int(os.environ["ELASTIC_AGENT_FD"])).makefile("rw")
 wire.write(json.dumps({"say": "waits"}) + "\\n"); wire.flush()
 with open(sys.argv[1], "a", 1) as heard:
     for line in wire:
         heard.write(line)
 """
+
+
+class Listeners:
+    """An agent whose workers write down what they are told. `slow`: seconds that the second needs more to start."""
+
+    def __init__(self, folder: Path, url: str, times: Times, workers: int = 1, slow: float = 0.0) -> None:
+        self._heard = folder / "heard"
+        self._heard.touch()
+        backend = AzureTableRendezvousBackend(connect(url, {}), "words")
+        self.member = Member(backend, Limits(1, 1), times, HOST, workers)
+        command = [sys.executable, "-c", LISTENER, str(self._heard), str(slow)]
+        self._agent = Agent(Job(command, workers, 0, "words"), self.member)
+        self._thread = threading.Thread(target=self._agent.run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._agent.end()
+        self._thread.join()
+
+    def heard(self) -> list[tuple[str, int]]:
+        lines = map(json.loads, self._heard.read_text().splitlines())
+        return [(line["do"], line["round"]) for line in lines]
+
+    def wait_for(self, what: str, count: int) -> None:
+        said = f"{count} times {what}"
+        wait_for(lambda: [do for do, _ in self.heard()].count(what) == count, DEADLINE_SECONDS, said)
 
 
 @pytest.fixture
@@ -156,27 +188,20 @@ def account(tmp_path: Path) -> Iterator[azurite.Azurite]:
 
 def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: azurite.Azurite, tmp_path: Path) -> None:
     """A change is told with its round's number: one of another round is no reason, one of this round is."""
-    heard = tmp_path / "heard"
-    heard.touch()
-    backend = AzureTableRendezvousBackend(connect(account.table_url, {}), "late-words")
-    member = Member(backend, Limits(1, 1), Times(), HOST)
-    agent = Agent(Job([sys.executable, "-c", LISTENER, str(heard)], 1, 0, "late-words"), member)
-    thread = threading.Thread(target=agent.run)
-    thread.start()
+    with Listeners(tmp_path, account.table_url, Times()) as node:
+        node.wait_for("meet", 1)
+        node.member.changed(0, ["another is gone"])
+        node.member.changed(1, ["another left"])
+        node.wait_for("regroup", 1)
+        assert node.heard() == [("started", 0), ("meet", 1), ("regroup", 1)]
 
-    def words() -> list[tuple[str, int]]:
-        lines = map(json.loads, heard.read_text().splitlines())
-        return [(line["do"], line["round"]) for line in lines]
 
-    try:
-        wait_for(words, DEADLINE_SECONDS, "the first round")
-        member.changed(0, ["another is gone"])
-        member.changed(1, ["another left"])
-        wait_for(lambda: len(words()) > 1, DEADLINE_SECONDS, "the end of the round")
-        assert words() == [("meet", 1), ("regroup", 1)]
-    finally:
-        agent.end()
-        thread.join()
+def test_a_worker_that_starts_slowly_is_waited_for(account: azurite.Azurite, tmp_path: Path) -> None:
+    """One that needs longer to start than a worker may need to come back from a round is not killed for that."""
+    times = Times(interval=0.1, attempts=1)
+    with Listeners(tmp_path, account.table_url, times, workers=2, slow=2 * BACK_TIMES * times.silence) as node:
+        node.wait_for("meet", 2)
+        assert [do for do, _ in node.heard()].count("started") == 2
 
 
 def test_a_port_that_another_program_has_now_is_not_heard_to_its_end() -> None:

@@ -46,10 +46,11 @@ class WorkerEnded(Exception):
 
 @dataclass
 class Worker:
-    """A worker process. `waits`: for a round; `last`: its last words."""
+    """A worker process. `ready`: it has come so far as to wait; `waits`: for a round; `last`: its last words."""
 
     process: subprocess.Popen[bytes]
     channel: Channel
+    ready: bool = False
     waits: bool = False
     last: str = ""
     code: int | None = None
@@ -140,11 +141,11 @@ class Agent:
         worker.process.wait()
         self._events.put(("ended", worker))
 
-    def _tell(self, what: str, **facts: Any) -> None:
+    def _tell(self, what: str) -> None:
+        """Say something of this round, if there is one."""
         if self._joined:
-            facts.setdefault("round", self._joined.round.number)
-        for worker in self._workers:
-            worker.channel.send(do=what, **facts)
+            for worker in self._workers:
+                worker.channel.send(do=what, round=self._joined.round.number)
 
     # --- the run ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Agent:
     def _give_up(self) -> None:
         self._back_at = None
         for worker in self._workers:
-            if not worker.waits and worker.process.poll() is None:
+            if worker.ready and not worker.waits and worker.process.poll() is None:
                 logger.warning("process %d did not come back after its round; it is killed", worker.process.pid)
                 worker.given_up = True
                 worker.process.kill()
@@ -185,7 +186,7 @@ class Agent:
     def _handle(self, kind: str, what: Any) -> tuple[int, str] | None:
         if kind == "waits":
             worker, _ = what
-            worker.waits = True
+            worker.ready = worker.waits = True
             if not all(each.waits for each in self._workers):
                 self._cut()  # the others of this node come too
         elif kind == "met":
@@ -274,7 +275,6 @@ class Agent:
             return code, f"worker failed: {which}" + (f": {worker.last}" if worker.last else "")
         logger.warning("%s; it is started again (%d more times)", which, self._restarts)
         self._restarts -= 1
-        self._back_at = None  # a new worker needs its time to start
         self._member.step_out()
         self._tell("cut")
         worker.channel.close()

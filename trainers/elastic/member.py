@@ -175,7 +175,7 @@ class Member:
         refused = {node.name: node.beat for node in called if answers[node.name] == REFUSED}
         if refused.keys() - self._refused.keys():
             note("bell refused", nodes=sorted(refused))
-        self._refused |= refused
+        self._refused = {**self._refused, **refused}  # a new one: another thread may be reading
         return answers
 
     def _silent(self, seconds: float) -> View:

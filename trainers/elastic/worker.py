@@ -104,6 +104,7 @@ class Team:
         self._heard = threading.Condition()
         self._over = ""
         self._cut = False
+        self._cutting: Place | None = None  # the round that is being cut again and again
         self._told: set[str] = set()  # what the agent said of the newest round: "regroup", "cut"
         self._may_go_on = True
         self._store: dist.Store | None = None
@@ -146,7 +147,8 @@ class Team:
     def _obey(self) -> None:
         """End this round if that was told. The word may have come before this process began with it."""
         self.wanted = self.wanted or bool(self._told)
-        if "cut" in self._told and not self._cut:
+        if "cut" in self._told and self._cutting is not self._place:
+            self._cutting = self._place
             self.cut()
             threading.Thread(target=self._keep_cutting, args=(self._place,), name="cut", daemon=True).start()
 
