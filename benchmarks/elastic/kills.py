@@ -138,13 +138,14 @@ def _draw(file: Path, names: dict[int, str], shown: list[dict[str, Any]], steps:
     for event in shown:
         at = (event["at"], places[event["process"]])
         axes.plot(*at, "o", color="tab:red")
-        axes.annotate(event["what"], at, (2, 5), textcoords="offset points", fontsize=6, rotation=25)
+        axes.annotate(event["what"], at, (0, 6), textcoords="offset points", fontsize=6, rotation=60)
     for line in steps:
         if -0.4 < line["at"] < 3:
             axes.plot(line["at"], places[line["process"]], "|", color="tab:green", markersize=9)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(list(places.values()), [names[pid] for pid in places])
     axes.set_xlabel("seconds after kill -9 of the first of four (green: a step; red: what a process learned or did)")
-    axes.set_xlim(-0.4, min(3.0, max(e["at"] for e in shown) + 0.6))
+    last = min(3.0, max(e["at"] for e in shown))
+    axes.set_xlim(-last / 2, last * 1.7)
     figure.tight_layout()
     figure.savefig(file, dpi=110)
