@@ -34,6 +34,8 @@ STEPS = {
 }
 # What `--quick` leaves out, as globs: what starts a cloud, trains, or waits for timers and retries.
 SLOW = (
+    "tests/cli/test_cli_completion.py",
+    "tests/trainers/test_readme_commands.py",
     "tests/e2e",
     "tests/cloud",
     "tests/page/test_page*.py",
