@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from emulators.process import wait_for
+from emulators.process import tail, wait_for
 from emulators.storage import azurite
 from tests import metadata_service
 from tests.elastic import hosts
@@ -174,56 +175,44 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
     """cifar_elastic, one of whose two nodes is killed: each step has one row, with the loss that it has in one
     process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
     data = cifar.write(tmp_path / "data", 80, 20)
+    alone, together, log = tmp_path / "alone", tmp_path / "together", tmp_path / "log"
+    with _trainer(data, alone, [], {}, tmp_path / "alone.log") as trainer:
+        assert trainer.wait(DEADLINE_SECONDS) == 0, tail(tmp_path / "alone.log")
+    meeting = {"PET_RDZV_ENDPOINT": account.table_url, "PET_RDZV_ID": "trainer", "PET_NNODES": "1:2"}
+    launch = ["-m", "elastic.launch", "--in-place"]
+    conf = {**meeting, "PET_RDZV_CONF": CONF}
+    with _trainer(data, together, launch, conf, log) as first, _trainer(data, together, launch, conf, log) as second:
+        wait_for(lambda: len(_losses(together)) > 5, DEADLINE_SECONDS, "some steps")
+        first.kill()
+        assert second.wait(DEADLINE_SECONDS) == 0, tail(log)
+    assert "resumed from" not in log.read_text()
+    assert _losses(together).keys() == _losses(alone).keys()
+    for step, loss in _losses(together).items():
+        assert loss == pytest.approx(_losses(alone)[step], rel=0.01), step  # rounding grows
+
+
+@contextmanager
+def _trainer(
+    data: Path, metrics: Path, launch: Sequence[str], env: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One process of cifar_elastic, or an agent of one; several may write to one log."""
     sizes = ["--width", "4", "--batch-size", "16", "--epochs", "5", "--lr", "0.002", "--log-interval", "1"]
-    whole = [sys.executable, "cifar_elastic/train.py", "--data", str(data), *sizes]
-    alone = subprocess.run(
-        [*whole, "--metrics-dir", str(tmp_path / "alone")],
-        cwd=ROOT / "trainers",
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-    )
-    assert alone.returncode == 0, alone.stderr
+    argv = [sys.executable, *launch, "cifar_elastic/train.py", "--data", str(data), *sizes]
+    argv += ["--metrics-dir", str(metrics), *(["--checkpoint-dir", f"{metrics}-checkpoints"] if launch else [])]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **env}
+    with log.open("ab") as out:
+        process = subprocess.Popen(argv, cwd=ROOT / "trainers", env=env, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
-    def losses(folder: str) -> dict[int, float]:
-        file = tmp_path / folder / "metrics.jsonl"
-        rows = map(json.loads, file.read_text().split("\n")[:-1]) if file.exists() else []
-        return {row["step"]: row["train_loss"] for row in rows if "train_loss" in row}
 
-    log = (tmp_path / "log").open("w+")
-    env = {
-        **os.environ,
-        **{"PET_RDZV_ENDPOINT": account.table_url, "PET_RDZV_ID": "trainer", "PET_NNODES": "1:2"},
-        **{"PET_RDZV_CONF": CONF, "OMP_NUM_THREADS": "1"},
-    }
-    together = [
-        *whole[:1],
-        "-m",
-        "elastic.launch",
-        "--in-place",
-        *whole[1:],
-        "--metrics-dir",
-        str(tmp_path / "together"),
-    ]
-    together += ["--checkpoint-dir", str(tmp_path / "checkpoints")]
-
-    def agent() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(together, cwd=ROOT / "trainers", env=env, stdout=log, stderr=subprocess.STDOUT)
-
-    with log:
-        agents = [agent() for _ in range(2)]
-        try:
-            wait_for(lambda: len(losses("together")) > 5, 120, "some steps")
-            agents[0].kill()
-            assert agents[1].wait(120) == 0
-        finally:
-            for each in agents:
-                each.kill()
-                each.wait()
-        log.seek(0)
-        assert "resumed from" not in log.read()
-    assert losses("together").keys() == losses("alone").keys()
-    for step, loss in losses("together").items():
-        assert loss == pytest.approx(losses("alone")[step], rel=0.01), step  # rounding grows
+def _losses(folder: Path) -> dict[int, float]:
+    file = folder / "metrics.jsonl"
+    rows = map(json.loads, file.read_text().split("\n")[:-1]) if file.exists() else []
+    return {row["step"]: row["train_loss"] for row in rows if "train_loss" in row}
 
 
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())

@@ -113,7 +113,13 @@ def test_without_a_network_the_choices_are_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{free_port()}")  # where nobody listens
     with pytest.raises(DataError) as error:
         backbone.load(backbone.build(NAME, 2, 224), NAME, "imagenet")
-    for words in ("download.pytorch.org/models/shufflenet", "--weights FILE", "--weights none", str(tmp_path)):
+    for words in (
+        "download.pytorch.org/models/shufflenet",
+        "--weights FILE",
+        "--weights none",
+        "-p weights=none",
+        str(tmp_path),
+    ):
         assert words in str(error.value)
 
 

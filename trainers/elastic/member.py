@@ -24,6 +24,7 @@ from .backend import AzureTableRendezvousBackend
 from .bell import ANSWERS, REFUSED, Bell, ring_all
 from .events import note
 from .protocol import Limits, Node, Round, Unreadable, View, changes, next_round
+from .silences import Silences
 
 # Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
@@ -65,30 +66,6 @@ class Joined:
 
     round: Round
     rank: int
-
-
-class Silences:
-    """How long each node's heartbeat stood still while we looked.
-
-    Silence is the time that passed between our own successful looks, at most one interval each: neither a clock of
-    another node nor an outage of the table, nor a pause of this process, counts against anyone.
-    """
-
-    def __init__(self, interval: float) -> None:
-        self._interval = interval
-        self._looked_at = time.monotonic()
-        self._last: dict[str, tuple[int, float]] = {}
-
-    def note(self, nodes: Iterable[Node]) -> None:
-        now = time.monotonic()
-        passed, self._looked_at = min(now - self._looked_at, self._interval), now
-        before, self._last = self._last, {}
-        for node in nodes:
-            beat, silence = before.get(node.name, (node.beat, -passed))
-            self._last[node.name] = (node.beat, silence + passed if beat == node.beat else 0.0)
-
-    def longer_than(self, seconds: float) -> set[str]:
-        return {name for name, (_, silence) in self._last.items() if silence >= seconds}
 
 
 class Member:

@@ -74,7 +74,8 @@ def _fetch(name: str) -> dict[str, Tensor]:
         cache = Path(torch.hub.get_dir(), "checkpoints")
         raise DataError(
             f"expected torchvision's weights of {name} at {weights.url}, found no way there: {error}. Choose "
-            f"--weights FILE with that file or another state_dict, --weights none, or put the file into {cache}"
+            f"--weights FILE with that file or another state_dict, --weights none (-p weights=none where the run was "
+            f"asked for), or put the file into {cache}"
         ) from error
     finally:
         socket.setdefaulttimeout(before)

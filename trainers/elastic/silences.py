@@ -1,0 +1,32 @@
+"""How long others were silent, as far as this node looked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from .protocol import Node
+
+
+class Silences:
+    """How long each node's heartbeat stood still while we looked.
+
+    Silence is the time that passed between our own successful looks, at most one interval each: neither a clock of
+    another node nor an outage of the table, nor a pause of this process, counts against anyone.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._looked_at = time.monotonic()
+        self._last: dict[str, tuple[int, float]] = {}
+
+    def note(self, nodes: Iterable[Node]) -> None:
+        now = time.monotonic()
+        passed, self._looked_at = min(now - self._looked_at, self._interval), now
+        before, self._last = self._last, {}
+        for node in nodes:
+            beat, silence = before.get(node.name, (node.beat, -passed))
+            self._last[node.name] = (node.beat, silence + passed if beat == node.beat else 0.0)
+
+    def longer_than(self, seconds: float) -> set[str]:
+        return {name for name, (_, silence) in self._last.items() if silence >= seconds}
