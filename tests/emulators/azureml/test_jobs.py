@@ -196,14 +196,22 @@ def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
 
 
 def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> None:
-    """A job that is canceled while its preempted node still has its grace period is Canceled, not queued again."""
+    """A job that is canceled while its preempted node still has its grace period is Canceled, not queued again. That
+    it was to fail then says nothing of a later job of its name."""
     cloud.submit("both", "cpu-cluster", f"{RUN} --stubborn --gate {tmp_path}/never")
     wait_for(lambda: "WAITING" in cloud.log("both"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
-    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"]})
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"], "job": "failed"})
     cloud.arm("POST", "jobs/both/cancel")
     assert cloud.wait("both")["status"] == "Canceled"
     assert "attempt 2" not in cloud.log("both")
+    cloud.arm("DELETE", "jobs/both")
+    cloud.submit("both", "cpu-cluster", f"{RUN} --gate {tmp_path}/go")
+    wait_for(lambda: cloud.log("both").count("WAITING") == 2, 60, "the second job to run")
+    victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"]})
+    (tmp_path / "go").touch()
+    assert cloud.wait("both")["status"] == "Completed"
 
 
 def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
@@ -307,13 +315,16 @@ def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
 
 
 def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> None:
-    """A deleted cluster's running and queued jobs end as Canceled, and the cluster is gone."""
+    """A deleted cluster's running and queued jobs, also what comes while it goes, end as Canceled; then it is gone."""
     cloud.arm("PUT", "computes/doomed", cluster_body(maximum=1))
     for name in ("doomed-1", "doomed-2"):
-        cloud.submit(name, "doomed", f"{RUN} --gate {tmp_path}/never")
-    cloud.wait("doomed-1", "Running")
+        cloud.submit(name, "doomed", f"{RUN} --stubborn --gate {tmp_path}/never")
+    wait_for(lambda: "WAITING" in cloud.log("doomed-1"), 60, "the job to run")
     cloud.arm("DELETE", "computes/doomed")
-    assert [cloud.wait(name)["status"] for name in ("doomed-1", "doomed-2")] == ["Canceled", "Canceled"]
+    late = {**cloud.job("doomed-2"), "command": "true"}  # the first job ignores SIGTERM for the grace period of 1 s
+    taken = cloud.call("PUT", f"{cloud.workspace}/jobs/doomed-3", {"properties": late}).status_code == 201
+    for number in (1, 2, 3) if taken else (1, 2):
+        assert cloud.wait(f"doomed-{number}")["status"] == "Canceled"
     wait_for(lambda: cloud.call("GET", f"{cloud.workspace}/computes/doomed").status_code == 404, 60, "a 404")
 
 
