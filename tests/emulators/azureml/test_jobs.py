@@ -11,6 +11,7 @@ import pytest
 import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
+from emulators.azureml.copies import NO_TEXT
 from emulators.azureml.views import LOOKS_AGAIN
 from emulators.process import wait_for
 from emulators.storage.azurite import ACCOUNT, Azurite
@@ -78,6 +79,17 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
     cloud.submit("file", "cpu-cluster", 'cat "${{inputs.data}}" "$AZURE_ML_INPUT_data"', inputs=given)
     assert cloud.wait("file")["status"] == "Completed"
     assert cloud.log("file") == "1,2,31,2,3"
+
+
+def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Each of `x` and `x.complete` is its own file."""
+    given = {}
+    for name in ("x.complete", "x"):
+        storage.get_blob_client("drops", f"alike/{name}").upload_blob(f"{name} ".encode(), overwrite=True)
+        given[name] = {"jobInputType": "uri_file", "uri": f"azureml://datastores/drops/paths/alike/{name}"}
+    cloud.submit("alike", "cpu-cluster", "cat ${{inputs.x}} ${{inputs.x.complete}}", inputs=given)
+    assert cloud.wait("alike")["status"] == "Completed"
+    assert cloud.log("alike") == "x x.complete "
 
 
 def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
@@ -160,6 +172,29 @@ def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceCli
     assert cloud.wait("steady")["status"] == "Completed"
     assert stored() == {"results/steady/one"}
     assert blobs.download_blob("results/steady/one").readall() == b"first\n"
+
+
+def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Where the name of an output's file is not UTF-8 the log says so, once; the others are kept."""
+    place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/names"}
+    command = "cd ${{outputs.out}} && printf x > $(printf 'caf\\351') && touch zoo && sleep 2"
+    cloud.submit("names", "cpu-cluster", command, outputs={"out": place})
+    assert cloud.wait("names")["status"] == "Completed"
+    kept = storage.get_container_client("drops").list_blob_names(name_starts_with="results/names/")
+    assert list(kept) == ["results/names/zoo"]
+    assert cloud.log("names") == f"[azureml] b'caf\\xe9' is not kept: {NO_TEXT}\n"
+
+
+def test_a_file_that_is_refused_holds_no_other_back(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """What storage doesn't take fails the job with its reason, and all other files are there."""
+    place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/long"}
+    longest = "/".join(["a" * 250] * 5)
+    command = f"cd ${{{{outputs.out}}}} && mkdir -p {longest} && touch {longest}/b zoo"
+    cloud.submit("long", "cpu-cluster", command, outputs={"out": place})
+    assert cloud.wait("long")["status"] == "Failed"
+    assert longest in cloud.details("long")["error"]["error"]["message"]
+    kept = storage.get_container_client("drops").list_blob_names(name_starts_with="results/long/")
+    assert list(kept) == ["results/long/zoo"]
 
 
 def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
