@@ -23,11 +23,12 @@ from azure.storage.blob import (
 )
 from azure.storage.blob.aio import BlobServiceClient, ContainerClient, ExponentialRetry
 
-from emulators.azureml.errors import DataError
+from emulators.azureml.errors import DataError, Refused
 
 PIECE = 4 * 1024 * 1024  # bytes of a file in memory at a time; also the largest block an append blob takes
 PARALLEL = 8
 SAS_HOURS = 24
+LONGEST_NAME = 1024  # https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,9 @@ class Blobs:
         return found
 
     async def upload(self, place: Place, source: Path) -> None:
-        """Write a file to a blob, replacing it."""
+        """Write a file to a blob, replacing it. Raises Refused for a name that Azure finds too long."""
+        if len(place.path) > LONGEST_NAME:
+            raise Refused(f"{place}: the name of a blob has at most {LONGEST_NAME} characters.")
         with _as_data_error(f"{place}"), source.open("rb") as data:
             await self._service.get_blob_client(place.container, place.path).upload_blob(data, overwrite=True)
 
@@ -259,7 +262,9 @@ def _as_data_error(what: str) -> Iterator[None]:
     try:
         yield
     except AzureError as error:
-        raise DataError(f"{what}: {str(error).splitlines()[0]}") from error
+        status = error.status_code if isinstance(error, HttpResponseError) else None
+        kind = Refused if status and 400 <= status < 500 else DataError
+        raise kind(f"{what}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"{what}: {error}") from error
 

@@ -97,18 +97,16 @@ class ComputeRoutes:
 
     async def get_operation(self, request: web.Request) -> web.Response:
         operation = request.match_info["operation"]
-        done = self._parts.operations.done(operation)
-        answer = {"id": request.path, "name": operation, "status": "Succeeded" if done else "InProgress"}
-        return web.json_response(answer, headers={} if done else POLL_HEADER)
+        answer = {"id": request.path, "name": operation, **self._parts.operations.answer(operation)}
+        return web.json_response(answer, headers=POLL_HEADER if answer["status"] == "InProgress" else {})
 
     def _body(self, name: str) -> Json:
         if instance := self._parts.workspace.instances.find(name):
             config = self._parts.config
             return instance.body(config.workspace_id, config.location)
         cluster = self._parts.workspace.cluster(name)
-        operation = self._creating.get(name.lower())
-        ready = operation is None or self._parts.operations.done(operation)
-        return self._parts.wire.cluster(cluster, "Succeeded" if ready else "Creating")
+        creating = self._parts.operations.under_way(self._creating.get(name.lower()))
+        return self._parts.wire.cluster(cluster, "Creating" if creating else "Succeeded")
 
     def _poll(self, operation: str) -> dict[str, str]:
         config = self._parts.config

@@ -164,7 +164,7 @@ class Account:
             raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
         terms = self._terms(call)
         self._check_time(terms.start, terms.end)
-        if "http" not in query.get("spr", "https,http").split(","):
+        if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
             raise mismatch("Protocol", "protocol")
         return terms
 

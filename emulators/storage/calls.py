@@ -25,6 +25,7 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     stream: AsyncIterator[bytes] | None = None
+    secure: bool = False  # whether it came by HTTPS
 
     @property
     def account(self) -> str:

@@ -102,13 +102,13 @@ async def _call(service: Service, request: web.BaseRequest) -> Call:
     path, _, query = request.raw_path.partition("?")
     asked, headers = parse_query(query), request.headers
     if not request.body_exists:
-        return Call(request.method, path, asked, headers, b"")
+        return Call(request.method, path, asked, headers, b"", secure=request.secure)
     if headers.get("Expect", "").lower() == "100-continue" and request.transport:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if service.streams(request.method, asked) and (request.content_length or LONG) >= LONG:
-        return Call(request.method, path, asked, headers, b"", _body(request))
+        return Call(request.method, path, asked, headers, b"", _body(request), request.secure)
     try:
-        return Call(request.method, path, asked, headers, await read_body(request))
+        return Call(request.method, path, asked, headers, await read_body(request), secure=request.secure)
     except web.HTTPRequestEntityTooLarge:
         raise too_large(service.largest_body) from None
 

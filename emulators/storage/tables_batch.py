@@ -1,4 +1,4 @@
-"""Entity group transactions on the wire: a multipart body with one change set, and the answer to it.
+"""Batches on the wire: a multipart body with one change set, a transaction, or with one query; and the answer to it.
 
 https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions
 """
@@ -12,14 +12,28 @@ from emulators.storage.calls import Answer, Call
 from emulators.storage.errors import invalid_input
 from emulators.storage.multipart import PART_HEAD, headers_of, operation, parts, split_part
 
+CONTENT_TYPE = {"Content-Type": "multipart/mixed; boundary=batchresponse_1"}
 
-def operations(call: Call) -> list[Call]:
-    """The requests inside of a transaction. Raises StorageError, 400 InvalidInput, for a body that is none."""
+
+def operations(call: Call) -> Call | list[Call]:
+    """The one query of a batch, or the requests of its change set. Raises StorageError, 400 InvalidInput, for a body
+    that is neither."""
     outer = parts(call.body, call.headers.get("Content-Type", ""))
     if len(outer) != 1:
-        raise invalid_input("A transaction is one change set.")
+        raise invalid_input("A batch is one change set, or one query.")
     head, inner = split_part(outer[0])
-    return [operation(split_part(part)[1]) for part in parts(inner, headers_of(head).get("Content-Type", ""))]
+    content_type = headers_of(head).get("Content-Type", "")
+    if content_type.strip().lower() == "application/http":
+        query = operation(inner)
+        if query.method != "GET":
+            raise invalid_input(f"{query.method} belongs into a change set; outside of one there is a GET alone.")
+        return query
+    return [operation(split_part(part)[1]) for part in parts(inner, content_type)]
+
+
+def answer_to_query(query: Call, one: Answer) -> Answer:
+    body = f"--batchresponse_1\r\n{PART_HEAD}{_part(query, one)}\r\n--batchresponse_1--\r\n"
+    return Answer(202, body.encode(), dict(CONTENT_TYPE))
 
 
 def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
@@ -29,7 +43,7 @@ def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
         "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_1\r\n\r\n"
         f"{done}--changesetresponse_1--\r\n--batchresponse_1--\r\n"
     )
-    return Answer(202, body.encode(), {"Content-Type": "multipart/mixed; boundary=batchresponse_1"})
+    return Answer(202, body.encode(), dict(CONTENT_TYPE))
 
 
 def _part(call: Call | None, one: Answer) -> str:
