@@ -35,7 +35,6 @@ class BlockOperations:
         block = block_id(call)
         self.check_block(call, block)
         upload = await self._desk.received(call)
-        headers.check_md5(call, upload, "Content-MD5")
         container = self.check_block(call, block)
         self._blobs.stage(container, self._desk.target(call).name, block, upload)
         md5 = {"Content-MD5": headers.as_md5(upload.md5)}
@@ -100,7 +99,6 @@ class BlockOperations:
     async def append(self, call: Call) -> Answer:
         self._appendable(call)
         upload = await self._desk.received(call)
-        headers.check_md5(call, upload, "Content-MD5")
         target = self._appendable(call)
         blob, most = target.there, headers.whole_number(call, "x-ms-blob-condition-maxsize")
         if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, blob.size):

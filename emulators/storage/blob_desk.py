@@ -6,12 +6,14 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from emulators.storage import blob_headers as headers
 from emulators.storage.account import Right
 from emulators.storage.blob_access import BlobAccount
 from emulators.storage.blobs import Blob, Blobs, Container
 from emulators.storage.blobs_xml import UNFIT
 from emulators.storage.calls import Call
 from emulators.storage.conditions import Conditions, invalid_header
+from emulators.storage.crc64 import Crc64
 from emulators.storage.errors import StorageError
 from emulators.storage.extents import Upload
 
@@ -90,8 +92,16 @@ class Desk:
         conditions.allow_write(blob.etag, blob.modified)
 
     async def received(self, call: Call) -> Upload:
-        """The request's bytes."""
-        return await self.blobs.extents.receive(call.stream or _once(call.body))
+        """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
+        given = call.headers.get("x-ms-content-crc64")
+        crc = [Crc64()] if given else []
+        upload = await self.blobs.extents.receive(call.stream or _once(call.body), *crc)
+        headers.check_md5(call, upload, "Content-MD5")
+        if crc and crc[0].text != given:
+            sentence = "The CRC64 value specified in the request did not match with the CRC64 value calculated by the"
+            details = {"UserSpecifiedCrc64": given, "ServerCalculatedCrc64": crc[0].text}
+            raise StorageError(400, "Crc64Mismatch", f"{sentence} server.", details)
+        return upload
 
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:

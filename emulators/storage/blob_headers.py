@@ -33,6 +33,7 @@ OCTETS = "application/octet-stream"
 TIERS = ("Hot", "Cool", "Cold", "Archive")
 RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 MOST_TAGS = 10
+TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
 
 
 def metadata(headers: Mapping[str, str]) -> dict[str, str]:
@@ -51,8 +52,9 @@ def tags(text: str | None) -> dict[str, str]:
 
 def checked_tags(found: dict[str, str]) -> dict[str, str]:
     """Raises StorageError, 400, for too many or too long ones."""
-    if len(found) > MOST_TAGS or any(not 1 <= len(k) <= 128 or len(v) > 256 for k, v in found.items()):
-        raise StorageError(400, "InvalidTag", f"A blob has at most {MOST_TAGS} tags, of 128 and 256 characters.")
+    if len(found) > MOST_TAGS or not all(TAG_NAME.fullmatch(k) and TAG_VALUE.fullmatch(v) for k, v in found.items()):
+        sentence = f"A blob has at most {MOST_TAGS} tags, of 128 and 256 letters, digits, spaces, and + - . / : = _."
+        raise StorageError(400, "InvalidTag", sentence)
     return found
 
 
@@ -64,23 +66,19 @@ def content_headers(headers: Mapping[str, str], plain: bool) -> dict[str, str]:
     return found
 
 
-def check_md5(call: Call, upload: Upload, *names: str) -> None:
-    """Compare what came with its hash in these headers. Raises StorageError, 400."""
-    for name in names:
-        given = call.headers.get(name)
-        if given is None:
-            continue
-        wanted = _decoded(given)
-        if len(wanted) != 16:
-            sentence = "The MD5 value specified in the request is invalid. It must be 128 bits and Base64-encoded."
-            raise StorageError(400, "InvalidMd5", sentence)
-        if wanted != upload.md5:
-            raise StorageError(
-                400,
-                "Md5Mismatch",
-                "The MD5 value specified in the request did not match with the MD5 value calculated by the server.",
-                {"UserSpecifiedMd5": given, "ServerCalculatedMd5": as_md5(upload.md5)},
-            )
+def check_md5(call: Call, upload: Upload, name: str) -> None:
+    """Compare what came with its hash in this header. Raises StorageError, 400."""
+    given = call.headers.get(name)
+    if given is None:
+        return
+    wanted = _decoded(given)
+    if len(wanted) != 16:
+        sentence = "The MD5 value specified in the request is invalid. It must be 128 bits and Base64-encoded."
+        raise StorageError(400, "InvalidMd5", sentence)
+    if wanted != upload.md5:
+        sentence = "The MD5 value specified in the request did not match with the MD5 value calculated by the server."
+        details = {"UserSpecifiedMd5": given, "ServerCalculatedMd5": as_md5(upload.md5)}
+        raise StorageError(400, "Md5Mismatch", sentence, details)
 
 
 def as_md5(digest: bytes) -> str:

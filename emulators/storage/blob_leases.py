@@ -24,20 +24,22 @@ class LeaseOperations:
         self._blobs = desk.blobs
 
     def of_blob(self, call: Call) -> Answer:
+        action = _action(call)
         self._desk.admit(call, "w")
         target = self._desk.target(call)
         Conditions.of(call.headers).allow_write(target.there.etag, target.there.modified)
         changed, told = self._changed(call, target.there.lease)
         self._blobs.change(target.container.id, target.name, replace(target.there, lease=changed))
-        return Answer(STATUS[_action(call)], headers={**headers.version(target.there), **told})
+        return Answer(STATUS[action], headers={**headers.version(target.there), **told})
 
     def of_container(self, call: Call) -> Answer:
+        action = _action(call)
         self._desk.admit(call, "w", kind="c")
         container = self._blobs.container(checked_container(call.resource))
         Conditions.of(call.headers).allow_write(container.etag, container.modified)
         changed, told = self._changed(call, container.lease)
         self._blobs.change_container(replace(container, lease=changed))
-        return Answer(STATUS[_action(call)], headers={**headers.version(container), **told})
+        return Answer(STATUS[action], headers={**headers.version(container), **told})
 
     def _changed(self, call: Call, lease: Lease) -> tuple[Lease, dict[str, str]]:
         """The lease as the request wants it, and the headers that tell it."""

@@ -41,7 +41,7 @@ class BlobOperations:
             raise invalid_header("x-ms-blob-type", kind)
         facts = self.new(call, kind)
         upload = await self._desk.received(call)
-        headers.check_md5(call, upload, "Content-MD5", "x-ms-blob-content-md5")
+        headers.check_md5(call, upload, "x-ms-blob-content-md5")
         if kind == "AppendBlob" and upload.size:
             raise invalid_header("Content-Length", upload.size)
         target = self._desk.writable(call, "w", "c")  # things may have changed while the bytes came

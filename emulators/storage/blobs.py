@@ -352,7 +352,8 @@ def _container(number: int, name: str, text: str) -> Container:
 
 def _blob(text: str) -> Blob:
     facts = json.loads(text)
-    return Blob(**facts, lease=Lease(**facts.pop("lease"))) if "lease" in facts else Blob(**facts)
+    lease = facts.pop("lease", None)
+    return Blob(**facts, lease=Lease(**lease)) if lease else Blob(**facts)
 
 
 def _content(text: str) -> Content:

@@ -13,8 +13,8 @@ from typing import ClassVar, TextIO
 from urllib.parse import urlencode
 
 from emulators.storage import blob_cors as cors
+from emulators.storage import blobs_batch, service_xml
 from emulators.storage import blobs_xml as xml
-from emulators.storage import service_xml
 from emulators.storage.account import Terms
 from emulators.storage.blob_access import BlobAccount
 from emulators.storage.blob_blocks import BlockOperations
@@ -26,7 +26,7 @@ from emulators.storage.blob_leases import LeaseOperations
 from emulators.storage.blob_operations import XML, BlobOperations
 from emulators.storage.blobs import Blobs
 from emulators.storage.calls import Answer, Call
-from emulators.storage.errors import StorageError, not_served
+from emulators.storage.errors import StorageError, bad_parameter, not_served
 from emulators.storage.service import Service
 
 LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
@@ -43,6 +43,7 @@ NOT_HERE = {
     "blobs": "search by tags",
     "userdelegationkey": "user delegation keys",
 }
+PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "tags", "tier")
 SECRET = "sig"
 
 
@@ -195,6 +196,8 @@ class BlobService(Service):
                 return self._leases.of_blob(call)
             case "PUT", "copy":
                 return self._copies.abort(call)
+            case _, what if what not in PARTS:
+                raise bad_parameter("comp", what, f"It is one of {', '.join(PARTS)}.")
         raise not_served(call.method, call.path)
 
     # What others know

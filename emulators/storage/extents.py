@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 SMALL = 64 * 1024  # bytes of an extent in the SQLite file
 AT_ONCE = 1024 * 1024  # bytes of one write or read, which a thread does
@@ -29,6 +29,10 @@ CREATE INDEX IF NOT EXISTS unheld ON extents (id) WHERE refs = 0;
 """
 
 Piece = tuple[int, int, int]  # an extent, where in it, how many bytes
+
+
+class Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,11 @@ class Extents:
 
     # Writing
 
-    async def receive(self, source: AsyncIterator[bytes]) -> Upload:
-        """Take bytes as they come. They are forgotten unless `store` follows before the next `purge`."""
-        digest, size, waiting = hashlib.md5(usedforsecurity=False), 0, bytearray()
+    async def receive(self, source: AsyncIterator[bytes], *more: Digest) -> Upload:
+        """Take bytes as they come, and tell them to the digests. They are forgotten unless `store` follows before the
+        next `purge`."""
+        md5, size, waiting = hashlib.md5(usedforsecurity=False), 0, bytearray()
+        digests = (md5, *more)
         with contextlib.ExitStack() as stack:
             file: BinaryIO | None = None
             extent = 0
@@ -64,14 +70,13 @@ class Extents:
                     extent = self._new(stack)
                     file = stack.enter_context(self._opened(extent))
                 if file is not None and len(waiting) >= AT_ONCE:
-                    await asyncio.to_thread(_write, file, bytes(waiting), digest)
+                    await asyncio.to_thread(_write, file, bytes(waiting), digests)
                     waiting.clear()
             if file is None:
-                digest.update(waiting)
-                return Upload(size, digest.digest(), bytes(waiting))
-            await asyncio.to_thread(_write, file, bytes(waiting), digest)
-            file.flush()
-            return Upload(size, digest.digest(), None, extent)
+                _update(digests, bytes(waiting))
+                return Upload(size, md5.digest(), bytes(waiting))
+            await asyncio.to_thread(_write, file, bytes(waiting), digests)
+            return Upload(size, md5.digest(), None, extent)
 
     def _new(self, stack: contextlib.ExitStack) -> int:
         extent = self._db.execute("INSERT INTO extents (size) VALUES (0)").lastrowid or 0
@@ -158,8 +163,13 @@ class Extents:
         return self._folder / f"{extent % 256:02x}" / str(extent)
 
 
-def _write(file: BinaryIO, data: bytes, digest: hashlib._Hash) -> None:
-    digest.update(data)
+def _update(digests: Iterable[Digest], data: bytes) -> None:
+    for digest in digests:
+        digest.update(data)
+
+
+def _write(file: BinaryIO, data: bytes, digests: Iterable[Digest]) -> None:
+    _update(digests, data)
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
