@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from xml.etree import ElementTree as ET
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
@@ -72,3 +73,61 @@ def test_a_broken_request_is_told_why(
     assert reply.code
     assert b"<Message>" in reply.body
     assert list(container.list_blobs(include=["uncommittedblobs"])) == []
+
+
+@pytest.mark.parametrize("unmet", ["If-None-Match", "If-Modified-Since"])
+def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str) -> None:
+    """An unmet condition is 412, as for each write; Azurite answers 304."""
+    container.upload_blob("a", b"1")
+    name = f"{container.container_name}/a"
+    head = raw.ask("HEAD", name).headers
+    value = head["ETag"] if unmet == "If-None-Match" else head["Last-Modified"]
+    assert raw.ask("PUT", name, "comp=snapshot", {unmet: value}).refusal == (412, "ConditionNotMet")
+
+
+def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
+    """From the oldest to the newest, then the blob itself; Azurite has them in any order."""
+    blob = container.upload_blob("a", b"1")
+    times = [blob.create_snapshot()["snapshot"] for _ in range(5)]
+    assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [*times, None]
+    assert times == sorted(set(times))
+
+
+def test_a_deleted_blob_leaves_no_staged_blocks(container: ContainerClient) -> None:
+    """What was staged before is gone for who stages anew; Azurite keeps it."""
+    blob = container.upload_blob("a", b"1")
+    blob.stage_block("b1", b"1")
+    blob.delete_blob()
+    blob.stage_block("b2", b"2")
+    assert [block.id for block in blob.get_block_list("uncommitted")[1]] == ["b2"]
+
+
+@pytest.mark.parametrize("asked", ["bytes=10-12", "bytes=10-"])
+def test_the_end_is_beyond_the_end(container: ContainerClient, raw: Raw, asked: str) -> None:
+    """A range that begins where the blob ends is 416; Azurite answers 206 with nothing."""
+    container.upload_blob("a", b"0123456789")
+    reply = raw.ask("GET", f"{container.container_name}/a", headers={"x-ms-range": asked})
+    assert reply.refusal == (416, "InvalidRange")
+
+
+@pytest.mark.parametrize("asked", ["bytes=-2", "bytes=3-1", "lines=1-2", "bytes=1-2,4-5", "bytes=", "bytes=x-y", "b"])
+def test_an_odd_range_is_no_error_of_ours(container: ContainerClient, raw: Raw, asked: str) -> None:
+    """It is refused or left unread, as HTTP allows; Azurite answers some with 500."""
+    container.upload_blob("a", b"0123456789")
+    reply = raw.ask("GET", f"{container.container_name}/a", headers={"Range": asked})
+    assert (reply.status, reply.body) == (200, b"0123456789") or (reply.status in (400, 416) and reply.code)
+
+
+def test_folders_stand_among_the_blobs(container: ContainerClient, raw: Raw) -> None:
+    """A list has folders and blobs in one order; Azurite has the blobs of a page first."""
+    for name in ("a", "b/1", "c", "d/1"):
+        container.upload_blob(name, b"1")
+    body = raw.ask("GET", container.container_name, "restype=container&comp=list&delimiter=/").body
+    assert [one.text for one in ET.fromstring(body).iter("Name")] == ["a", "b/", "c", "d/"]
+
+
+def test_a_delimiter_may_be_long(container: ContainerClient) -> None:
+    """Of any number of characters; Azurite takes the first."""
+    for name in ("a-b-c", "a-d", "b--c", "b-d"):
+        container.upload_blob(name, b"1")
+    assert sorted(one.name for one in container.walk_blobs(delimiter="--")) == ["a-b-c", "a-d", "b--", "b-d"]
