@@ -21,6 +21,10 @@ from emulators.storage.service_xml import HEAD
 
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
+INCLUDES = frozenset(
+    "copy deleted deletedwithversions immutabilitypolicy legalhold metadata permissions snapshots system tags"
+    " uncommittedblobs versions".split()
+)
 
 
 class ContainerOperations:
@@ -65,7 +69,7 @@ class ContainerOperations:
         """A page of the blobs."""
         container = self._readable(call, "l")
         limit, start = page_of(call)
-        includes = frozenset(call.text("include").split(","))
+        includes = included(call)
         found = list(
             self._blobs.listed(
                 container.id,
@@ -121,6 +125,14 @@ def page_of(call: Call) -> tuple[int, str]:
         return limit, base64.urlsafe_b64decode(text.encode()).decode()
     except (binascii.Error, ValueError):
         raise bad_parameter("marker", text, "It is none that an answer had as NextMarker.") from None
+
+
+def included(call: Call) -> frozenset[str]:
+    """What a list is to tell beside names and properties. Raises StorageError, 400."""
+    wanted = frozenset(filter(None, call.text("include").split(",")))
+    if unknown := wanted - INCLUDES:
+        raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")
+    return wanted
 
 
 def marker_of(name: str) -> str:
