@@ -22,8 +22,8 @@ from emulators.storage.service_xml import HEAD
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
 INCLUDES = frozenset(
-    "copy deleted deletedwithversions immutabilitypolicy legalhold metadata permissions snapshots system tags"
-    " uncommittedblobs versions".split()
+    {"copy", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "metadata", "permissions"}
+    | {"snapshots", "system", "tags", "uncommittedblobs", "versions"}
 )
 
 
@@ -90,9 +90,7 @@ class ContainerOperations:
         limit, start = page_of(call)
         found = self._blobs.containers(call.text("prefix"), start, limit + 1)
         following = marker_of(found[limit].name) if len(found) > limit else ""
-        page = xml.Page(
-            endpoint, call.query, frozenset(call.text("include").split(",")), self._blobs.clock(), following
-        )
+        page = xml.Page(endpoint, call.query, included(call), self._blobs.clock(), following)
         return Answer(200, xml.containers(page, found[:limit]), XML)
 
     def _readable(self, call: Call, permission: str = "r") -> Container:

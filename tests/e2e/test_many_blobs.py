@@ -54,7 +54,7 @@ def direct_delivery(cloud: Cloud, home: Path) -> Iterator[str]:
             "connection_string": cloud.connection_string,
             "access_log": str(cloud.home / "azurite" / "access.log"),
         },
-        "topics": [{"name": "storage", "resource": "/subscriptions/s", "source": "azurite"}],
+        "topics": [{"name": "storage", "resource": "/subscriptions/s", "source": "storage"}],
         "subscriptions": [
             {
                 "name": "direct",
