@@ -12,8 +12,9 @@ from dataclasses import replace
 from emulators.storage import blob_headers as headers
 from emulators.storage import blobs_xml as xml
 from emulators.storage.blob_desk import Desk, checked_container, lease_id
+from emulators.storage.blob_listing import ITSELF, Wanted
+from emulators.storage.blob_model import Container, Listed
 from emulators.storage.blob_operations import XML
-from emulators.storage.blobs import Container
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import Conditions
 from emulators.storage.errors import bad_parameter
@@ -70,17 +71,11 @@ class ContainerOperations:
         container = self._readable(call, "l")
         limit, start = page_of(call)
         includes = included(call)
-        found = list(
-            self._blobs.listed(
-                container.id,
-                call.text("prefix"),
-                call.text("delimiter"),
-                start,
-                limit + 1,
-                "uncommittedblobs" in includes,
-            )
-        )
-        following = marker_of(found[limit][0]) if len(found) > limit else ""
+        name, _, time = start.partition("\0")
+        also = ("uncommittedblobs" in includes, "snapshots" in includes)
+        wanted = Wanted(call.text("prefix"), call.text("delimiter"), (name, time), limit + 1, *also)
+        found = self._blobs.listed(container.id, wanted)
+        following = marker_of(_start_of(found[limit])) if len(found) > limit else ""
         page = xml.Page(endpoint, call.query, includes, self._blobs.clock(), following)
         return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
 
@@ -113,6 +108,11 @@ class ContainerOperations:
         made = replace(container, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         self._blobs.change_container(made)
         return Answer(200, headers=headers.version(made))
+
+
+def _start_of(entry: Listed) -> str:
+    name, blob = entry
+    return name if blob is None else f"{name}\0{blob.snapshot or ITSELF}"
 
 
 def page_of(call: Call) -> tuple[int, str]:

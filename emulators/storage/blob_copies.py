@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from emulators.storage import blob_headers as headers
 from emulators.storage.blob_blocks import BlockOperations, block_id
-from emulators.storage.blob_desk import Desk, Target, lease_id, split
+from emulators.storage.blob_desk import Desk, Target, lease_id
+from emulators.storage.blob_model import Content
 from emulators.storage.blob_operations import BlobOperations
-from emulators.storage.blobs import Content
 from emulators.storage.calls import Answer, Call, http_date, parse_query
 from emulators.storage.conditions import Conditions, invalid_header
 from emulators.storage.errors import StorageError
@@ -47,7 +47,7 @@ class CopyOperations:
                 "completion-time": http_date(copied),
             },
         )
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         answer = self._operations.written(target, facts, content, status=202)
         told = {"x-ms-copy-id": facts.copy["id"], "x-ms-copy-status": "success"}
         return Answer(202, headers={**answer.headers, **told})
@@ -59,14 +59,14 @@ class CopyOperations:
         facts = self._operations.new(call, "BlockBlob")
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.there.headers, **facts.headers})
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         return self._operations.written(target, facts, Content(content.pieces))
 
     def put_block_from_url(self, call: Call) -> Answer:
         block = block_id(call)
         container = self._blocks.check_block(call, block)
         source = self._source(call)
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         asked = {"x-ms-range": call.headers.get("x-ms-source-range", "")}
         span = headers.byte_range(replace(call, headers=asked), source.there.size)
         pieces = part_of(content.pieces, *(span or (0, source.there.size)))
@@ -96,7 +96,7 @@ class CopyOperations:
         elif "sig" in call.query:  # a signature for the target opens nothing else
             sentence = "The source of a copy under a shared access signature needs one too."
             raise StorageError(403, "CannotVerifyCopySource", sentence)
-        source = self._desk.place(*split(asked.resource))
+        source = self._desk.place(asked)
         blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
         blob.lease.admit_read(self._blobs.clock(), lease_id(call, "x-ms-source-lease-id"), "Blob")
         conditions.allow_write(blob.etag, blob.modified)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from emulators.storage import blob_headers as headers
 from emulators.storage.account import Right
 from emulators.storage.blob_access import BlobAccount
-from emulators.storage.blobs import Blob, Blobs, Container
+from emulators.storage.blob_model import Blob, Container, Content
+from emulators.storage.blob_snapshots import TIME
+from emulators.storage.blobs import Blobs
 from emulators.storage.blobs_xml import UNFIT
 from emulators.storage.calls import Call
 from emulators.storage.conditions import Conditions, invalid_header
 from emulators.storage.crc64 import Crc64
-from emulators.storage.errors import StorageError
+from emulators.storage.errors import StorageError, bad_parameter
 from emulators.storage.extents import Upload
 
 CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
@@ -29,6 +31,7 @@ class Target:
     container: Container
     name: str
     blob: Blob | None
+    snapshot: str = ""
 
     @property
     def there(self) -> Blob:
@@ -50,21 +53,30 @@ class Desk:
         return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0]))
 
     def target(self, call: Call) -> Target:
-        """What a request names that was admitted. Raises StorageError, 400 and 404."""
-        return self.place(*split(call.resource))
+        """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""
+        if "snapshot" in call.query:
+            raise bad_parameter("snapshot", call.query["snapshot"], "A snapshot can be read, copied and deleted alone.")
+        return self.place(call)
 
-    def place(self, container: str, name: str) -> Target:
+    def place(self, call: Call) -> Target:
+        """The blob, or the snapshot of one."""
+        container, name = split(call.resource)
         found = self.blobs.container(checked_container(container))
         checked_blob(name)
-        return Target(found, name, self.blobs.find(found.id, name))
+        if "versionid" in call.query:
+            raise not_here("versions of blobs")
+        snapshot = checked_snapshot(call)
+        return Target(found, name, self.blobs.find(found.id, name, snapshot), snapshot)
+
+    def content(self, target: Target) -> Content:
+        """What is there consists of."""
+        return self.blobs.content(target.container.id, target.name, target.snapshot)
 
     def readable(self, call: Call, *any_of: str) -> Target:
         """A blob that is there, and under the request's lease and conditions."""
         self.admit(call, *any_of)
-        target = self.target(call)
+        target = self.place(call)
         blob = target.there
-        if "snapshot" in call.query or "versionid" in call.query:
-            raise not_here("snapshots and versions")
         blob.lease.admit_read(self.blobs.clock(), lease_id(call), "Blob")
         Conditions.of(call.headers).allow_read(blob.etag, blob.modified)
         return target
@@ -131,6 +143,14 @@ def checked_blob(name: str) -> str:
         sentence = "A name may hold no control characters: a listing, which is XML, could not be written."
         raise StorageError(400, "InvalidUri", sentence)
     return name
+
+
+def checked_snapshot(call: Call) -> str:
+    """The time of the snapshot that is asked for, or nothing. Raises StorageError, 400."""
+    text = call.query.get("snapshot")
+    if text is not None and not TIME.fullmatch(text):
+        raise bad_parameter("snapshot", text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
+    return text or ""
 
 
 def lease_id(call: Call, name: str = "x-ms-lease-id") -> str:

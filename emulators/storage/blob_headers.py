@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from emulators.storage.blobs import Blob, Container
+from emulators.storage.blob_model import Blob, Container
 from emulators.storage.calls import Call, http_date
 from emulators.storage.conditions import invalid_header
 from emulators.storage.errors import StorageError

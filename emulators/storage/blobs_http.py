@@ -24,6 +24,7 @@ from emulators.storage.blob_desk import Desk, not_here, split
 from emulators.storage.blob_headers import OCTETS
 from emulators.storage.blob_leases import LeaseOperations
 from emulators.storage.blob_operations import XML, BlobOperations
+from emulators.storage.blob_search import SearchOperations
 from emulators.storage.blobs import Blobs
 from emulators.storage.calls import Answer, Call
 from emulators.storage.errors import StorageError, bad_parameter, not_served
@@ -31,7 +32,6 @@ from emulators.storage.service import Service
 
 LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
 NOT_HERE = {
-    "snapshot": "snapshots and versions",
     "undelete": "deleted blobs that can come back",
     "page": "page blobs",
     "pagelist": "page blobs",
@@ -40,10 +40,9 @@ NOT_HERE = {
     "seal": "sealed append blobs",
     "legalhold": "legal holds",
     "immutabilityPolicies": "immutability policies",
-    "blobs": "search by tags",
     "userdelegationkey": "user delegation keys",
 }
-PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "tags", "tier")
+PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
 SECRET = "sig"
 
 
@@ -63,6 +62,7 @@ class BlobService(Service):
         self._copies = CopyOperations(self._desk, self._blob, self._blocks)
         self._leases = LeaseOperations(self._desk)
         self._containers = ContainerOperations(self._desk)
+        self._search = SearchOperations(self._desk)
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
@@ -110,6 +110,8 @@ class BlobService(Service):
         match call.method, call.text("restype"), call.text("comp"):
             case "GET", "", "list":
                 return self._containers.all_listed(call, self.endpoint)
+            case "GET", "", "blobs":
+                return self._search.of_all(call, self.endpoint)
             case "GET", "service", "properties":
                 self._desk.admit(call, "r", kind="s")
                 text = self._blobs.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
@@ -146,6 +148,8 @@ class BlobService(Service):
                 return containers.set_policies(call)
             case "GET", "list":
                 return containers.listed(call, self.endpoint)
+            case "GET", "blobs":
+                return self._search.of_container(call, self.endpoint)
             case "PUT", "lease":
                 return self._leases.of_container(call)
         raise not_served(call.method, call.path)
@@ -192,6 +196,8 @@ class BlobService(Service):
                 return self._blob.tags(call)
             case "PUT", "tags":
                 return self._blob.set_tags(call)
+            case "PUT", "snapshot":
+                return self._blob.snapshot(call)
             case "PUT", "lease":
                 return self._leases.of_blob(call)
             case "PUT", "copy":
