@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from emulators.storage import blob_headers as headers
 from emulators.storage.account import Right
-from emulators.storage.blob_access import BlobAccount
+from emulators.storage.blob_access import BlobAccount, split
 from emulators.storage.blob_model import Blob, Container, Content
 from emulators.storage.blob_snapshots import TIME
 from emulators.storage.blobs import Blobs
@@ -78,7 +78,7 @@ class Desk:
         target = self.place(call)
         blob = target.there
         blob.lease.admit_read(self.blobs.clock(), lease_id(call), "Blob")
-        Conditions.of(call.headers).allow_read(blob.etag, blob.modified)
+        Conditions.of(call.headers).allow_read(blob.etag, blob.modified, blob.tags)
         return target
 
     def writable(self, call: Call, *any_of: str) -> Target:
@@ -101,7 +101,7 @@ class Desk:
                 raise StorageError(412, "LeaseNotPresentWithBlobOperation", sentence)
             return
         blob.lease.admit(self.blobs.clock(), lease_id(call), "Blob")
-        conditions.allow_write(blob.etag, blob.modified)
+        conditions.allow_write(blob.etag, blob.modified, blob.tags)
 
     async def received(self, call: Call) -> Upload:
         """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
@@ -118,12 +118,6 @@ class Desk:
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
-
-
-def split(resource: str) -> tuple[str, str]:
-    """Container and blob. A blob directly under the account is in the container $root."""
-    container, slash, name = resource.partition("/")
-    return (container, name) if slash else ("$root", container)
 
 
 def checked_container(name: str) -> str:

@@ -13,7 +13,7 @@ from emulators.storage.blob_desk import Desk, Target, blob_not_found, lease_id, 
 from emulators.storage.blob_model import Blob, Content
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import Conditions, invalid_header
-from emulators.storage.errors import StorageError, missing_header
+from emulators.storage.errors import StorageError, bad_parameter, missing_header
 from emulators.storage.extents import Upload, part_of
 from emulators.storage.leases import Lease
 from emulators.storage.service_xml import HEAD
@@ -96,7 +96,7 @@ class BlobOperations:
             found.pop("Content-MD5", None)
         if "Content-MD5" in blob.headers:
             found["x-ms-blob-content-md5"] = blob.headers["Content-MD5"]
-        found |= {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+        found |= _overrides(call)
         pieces = part_of(content.pieces, begin, length)
         found["Content-Length"] = str(length)
         if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
@@ -156,7 +156,7 @@ class BlobOperations:
         self._desk.admit(call, "t")
         target = self._desk.target(call)
         blob = target.there
-        blob.lease.admit(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+        self._desk.check_write(call, target)
         tags = headers.checked_tags(xml.read_tags(call.body))
         self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
         return Answer(204)
@@ -167,7 +167,7 @@ class BlobOperations:
         target = self._desk.target(call)
         blob, own = target.there, headers.metadata(call.headers)
         blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
-        Conditions.of(call.headers).allow_write(blob.etag, blob.modified)
+        Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
         if own:
             blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         made = self._blobs.take_snapshot(target.container.id, target.name, blob)
@@ -192,6 +192,15 @@ class BlobOperations:
         else:
             self._blobs.delete(*key)
         return Answer(202, headers={"x-ms-delete-type-permanent": "true"})
+
+
+def _overrides(call: Call) -> dict[str, str]:
+    """Headers of the answer that the signature sets. Raises StorageError, 400, for what can't be one."""
+    found = {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+    for key, name in OVERRIDES.items():
+        if not found.get(name, "").isprintable():
+            raise bad_parameter(key, call.text(key), "A header has no control characters.")
+    return found
 
 
 def _snapshots_to_delete(call: Call) -> str:

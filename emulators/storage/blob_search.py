@@ -31,7 +31,10 @@ class SearchOperations:
         return self._found(call, endpoint, self._blobs.container(checked_container(call.resource)).name)
 
     def _found(self, call: Call, endpoint: str, container: str) -> Answer:
-        query = parse(call.text("where"))
+        try:
+            query = parse(call.text("where"))
+        except ValueError as error:
+            raise bad_parameter("where", call.text("where")[:200], str(error)) from None
         if container and query.container not in ("", container):
             raise bad_parameter("where", query.container, f"The search is in the container {container}.")
         limit, start = page_of(call)

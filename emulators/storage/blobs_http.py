@@ -10,24 +10,24 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, TextIO
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from emulators.storage import blob_cors as cors
 from emulators.storage import blobs_batch, service_xml
 from emulators.storage import blobs_xml as xml
 from emulators.storage.account import Terms
-from emulators.storage.blob_access import BlobAccount
+from emulators.storage.blob_access import BlobAccount, split
 from emulators.storage.blob_blocks import BlockOperations
 from emulators.storage.blob_containers import ContainerOperations
 from emulators.storage.blob_copies import SOURCE, CopyOperations
-from emulators.storage.blob_desk import Desk, not_here, split
+from emulators.storage.blob_desk import Desk, not_here
 from emulators.storage.blob_headers import OCTETS
 from emulators.storage.blob_leases import LeaseOperations
 from emulators.storage.blob_operations import XML, BlobOperations
 from emulators.storage.blob_search import SearchOperations
 from emulators.storage.blobs import Blobs
 from emulators.storage.calls import Answer, Call
-from emulators.storage.errors import StorageError, bad_parameter, not_served
+from emulators.storage.errors import StorageError, bad_parameter, bad_xml, not_served
 from emulators.storage.service import Service
 
 LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
@@ -118,6 +118,8 @@ class BlobService(Service):
                 return Answer(200, text.encode(), XML)
             case "PUT", "service", "properties":
                 self._desk.admit(call, "w", kind="s")
+                if service_xml.parsed(call.body).tag != "StorageServiceProperties":
+                    raise bad_xml("StorageServiceProperties is expected.")
                 self._rules = cors.rules(call.body.decode())
                 self._blobs.set_settings("properties", call.body.decode())
                 return Answer(202)
@@ -202,7 +204,7 @@ class BlobService(Service):
                 return self._leases.of_blob(call)
             case "PUT", "copy":
                 return self._copies.abort(call)
-            case _, what if what not in PARTS:
+            case _, what if what not in ("", *PARTS):
                 raise bad_parameter("comp", what, f"It is one of {', '.join(PARTS)}.")
         raise not_served(call.method, call.path)
 
@@ -230,5 +232,6 @@ class BlobService(Service):
             return
         query = urlencode({key: value for key, value in call.query.items() if key != SECRET})
         when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(self._blobs.clock()))
-        target = f"{call.path}?{query}" if query else call.path
+        path = call.path if call.path.count("/") > 2 else quote(f"/{call.account}/{call.resource}")  # for a/%2F
+        target = f"{path}?{query}" if query else path
         print(f'127.0.0.1 - - [{when}] "{call.method} {target} HTTP/1.1" {status} -{facts}', file=self._journal)

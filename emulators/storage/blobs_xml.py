@@ -17,7 +17,7 @@ from emulators.storage.blob_tags import Found
 from emulators.storage.calls import http_date
 from emulators.storage.errors import StorageError, bad_xml
 from emulators.storage.leases import FOR_EVER, Lease
-from emulators.storage.service_xml import HEAD, parsed
+from emulators.storage.service_xml import HEAD, parsed, printable
 
 MOST_BLOCKS = 50_000
 MOST_POLICIES = 5
@@ -28,7 +28,7 @@ ECHOED = (
     ("maxresults", "MaxResults"),
     ("delimiter", "Delimiter"),
 )
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # for an XML document
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # for an XML document
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Page:
 
 def text_of(value: str) -> str:
     # A carriage return would be read back as a line feed if it stood there as itself.
-    return escape(value, {"\r": "&#13;"})
+    return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
 
 
 def _list(page: Page, attributes: str, tag: str, entries: Iterable[str]) -> bytes:

@@ -5,12 +5,12 @@ https://learn.microsoft.com/rest/api/storageservices/find-blobs-by-tags#remarks
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from emulators.storage.errors import StorageError
-
-OPERATORS = ("=", ">", ">=", "<", "<=")
+OPERATORS = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 CONTAINER = "@container"
 MOST_TERMS = 10
 LONGEST = 4096
@@ -28,6 +28,9 @@ class Term:
     operator: str
     value: str
 
+    def holds(self, tags: Mapping[str, str]) -> bool:
+        return self.key in tags and bool(OPERATORS[self.operator](tags[self.key], self.value))
+
 
 @dataclass(frozen=True)
 class Query:
@@ -36,9 +39,20 @@ class Query:
     terms: tuple[Term, ...]
     container: str = ""
 
+    def holds(self, tags: Mapping[str, str]) -> bool:
+        return all(term.holds(tags) for term in self.terms)
+
+
+def condition(text: str) -> Query:
+    """What `x-ms-if-tags` says: of one blob, so without a container. Raises ValueError as `parse` does."""
+    query = parse(text)
+    if query.container:
+        raise ValueError(f"{CONTAINER} is for searches")
+    return query
+
 
 def parse(text: str) -> Query:
-    """Raises StorageError, 400, naming where it goes wrong."""
+    """Raises ValueError naming where it goes wrong."""
     if len(text) > LONGEST:
         raise _refused(f"it has {len(text)} characters, and {LONGEST} are allowed")
     found = list(_terms(text))
@@ -66,7 +80,5 @@ def _terms(text: str) -> list[Term]:
         at = following.end()
 
 
-def _refused(why: str) -> StorageError:
-    sentence = "Value for one of the query parameters specified in the request URI is invalid."
-    details = {"QueryParameterName": "where", "Reason": f"{why}. The operators are {' '.join(OPERATORS)} and AND."}
-    return StorageError(400, "InvalidQueryParameterValue", sentence, details)
+def _refused(why: str) -> ValueError:
+    return ValueError(f"{why}. The operators are {' '.join(OPERATORS)} and AND.")
