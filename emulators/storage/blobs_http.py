@@ -77,7 +77,11 @@ class BlobService(Service):
     async def answer(self, call: Call) -> Answer:
         if call.method == "OPTIONS":
             return Answer(200, headers=cors.preflight(self._rules, call.headers))
-        found = await self._answered(call)
+        try:
+            found = await self._answered(call)
+        except StorageError as error:
+            self._tell(call, error.status)
+            raise
         self._tell(call, found.status)
         told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
         return replace(found, headers={**found.headers, **told}) if told else found
