@@ -66,7 +66,7 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why", waits: "It waits",
-    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", tag: "A tag: name=value", setTag: "Set", tagForm: "A name, = and a value, such as team=vision", tagSet: (name) => `The tag ${name} is set.`, tagGone: (name) => `The tag ${name} is gone.`, untag: (name) => `Take off the tag ${name}`, phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
+    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", tag: "A tag: name=value", setTag: "Set", tagForm: "A name, = and a value, such as team=vision", tagSet: (name) => `The tag ${name} is set.`, tagGone: (name) => `The tag ${name} is gone.`, untag: (name) => `Take off the tag ${name}`, phases: "Phases", history: "History", audit: "What people did", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
     commands: "From a terminal", facts: "What it is", identity: "Job, code, environment, content", generation: (n) => `generation ${n}`, parameters: "Parameters", cost: "Cost",
     cancel: "Cancel", retry: "Try again", goOn: "Continue", compare: "Compare",
     cancelAsk: "End this run? What it has written stays.", yes: "Yes, end it", no: "No",

@@ -53,6 +53,9 @@ class Schedule:
     counted: int = 0
     number: int = 0
     owner_id: str = ""  # their object id in Entra ID
+    paused_at: datetime | None = None  # when it was paused or resumed last, and by whom
+    paused_by: str = ""
+    paused_by_id: str = ""
 
 
 class Outcome(StrEnum):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
+from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.runs.ask import dry_run
 from shared.runs.request import RunRequest
@@ -53,7 +54,7 @@ def add(system: System, schedules: Schedules, wish: Wish) -> Schedule:
     return schedule
 
 
-def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Schedule:
+def pause(system: System, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume. What passes while it is paused is no instant of it: it is not caught up."""
     for _ in range(10):
         stored = schedules.get(name)
@@ -63,6 +64,7 @@ def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Sche
         if before.paused is paused:
             return before
         changes: dict[str, Any] = {"paused": paused, "next_at": None}
+        changes |= {"paused_at": now, "paused_by": by.name, "paused_by_id": by.id}
         if not paused:
             changes |= {"decided_until": now, "next_at": _first(before, now)}
         try:
