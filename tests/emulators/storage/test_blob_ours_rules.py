@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from xml.etree import ElementTree as ET
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 LONGEST = 1024
 
@@ -131,3 +131,44 @@ def test_a_delimiter_may_be_long(container: ContainerClient) -> None:
     for name in ("a-b-c", "a-d", "b--c", "b-d"):
         container.upload_blob(name, b"1")
     assert sorted(one.name for one in container.walk_blobs(delimiter="--")) == ["a-b-c", "a-d", "b--", "b-d"]
+
+
+def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: ContainerClient) -> None:
+    """And each part by it too; Azurite answers 500."""
+    for name in ("a", "b"):
+        container.upload_blob(name, b"")
+    credential = AzureSasCredential(account_sas())
+    with ContainerClient(ours.blob_url, container.container_name, credential, retry_total=0) as client:
+        assert [answer.status_code for answer in client.delete_blobs("a", "b")] == [202, 202]
+    assert list(container.list_blobs()) == []
+
+
+def test_too_much_for_a_batch(container: ContainerClient) -> None:
+    """257 parts are refused, and nothing is deleted; Azurite takes them."""
+    container.upload_blob("0", b"")
+    assert refusal(container.delete_blobs, *map(str, range(257)))[0] in (400, 413)
+    assert len(list(container.list_blobs())) == 1
+
+
+def test_a_copy_does_not_show_its_sources_signature(container: ContainerClient, raw: Raw) -> None:
+    """Neither in its properties nor in a list; Azurite shows it to all readers."""
+    source = container.upload_blob("a", b"1")
+    container.get_blob_client("b").start_copy_from_url(f"{source.url}?{account_sas()}")
+    head = raw.ask("HEAD", f"{container.container_name}/b").headers
+    listed = raw.ask("GET", container.container_name, "restype=container&comp=list&include=copy").body
+    assert head["x-ms-copy-source"] == source.url
+    assert b"sig=" not in listed
+
+
+def test_a_sources_unmet_condition_is_412(container: ContainerClient, raw: Raw) -> None:
+    """Each of the four; Azurite answers 304 to two."""
+    source = container.upload_blob("a", b"1")
+    head = raw.ask("HEAD", f"{container.container_name}/a").headers
+    for name, value in {
+        "if-match": '"0x1"',
+        "if-none-match": head["ETag"],
+        "if-modified-since": head["Last-Modified"],
+        "if-unmodified-since": "Mon, 01 Jan 2001 00:00:00 GMT",
+    }.items():
+        headers = {"x-ms-copy-source": source.url, f"x-ms-source-{name}": value}
+        assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == 412
