@@ -39,6 +39,9 @@ class FakeDrops:
     def get(self, key: DropKey) -> Stored[Drop] | None:
         return self.rows.get(key)
 
+    def is_new(self, key: DropKey) -> bool:
+        return key not in self.rows
+
     def insert(self, drop: Drop) -> Stored[Drop]:
         if drop.key in self.rows:
             raise Changed(f"drop {drop.key} is there already")

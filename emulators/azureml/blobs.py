@@ -83,9 +83,14 @@ class Blobs:
             return
 
     def place_of(self, url: str) -> Place:
-        """Container and path of an address in this account, whatever host and port it was given out under."""
-        path = unquote(urlsplit(url).path).lstrip("/").removeprefix(f"{self.account}/")
+        """Container and path of an address in this account, whatever host and port it was given out under. Raises
+        DataError for what is no such address."""
+        with _as_data_error(f"{url.partition('?')[0][:200]!r}"):
+            parts = urlsplit(url)
+        path = unquote(parts.path).lstrip("/").removeprefix(f"{self.account}/")
         container, _, rest = path.partition("/")
+        if parts.scheme not in ("http", "https") or not container:
+            raise DataError(f"{url.partition('?')[0][:200]!r} is no address of blobs in {self.account}.")
         return Place(container, rest)
 
     def container_sas(self, container: str, write: bool = True) -> str:
@@ -267,6 +272,8 @@ def _as_data_error(what: str) -> Iterator[None]:
         raise kind(f"{what}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"{what}: {error}") from error
+    except ValueError as error:  # the SDK's word for names that no container or blob can have
+        raise Refused(f"{what}: {error}") from error
 
 
 def _tomorrow() -> dt.datetime:

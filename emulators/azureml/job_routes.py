@@ -73,7 +73,7 @@ class JobRoutes:
 
         Azure has no such service: it makes whatever environment it is asked for.
         """
-        job = (await body(request, "job"))["job"]
+        job = checks.mapping(await body(request, "job"), "job")
         try:
             await self._parts.needs.refresh(job)
             await self._parts.needs.look_over(described(job))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from shared.adapters import keys, table
 from shared.adapters.records import Row, from_row, readable, to_row
 from shared.adapters.table import RowMissing, Table
 from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
+from shared.drops.ports import Taken
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.stored import Stored
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
 
 _BATCH = 100  # rows that one transaction may hold
+_MET = 10_000  # drops that are remembered to have a record, 2 MiB
 _LAST_GENERATION = 10**8 - 1
 _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 
@@ -35,27 +38,45 @@ class TableDrops:
 
     def __init__(self, service: TableServiceClient) -> None:
         self._table = Table(service, "drops")
-        self._opening: dict[DropKey, threading.Event] = {}  # set when the insert of this drop is done
+        self._opening: dict[DropKey, Future[Stored[Drop]]] = {}
+        self._met: dict[DropKey, None] = {}
         self._lock = threading.Lock()
+
+    def is_new(self, key: DropKey) -> bool:
+        return key not in self._met
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
         row = self._table.get(self._PARTITION, self._key(key))
+        self._meet(key)
         return Stored(_drop(row), table.etag(row)) if row else None
 
     def insert(self, drop: Drop) -> Stored[Drop]:
-        """Of uploads that come at once each finds no drop, and would pay for a transaction that is refused."""
-        mine = threading.Event()
+        """Of uploads that come at once each would pay for a transaction that is refused, and for a read after it."""
+        mine = Future[Stored[Drop]]()
         with self._lock:
             first = self._opening.setdefault(drop.key, mine)
         if first is not mine:
-            first.wait()
-            raise Changed(f"Drop {drop.key} was opened, or tried to be, at the same moment.")
+            try:
+                there = first.result()
+            except Exception as exc:
+                raise Changed(f"Drop {drop.key} was tried to be opened at the same moment.") from exc
+            raise Taken(there)
         try:
-            return Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0])
+            mine.set_result(Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0]))
+        except BaseException as exc:
+            mine.set_exception(exc)
+            raise
         finally:
+            self._meet(drop.key)
             with self._lock:
                 del self._opening[drop.key]
-            mine.set()
+        return mine.result()
+
+    def _meet(self, key: DropKey) -> None:
+        with self._lock:
+            if len(self._met) >= _MET:
+                self._met.clear()
+            self._met[key] = None
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
         update = table.replace(self._row(drop), before.etag)

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from shared.drops.model import Drop, DropKey, Generation
+from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
+
+
+class Taken(Changed):
+    """A record was added while another call was about to add one; `there` is what was added."""
+
+    def __init__(self, there: Stored[Drop]) -> None:
+        super().__init__(f"Drop {there.value.key} was opened at the same moment.")
+        self.there = there
 
 
 class Drops(Protocol):
@@ -21,8 +30,11 @@ class Drops(Protocol):
     def get(self, key: DropKey) -> Stored[Drop] | None:
         """The drop's record, or None."""
 
+    def is_new(self, key: DropKey) -> bool:
+        """Whether this process never asked for this drop. There may be a record: then `insert` raises Changed."""
+
     def insert(self, drop: Drop) -> Stored[Drop]:
-        """Add a record. Raises Changed if there is one."""
+        """Add a record. Raises Changed if there is one, and Taken if it was added during this call."""
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
         """Write the record if it still is as it was read. Raises Changed if not, or if it is gone."""

@@ -16,8 +16,9 @@ from emulators.storage.azurite import Azurite
 from shared.adapters.drop_table import TableDrops
 from shared.adapters.storage import StorageClients
 from shared.drops.model import Drop, DropKey, DropState
-from shared.drops.ports import Drops
+from shared.drops.ports import Drops, Taken
 from shared.kernel.errors import BadInput, Changed
+from shared.kernel.stored import Stored
 from tests.contract.wire import Dying
 from tests.fakes import Crash, FakeDrops
 
@@ -76,21 +77,37 @@ def test_a_second_insert_changes_nothing(drops: Drops) -> None:
     assert drops.get(first.value.key) == first
 
 
+def test_a_drop_is_new_until_it_was_asked_for_or_added(drops: Drops) -> None:
+    """A drop that nobody met is new; it may have a record, and then an insert says so."""
+    assert drops.is_new(drop("one").key)
+    drops.insert(drop("one"))
+    assert not drops.is_new(drop("one").key)
+    drops.get(drop("one").key)
+    assert not drops.is_new(drop("one").key)
+
+
 def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None:
-    """Threads that insert the same drop at the same moment: one has it, the others get Changed; later ones too."""
+    """Threads that insert the same drop at the same moment: one has it, the others are told of it; later ones too."""
     drops, together = TableDrops(own_tables.table), threading.Barrier(6)
 
     def insert(token: str) -> str:
         together.wait(30)
-        with suppress(Changed):
+        try:
             return drops.insert(replace(drop(), token=token)).value.token
+        except Taken as exc:
+            told.append(exc.there)
+        except Changed:
+            late.append(token)
         return ""
 
+    told, late = list[Stored[Drop]](), list[str]()
     with ThreadPoolExecutor(6) as pool:
         [made] = filter(None, pool.map(insert, "abcdef"))
     stored = drops.get(drop().key)
     assert stored is not None
     assert stored.value.token == made
+    assert all(there == stored for there in told)
+    assert len(told) + len(late) == 5
     with pytest.raises(Changed):
         drops.insert(drop())
 

@@ -77,6 +77,30 @@ def test_broken_json_is_a_bad_request(cloud: Cloud) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "InvalidRequestContent")
 
 
+def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
+    """Routes that Azure doesn't have answer what they can't read with a reason too; a job that can't run here, also for
+    a build context that is none, is told why."""
+    look = f"/preflight/v1.0{cloud.workspace}/jobs"
+    preempt = "/control/clusters/cpu-cluster/preempt"
+    for method, path, body, why in (
+        ("POST", look, {"job": ["x"]}, "'job' must be an object"),
+        ("POST", preempt, {"node": True}, "'node' is True"),
+        ("PUT", "/control/faults", {"allocations": {"cpu-cluster": {"code": 5}}}, "need a 'code'"),
+        ("GET", f"/control/requests?newest={'9' * 5000}", None, "must be a whole number"),
+    ):
+        answer = cloud.call(method, path, body)
+        assert (answer.status_code, why in answer.text) == (400, True), answer.text
+    for build, why in (
+        ({}, "need a 'contextUri'"),
+        ({"path": "https://[x/"}, "'https://[x/': Invalid IPv6 URL"),
+        ({"path": "ftp://x/y"}, "is no address of blobs"),
+        ({"path": "https://x.blob.core.windows.net/a/\ud800"}, "surrogates not allowed"),
+        ({"path": "azureml://datastores/drops/paths/x", "dockerfile_path": []}, "dockerfilePath is []"),
+    ):
+        (refusal,) = cloud.call("POST", look, {"job": {"environment": {"build": build}}}).json()["refusals"]
+        assert why in refusal
+
+
 def test_the_same_job_put_by_many_at_once_is_one_job(cloud: Cloud) -> None:
     """Twenty simultaneous PUTs of one name create it once (one 201) and run it once."""
     cloud.submit("prototype", "cpu-cluster", "echo ran")
