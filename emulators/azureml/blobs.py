@@ -28,7 +28,9 @@ from emulators.azureml.errors import DataError, Refused
 PIECE = 4 * 1024 * 1024  # bytes of a file in memory at a time; also the largest block an append blob takes
 PARALLEL = 8
 SAS_HOURS = 24
-LONGEST_NAME = 1024  # https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs
+LONGEST_NAME = (
+    1024  # https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
+)
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,10 @@ class Blobs:
         return len(listed)
 
     async def exists(self, place: Place) -> bool:
+        if not place.path:
+            return False
         with _as_data_error(f"{place}"):
-            client = self._service.get_blob_client(place.container, place.path)
-            return bool(place.path) and await client.exists()
+            return bool(await self._service.get_blob_client(place.container, place.path).exists())
 
     async def texts(self, place: Place, limit: int) -> dict[str, str]:
         """The blobs of a folder that are texts of at most so many bytes, by their names in it."""

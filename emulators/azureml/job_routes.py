@@ -19,6 +19,7 @@ from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, p
 from emulators.azureml.site import run_place
 
 PAGE = 50
+MOST_LABELS = 100  # SQLite would take some hundred
 HISTORY = "/history/v1.0" + WORKSPACE
 DATA = "/data/v1.0" + WORKSPACE
 PREFLIGHT = "/preflight/v1.0" + WORKSPACE
@@ -168,6 +169,8 @@ def _listing(request: web.Request) -> Listing:
         raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")
     tags = [_label(TAG, text) for text in [request.query.get("tag", "")] if text]
     wanted = [_label(PROPERTY, text) for text in request.query.get("properties", "").split(",") if text]
+    if len(wanted) > MOST_LABELS:
+        raise BadRequest(f"properties names {len(wanted)}; at most {MOST_LABELS} can be asked for at once.")
     return Listing(VIEWS[view], (*wanted, *tags), number(request, "$skip"))
 
 
