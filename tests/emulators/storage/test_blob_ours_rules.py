@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from xml.etree import ElementTree as ET
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
 
 from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw, refusal
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
 LONGEST = 1024
 
@@ -75,24 +75,6 @@ def test_a_broken_request_is_told_why(
     assert list(container.list_blobs(include=["uncommittedblobs"])) == []
 
 
-@pytest.mark.parametrize("unmet", ["If-None-Match", "If-Modified-Since"])
-def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str) -> None:
-    """An unmet condition is 412, as for each write; Azurite answers 304."""
-    container.upload_blob("a", b"1")
-    name = f"{container.container_name}/a"
-    head = raw.ask("HEAD", name).headers
-    value = head["ETag"] if unmet == "If-None-Match" else head["Last-Modified"]
-    assert raw.ask("PUT", name, "comp=snapshot", {unmet: value}).refusal == (412, "ConditionNotMet")
-
-
-def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
-    """From the oldest to the newest, then the blob itself; Azurite has them in any order."""
-    blob = container.upload_blob("a", b"1")
-    times = [blob.create_snapshot()["snapshot"] for _ in range(5)]
-    assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [*times, None]
-    assert times == sorted(set(times))
-
-
 def test_a_deleted_blob_leaves_no_staged_blocks(container: ContainerClient) -> None:
     """What was staged before is gone for who stages anew; Azurite keeps it."""
     blob = container.upload_blob("a", b"1")
@@ -131,3 +113,44 @@ def test_a_delimiter_may_be_long(container: ContainerClient) -> None:
     for name in ("a-b-c", "a-d", "b--c", "b-d"):
         container.upload_blob(name, b"1")
     assert sorted(one.name for one in container.walk_blobs(delimiter="--")) == ["a-b-c", "a-d", "b--", "b-d"]
+
+
+def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: ContainerClient) -> None:
+    """And each part by it too; Azurite answers 500."""
+    for name in ("a", "b"):
+        container.upload_blob(name, b"")
+    credential = AzureSasCredential(account_sas())
+    with ContainerClient(ours.blob_url, container.container_name, credential, retry_total=0) as client:
+        assert [answer.status_code for answer in client.delete_blobs("a", "b")] == [202, 202]
+    assert list(container.list_blobs()) == []
+
+
+def test_too_much_for_a_batch(container: ContainerClient) -> None:
+    """257 parts are refused, and nothing is deleted; Azurite takes them."""
+    container.upload_blob("0", b"")
+    assert refusal(container.delete_blobs, *map(str, range(257)))[0] in (400, 413)
+    assert len(list(container.list_blobs())) == 1
+
+
+def test_a_copy_does_not_show_its_sources_signature(container: ContainerClient, raw: Raw) -> None:
+    """Neither in its properties nor in a list; Azurite shows it to all readers."""
+    source = container.upload_blob("a", b"1")
+    container.get_blob_client("b").start_copy_from_url(f"{source.url}?{account_sas()}")
+    head = raw.ask("HEAD", f"{container.container_name}/b").headers
+    listed = raw.ask("GET", container.container_name, "restype=container&comp=list&include=copy").body
+    assert head["x-ms-copy-source"] == source.url
+    assert b"sig=" not in listed
+
+
+def test_a_sources_unmet_condition_is_412(container: ContainerClient, raw: Raw) -> None:
+    """Each of the four; Azurite answers 304 to two."""
+    source = container.upload_blob("a", b"1")
+    head = raw.ask("HEAD", f"{container.container_name}/a").headers
+    for name, value in {
+        "if-match": '"0x1"',
+        "if-none-match": head["ETag"],
+        "if-modified-since": head["Last-Modified"],
+        "if-unmodified-since": "Mon, 01 Jan 2001 00:00:00 GMT",
+    }.items():
+        headers = {"x-ms-copy-source": f"{source.url}?{account_sas()}", f"x-ms-source-{name}": value}
+        assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == 412
