@@ -16,7 +16,7 @@ from emulators.storage.blob_desk import Desk, Target, blob_not_found, invalid_ty
 from emulators.storage.blob_operations import XML, BlobOperations
 from emulators.storage.blobs import Block, Content
 from emulators.storage.calls import Answer, Call
-from emulators.storage.conditions import not_met
+from emulators.storage.conditions import invalid_header, not_met
 from emulators.storage.errors import StorageError, bad_parameter, out_of_range
 from emulators.storage.extents import Piece
 
@@ -42,7 +42,7 @@ class BlockOperations:
 
     def check_block(self, call: Call, block: str) -> int:
         """The container, if the blob can take such a block."""
-        self._desk.admit(call, "w", "c")
+        self._desk.admit(call, "w")
         target = self._desk.target(call)
         if target.blob is not None:
             if target.blob.kind != "BlockBlob":
@@ -99,6 +99,8 @@ class BlockOperations:
     async def append(self, call: Call) -> Answer:
         self._appendable(call)
         upload = await self._desk.received(call)
+        if not upload.size:
+            raise invalid_header("Content-Length", 0)
         target = self._appendable(call)
         blob, most = target.there, headers.whole_number(call, "x-ms-blob-condition-maxsize")
         if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, blob.size):
