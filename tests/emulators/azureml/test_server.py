@@ -13,6 +13,7 @@ from emulators.storage.azurite import ACCOUNT
 from tests.emulators.azureml.clouds import Cloud, cluster_body
 
 BLOBS = {"datastoreType": "AzureBlob", "accountName": ACCOUNT, "containerName": "drops"}
+INSTANCE: dict[str, Any] = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
 COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSettings": {"maxNodeCount": 1}}}
 
 
@@ -33,6 +34,8 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
         ("PUT", "/computes/x", {"properties": COMPUTE}, 400, "Compute name 'x'"),
         ("PUT", "/computes/ok", {"properties": {"computeType": "Kubernetes"}}, 400, "supported: AmlCompute"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, minimum=2), 400, "must be 0 <= min <= max"),
+        ("PUT", "/computes/ok", cluster_body(maximum=65_001, minimum=65_001), 400, "at most 65000 nodes"),
+        ("PUT", "/computes/cpu-cluster", {"properties": INSTANCE}, 409, "compute cpu-cluster of another type"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, idle="soon"), 400, "'soon' is not an ISO 8601 duration"),
         ("PATCH", "/computes/cpu-cluster", {"properties": {"x": 1}}, 400, "scaleSettings, tags, and nothing else"),
         ("PUT", "/datastores/d", {"properties": {"datastoreType": "AzureFile"}}, 400, "needs datastoreType AzureBlob"),
