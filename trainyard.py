@@ -110,7 +110,7 @@ def install(requirements: tuple[str, ...], cloud: bool) -> str:
         step("Making the virtual environment", [sys.executable, "-m", "venv", "--clear", str(VENV)], ADVICE_VENV)
         step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
     stamp = "-".join(name.replace("/", "-").removesuffix(".txt") for name in requirements)
-    once(VENV / f"{stamp}.stamp", requirements, partial(install_packages, requirements))
+    once(VENV / f"{stamp}.stamp", requirements, partial(install_missing, requirements))
     if not cloud or TRAINERS not in requirements:
         return os.environ.get("PATH", "")
     mend(requirements)
@@ -130,11 +130,16 @@ def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
 def mend(requirements: tuple[str, ...]) -> None:
     """Install again what was removed or damaged since: the local cloud would fail in odd places without it."""
     broken = damaged()
-    audit = uv("install", "--dry-run", "--offline", *(argument for name in requirements for argument in ("-r", name)))
-    said = subprocess.run(audit, cwd=ROOT, capture_output=True, text=True)
-    if broken or said.returncode or "Would make no changes" not in said.stderr:
+    if broken or not complete(requirements):
         say(f"  The virtual environment is not as it was installed{': ' + ', '.join(broken) if broken else ''}.")
         install_packages(requirements, broken)
+
+
+def complete(requirements: tuple[str, ...]) -> bool:
+    """Whether all that these files name is installed. No network is asked, and nothing is said."""
+    audit = uv("install", "--dry-run", "--offline", *(argument for name in requirements for argument in ("-r", name)))
+    said = subprocess.run(audit, cwd=ROOT, capture_output=True, text=True)
+    return said.returncode == 0 and "Would make no changes" in said.stderr
 
 
 def damaged() -> list[str]:
@@ -148,6 +153,12 @@ def damaged() -> list[str]:
         if not all(name.endswith(".pyc") or os.path.lexists(f"{site}/{name}") for name in names):
             found.append(record.parent.name.partition("-")[0])
     return sorted(found)
+
+
+def install_missing(requirements: tuple[str, ...]) -> None:
+    """Install what these files name, unless other files' installation brought all of it."""
+    if not complete(requirements):
+        install_packages(requirements)
 
 
 def install_packages(requirements: tuple[str, ...], again: list[str] | None = None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 import certifi
 import trustme
+from filelock import FileLock
+
+from emulators.private import write_private
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,28 @@ class Certs:
 
 
 def ensure(folder: Path) -> Certs:
-    """Return the certificates under `folder`, making them on the first call. The authority's key is not kept."""
+    """Return the certificates under `folder`, making them on the first call. The authority's key is not kept.
+
+    Programs that call it at once get the same pair. One that dies half-way leaves no bundle: the next makes both anew.
+    """
     certs = Certs(folder / "bundle.pem", folder / "server.pem")
-    if certs.bundle.exists() and certs.server.exists():
-        return certs
-    folder.mkdir(parents=True, exist_ok=True)
+    if not _made(certs):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):
+            if not _made(certs):
+                _make(certs)
+    return certs
+
+
+def _made(certs: Certs) -> bool:
+    return certs.bundle.exists() and certs.server.exists()
+
+
+def _make(certs: Certs) -> None:
     authority = trustme.CA(organization_name="Trainyard local cloud")
     server = authority.issue_cert("127.0.0.1", "localhost")
-    with os.fdopen(os.open(certs.server, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(server.private_key_and_cert_chain_pem.bytes())
-    certs.bundle.write_bytes(Path(certifi.where()).read_bytes() + authority.cert_pem.bytes())
-    return certs
+    certs.bundle.unlink(missing_ok=True)
+    write_private(certs.server, server.private_key_and_cert_chain_pem.bytes().decode())
+    scratch = certs.bundle.with_name(".bundle.pem")
+    scratch.write_bytes(Path(certifi.where()).read_bytes() + authority.cert_pem.bytes())
+    scratch.replace(certs.bundle)

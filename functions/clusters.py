@@ -93,5 +93,5 @@ def release_lease(req: func.HttpRequest) -> func.HttpResponse:
 def scale_to_zero(req: func.HttpRequest) -> func.HttpResponse:
     """Bring a cluster to zero, unless something needs it. `?force=true` doesn't wait for its idle time."""
     force = read_query(req.params, ScaleQuery).force
-    decision = sweep.scale_to_zero(the_system(), req.route_params["cluster"], force)
+    decision = sweep.scale_to_zero(the_system(), req.route_params["cluster"], force, access.who(req))
     return answer({"cluster": decision.cluster, "action": decision.action, "why": decision.why}, 202)

@@ -113,7 +113,7 @@ def note_run(req: func.HttpRequest) -> func.HttpResponse:
 def tag_run(req: func.HttpRequest) -> func.HttpResponse:
     """Set some of the run's tags, and take others off."""
     asked = requests.read_body(req.get_body(), TagsRequest)
-    run = remarks.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove)
+    run = remarks.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 
@@ -122,7 +122,7 @@ def tag_run(req: func.HttpRequest) -> func.HttpResponse:
 def evict_member(req: func.HttpRequest) -> func.HttpResponse:
     """End the job of an elastic run's member, to see the run go on without it."""
     run, member = req.route_params["run"], requests.read_member(req.route_params["member"])
-    return answer({"run": run, "job": submit.evict(the_system(), run, member)}, 202)
+    return answer({"run": run, "job": submit.evict(the_system(), run, member, access.who(req))}, 202)
 
 
 @blueprint.route("runs/{run}/logs", methods=["GET"])

@@ -57,14 +57,14 @@ def remove_schedule(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def pause_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """No further instants until it is resumed."""
-    return answer(schedules.schedule(plan.pause(the_system(), the_schedules(), req.route_params["schedule"], True)))
+    return _paused(req, True)
 
 
 @blueprint.route("schedules/{schedule}/resume", methods=["POST"])
 @handled
 def resume_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """Go on from now."""
-    return answer(schedules.schedule(plan.pause(the_system(), the_schedules(), req.route_params["schedule"], False)))
+    return _paused(req, False)
 
 
 @blueprint.route("schedules/{schedule}/firings", methods=["GET"])
@@ -72,3 +72,8 @@ def resume_schedule(req: func.HttpRequest) -> func.HttpResponse:
 def list_firings(req: func.HttpRequest) -> func.HttpResponse:
     """What became of its newest instants."""
     return answer(schedules.firings(the_schedules(), req.route_params["schedule"]))
+
+
+def _paused(req: func.HttpRequest, paused: bool) -> func.HttpResponse:
+    name = req.route_params["schedule"]
+    return answer(schedules.schedule(plan.pause(the_system(), the_schedules(), name, paused, access.who(req))))

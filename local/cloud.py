@@ -205,7 +205,7 @@ class Cloud:
     def _start_all(self) -> None:
         options, say = self.options, self.options.say
         say("storage: blobs by Azurite, queues and tables")
-        certs.ensure(self.home / "certs")  # the parts would each make their own
+        certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
         key = azurite.own_key(self.home / "azurite")
         with ThreadPoolExecutor() as threads:
             blobs = threads.submit(azurite.start, self.home / "azurite", blobs_only=True)

@@ -66,7 +66,7 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why", waits: "It waits",
-    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", tag: "A tag: name=value", setTag: "Set", tagForm: "A name, = and a value, such as team=vision", tagSet: (name) => `The tag ${name} is set.`, tagGone: (name) => `The tag ${name} is gone.`, untag: (name) => `Take off the tag ${name}`, phases: "Phases", history: "History", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
+    jumps: "Parts of this view", notes: "Notes", note: "A note on this run", addNote: "Add", tag: "A tag: name=value", setTag: "Set", tagForm: "A name, = and a value, such as team=vision", tagSet: (name) => `The tag ${name} is set.`, tagGone: (name) => `The tag ${name} is gone.`, untag: (name) => `Take off the tag ${name}`, phases: "Phases", history: "History", audit: "What people did", data: "Data", members: "Members", curves: "Curves", log: "Log", pictures: "Pictures", files: "Files",
     commands: "From a terminal", facts: "What it is", identity: "Job, code, environment, content", generation: (n) => `generation ${n}`, parameters: "Parameters", cost: "Cost",
     cancel: "Cancel", retry: "Try again", goOn: "Continue", compare: "Compare",
     cancelAsk: "End this run? What it has written stays.", yes: "Yes, end it", no: "No",
@@ -128,6 +128,7 @@ export const W = {
     bys: { project: "Project", run: "Run", cluster: "Cluster", owner: "Owner" }, kinds: { training: "Training", allocation: "Starting", idle: "Idle", lease: "Leases", unexplained: "Unexplained" },
     idleShare: "Neither trained nor started", hours: "Node hours", unpriced: "Hours without a known price", nobody: "(none)", none: "Nothing was spent in this time.",
     of: (spent, month) => `${spent} of ${month} this month`, kept: (dollars) => `${dollars} kept back for runs that go on`, aRun: (dollars) => `${dollars} a run at most`, reached: "This budget is used up.",
+    missing: ({ cluster, day, why, advice }) => `What ${cluster} cost on ${day} is missing: ${why} ${advice}`,
   },
   schedules: {
     title: "Schedules", empty: "Nothing makes runs by itself yet. To train every Monday at six, type:", emptyCommand: 'python3 trainyard.py schedule add --cron "0 6 * * 1" submit mnist --data drops/mnist/digits',

@@ -17,6 +17,8 @@ import azure.functions as func
 import pytest
 
 from functions import access, clusters, costs, data, notices, page, removals, runs, schedules, status, uploads
+from shared.clusters import sweep
+from shared.clusters.model import Cluster
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -206,7 +208,8 @@ def test_a_run_has_its_owners_name_and_object_id(monkeypatch: pytest.MonkeyPatch
 
 
 def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
-    """A lease, its release, a note, a cancellation, a removal, a subscription and a schedule have both name and id."""
+    """A lease, its release, a note, tags, a cancellation, a removal, a subscription, a schedule, its pause and a
+    cluster that is brought to zero have both name and id."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")
     monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
     claims = [("roles", access.CODER), ("oid", "0a1b"), ("preferred_username", "ann@example.org")]
@@ -229,7 +232,17 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
     asked("POST", "notices", "", {"on": ["failed"], "to": "ann@example.org"})
     (told,) = world.post.notices.all()
     when = asked("POST", "schedules", "", {"run": {"template": "mnist", "data": "drops/mnist/a"}, "cron": "0 6 * * 1"})
+    paused = asked("POST", "schedules/{schedule}/pause", when["id"])
+    (tagged,) = asked("POST", "runs/{run}/tags", "mnist-2", {"set": {"stage": "final"}})["audit"]
+    world.runs.update(world.runs.get("mnist-1"), state=RunState.CANCELED)
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1)
+    sweep.sweep(world.system)
+    world.clock.advance(121)
+    asked("POST", "clusters/{cluster}/scale-to-zero", "cpu-cluster")
+    low = world.sweeps.latest("cpu-cluster")
+    assert low is not None
     assert {
+        (paused["paused_by"], paused["paused_by_id"]), (tagged["by"], tagged["by_id"]), (low.asked_by, low.asked_by_id),
         (held["owner"], held["owner_id"]), (freed["released_by"], freed["released_by_id"]),
         (note["by"], note["by_id"]), (ended.canceled_by, ended.canceled_by_id), (gone["by"], gone["by_id"]),
         (told.owner, told.owner_id), (when["owner"], when["owner_id"]),

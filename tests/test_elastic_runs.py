@@ -10,6 +10,7 @@ import pytest
 
 from shared import system
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import Person
 from shared.runs import ask, logs, submit, successors
 from shared.runs.elastic import GRACE
 from shared.runs.looks import AGAIN_SECONDS
@@ -207,12 +208,15 @@ def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
 
 
 def test_a_member_can_be_evicted(world: World) -> None:
-    """To evict a member ends its job, and a new one takes its place; only running ones of elastic runs can be."""
+    """To evict a member ends its job, and a new one takes its place; only running ones of elastic runs can be.
+    Who asked for it is in the run's audit."""
     run = start(world)
     with pytest.raises(Conflict, match="not running"):
         submit.evict(world.system, run, 0)
     go(world, f"{run}-m0-1", "Running")
-    assert submit.evict(world.system, run, 0) == f"{run}-m0-1"
+    assert submit.evict(world.system, run, 0, Person("ann", "0a1b")) == f"{run}-m0-1"
+    (entry,) = world.only_run().audit
+    assert (entry.what, entry.by, entry.by_id) == (f"evicted member 0 ({run}-m0-1)", "ann", "0a1b")
     world.reconcile()
     assert states(world.only_run())[0] == "2 submitted"
     with pytest.raises(NotFound, match="0 to 2"):

@@ -1,9 +1,9 @@
-"""Money in the whole system on fakes: what runs cost, what is refused, reserved, told and ended, and the report."""
+"""Money in the whole system on fakes: what runs cost, what is refused, reserved, told and ended."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,81 +12,25 @@ import pytest
 from shared.api import costs
 from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
-from shared.clusters.leases import Lease
 from shared.clusters.model import Cluster
-from shared.clusters.samples import sample_of
 from shared.drops.again import train_again
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.keep import keep_books
-from shared.money.model import Budget, Day, Policy, Row
+from shared.money.model import Budget
 from shared.money.prices import RETAIL, Price, Prices
-from shared.money.report import report
 from shared.runs import ask
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.request import RunRequest
 from shared.runs.submit import cancel_run
 from shared.runs.successors import retry_run
-from tests.world import ROUTE, World, trainers_folder
-
-SIZE = "Standard_D2s_v5"
-DOLLARS = 3.6  # an hour, so 0.001 a second
-START = datetime(2026, 1, 10, 8, tzinfo=UTC)
-
-
-def policy(**budgets: Budget) -> Policy:
-    return Policy("eastus", budgets, Prices([Price(SIZE, "low_priority", "eastus", DOLLARS, "test")]))
+from tests.spending import DOLLARS, SIZE, START, goes, nodes, now, paying_world, policy, request, started, wait
+from tests.world import ROUTE, World
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A workspace with one cluster, and a budget of $100 a month for the project vision."""
-    made = World(trainers_folder(tmp_path), [replace(ROUTE, project="vision")])
-    made.clock.now = START
-    made.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, tier="low_priority", vm_size=SIZE)
-    made.system = replace(made.system, money=policy(vision=Budget(month=100, warn=50, grace_seconds=600)))
-    return made
-
-
-def request(**more: Any) -> RunRequest:
-    return RunRequest(template="mnist", data="azureml://datastores/workspaceblobstore/paths/p", **more)
-
-
-def nodes(world: World, count: int) -> None:
-    """The cluster has so many nodes from now on, and someone looks."""
-    cluster = replace(world.clusters.clusters["cpu-cluster"], nodes=count, running_nodes=count)
-    world.clusters.clusters["cpu-cluster"] = cluster
-    world.samples.record(sample_of(cluster, world.clock()))
-
-
-def wait(world: World, minutes: float, count: int | None = None) -> None:
-    """Time passes, with a look at the nodes every five minutes."""
-    end = world.clock() + timedelta(minutes=minutes)
-    while world.clock() < end:
-        world.clock.advance(min(300, (end - world.clock()).total_seconds()))
-        if count is not None:
-            nodes(world, count)
-
-
-def goes(world: World, run: Run, raw: str) -> None:
-    world.job_goes(run.name, raw)
-    world.deliver_all()
-    world.run_until_idle()
-
-
-def started(world: World, **more: Any) -> Run:
-    """A run that has waited five minutes for two nodes and runs now."""
-    run = ask.create_run(world.system, request(**more))
-    world.run_until_idle()
-    nodes(world, 2)
-    wait(world, 5, 2)
-    goes(world, run, "Running")
-    return run
-
-
-def now(world: World, run: Run) -> Run:
-    return world.runs.get(run.name).value
+    return paying_world(tmp_path)
 
 
 def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
@@ -243,77 +187,6 @@ def test_what_a_run_kept_back_is_free_when_it_is_over(world: World) -> None:
     assert stored.value.committed == stored.value.spent == pytest.approx(0.6)
 
 
-def test_days_are_closed_once_and_add_up(world: World) -> None:
-    """Past days come from the books as they were closed, and the month is the sum of its days, whoever asks."""
-    run = started(world)
-    wait(world, 30 * 60, 2)
-    goes(world, run, "Completed")
-    keep_books(world.system)
-    before = costs.costs(world.system, CostsQuery())["total"]["spent"]
-    assert sorted(world.books.closed) == ["20260110"] or "20260110" in world.books.closed
-    assert before == pytest.approx((30 * 60 + 5) * 60 * 2 * 0.001)
-    found = costs.costs(world.system, CostsQuery(by="project"))
-    assert [line["key"] for line in found["lines"]] == ["vision"]
-    assert sum(day["training"] for day in found["days"]) == pytest.approx(found["total"]["training"])
-    assert [day["day"] for day in found["days"]] == ["2026-01-10", "2026-01-11"]
-
-
-def test_the_report_by_all_that_it_knows(world: World) -> None:
-    """Each way to ask has the same total; a lease is its owner's; saved is known of clusters and of the total."""
-    run = started(world)
-    wait(world, 10, 2)
-    goes(world, run, "Completed")
-    wait(world, 60, 2)
-    lease = Lease("l", "cpu-cluster", 2, "ann", "tuning", world.clock(), world.clock() + timedelta(hours=1))
-    lease = replace(lease, owner_id="0a1b")
-    world.leases.insert(lease)
-    wait(world, 30, 2)
-    nodes(world, 0)
-    totals = set()
-    for by in ("run", "cluster", "project", "owner"):
-        found = costs.costs(world.system, CostsQuery(by=by))
-        totals.add(round(sum(line["spent"] for line in found["lines"]), 6))
-        assert sum(line["spent"] for line in found["lines"]) == pytest.approx(found["total"]["spent"])
-    assert totals == {round(105 * 60 * 2 * 0.001, 6)}
-    owners = {line["key"]: line for line in costs.costs(world.system, CostsQuery(by="owner"))["lines"]}
-    assert owners["0a1b"]["name"] == "ann"
-    assert owners["0a1b"]["lease"] == pytest.approx(30 * 60 * 2 * 0.001)
-    (cluster,) = costs.costs(world.system, CostsQuery(by="cluster"))["lines"]
-    assert cluster["unexplained"] == pytest.approx(30 * 60 * 2 * 0.001)
-    assert cluster["saved_default"] == pytest.approx((15 + 2) * 60 * 2 * 0.001 - cluster["spent"])
-    assert cluster["saved_always_on"] == pytest.approx(2 * (8 * 60 + 105) * 60 * 0.001 - cluster["spent"])
-    assert cluster["idle_share"] == pytest.approx(90 / 105)
-
-
-def test_an_owner_is_an_object_id(world: World) -> None:
-    """Two of one name are two lines, one who was renamed is one by the latest name; a name without an id is its own
-    line, also one that is somebody's object id."""
-    paid = [
-        ("20260111", "anna", "0a1b"), ("20260110", "ann", "0a1b"), ("20260110", "ann", "2c3d"),
-        ("20260110", "ann", ""), ("20260110", "0a1b", ""),
-    ]  # fmt: skip
-    days = [Day("c", day, (Row("training", "r", name, "", 60.0, 1.0, its),)) for day, name, its in paid]
-    lines = [(line.key, line.name, line.spent) for line in report(days, "owner", world.clock()).lines]
-    assert sorted(lines) == [("0a1b", "", 1.0), ("0a1b", "anna", 2.0), ("2c3d", "ann", 1.0), ("ann", "", 1.0)]
-    assert [(line.key, line.name) for line in report(days, "run", world.clock()).lines] == [("r", "")]
-
-
-def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
-    """Nodes whose price nobody knows are in the report as hours, and are told to be missing from the dollars."""
-    world.system = replace(world.system, money=Policy("eastus"))
-    nodes(world, 3)
-    wait(world, 20, 3)
-    total = costs.costs(world.system, CostsQuery())["total"]
-    assert (total["spent"], total["unpriced_hours"], total["saved_default"]) == (0, pytest.approx(1), None)
-
-
-def test_a_report_of_the_future_is_refused(world: World) -> None:
-    """`since` is a time of the last year."""
-    for since in ("2030-01-01", "2020-01-01", "yesterday"):
-        with pytest.raises(Impossible, match="since is"):
-            costs.costs(world.system, CostsQuery(since=since))
-
-
 class Retail:
     """A price list that counts who asks, and may not answer."""
 
@@ -378,27 +251,6 @@ def test_a_reservation_that_was_made_twice_is_one(world: World) -> None:
     assert stored is not None
     assert list(stored.value.reserved) == [world.only_run().name]
     assert stored.value.committed == pytest.approx(10.8)
-
-
-def test_a_run_that_waited_for_days_is_found(world: World) -> None:
-    """A run that waited longer than any time limit still pays for its training, and keeps its reservation."""
-    run = ask.create_run(world.system, request())
-    world.run_until_idle()
-    nodes(world, 0)
-    world.clock.advance(9 * 86_400)
-    keep_books(world.system)
-    stored = world.books.account("vision")
-    assert stored is not None
-    assert stored.value.committed == pytest.approx(10.8)
-    nodes(world, 2)
-    goes(world, run, "Running")
-    wait(world, 10, 2)
-    goes(world, run, "Completed")
-    nodes(world, 0)
-    keep_books(world.system)
-    cost = now(world, run).cost
-    assert cost is not None
-    assert cost.training == pytest.approx(1.2)
 
 
 def test_every_way_to_a_run_has_a_project(world: World) -> None:

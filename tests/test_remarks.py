@@ -11,7 +11,7 @@ import pytest
 from shared.api import queries
 from shared.api.requests import RunsQuery
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.kernel.person import Person
+from shared.kernel.person import NOBODY, Person
 from shared.kernel.stored import Stored
 from shared.runs import remarks
 from shared.runs.model import Run
@@ -48,14 +48,17 @@ def test_a_note_says_who_and_when(world: World) -> None:
 
 def test_tags_are_changed(world: World) -> None:
     """Tags are set and taken off, and find the run from then on; the one that says who pays stays."""
-    remarks.change_tags(world.system, NAME, {"stage": "draft"}, ["team"])
+    for _ in range(2):  # the second time changes nothing, and is not in the audit
+        remarks.change_tags(world.system, NAME, {"stage": "draft"}, ["team"], Person("ann", "0a1b"))
+    (entry,) = queries.run(world.system, NAME)["audit"]
+    assert (entry["what"], entry["by"], entry["by_id"]) == ("tags: stage=draft, without team", "ann", "0a1b")
     assert queries.run(world.system, NAME)["tags"] == {"project": "digits", "stage": "draft"}
     assert [row["run"] for row in queries.runs(world.system, RunsQuery(where="stage=draft"))["runs"]] == [NAME]
     assert queries.runs(world.system, RunsQuery(where="team=vision"))["runs"] == []
     with pytest.raises(Impossible, match="whose budget pays"):
-        remarks.change_tags(world.system, NAME, {"project": "other"}, [])
+        remarks.change_tags(world.system, NAME, {"project": "other"}, [], NOBODY)
     with pytest.raises(Impossible, match="at most 15 tags"):
-        remarks.change_tags(world.system, NAME, {f"t{n}": "x" for n in range(15)}, [])
+        remarks.change_tags(world.system, NAME, {f"t{n}": "x" for n in range(15)}, [], NOBODY)
 
 
 def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

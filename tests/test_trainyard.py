@@ -53,8 +53,9 @@ def wheel(folder: Path) -> Path:
     return made
 
 
-def test_what_was_removed_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is gone, or lacks a file, is put back; where nothing is wrong nothing is done."""
+@pytest.fixture
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A requirements file that names one package, and an environment that lacks it."""
     uv, venv, wanted = str(Path(sys.executable).with_name("uv")), tmp_path / "venv", tmp_path / "wanted.txt"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, venv], check=True)
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -62,10 +63,25 @@ def test_what_was_removed_is_installed_again(tmp_path: Path, monkeypatch: pytest
     for name, value in (("VENV", venv), ("PYTHON", python), ("UV", uv), ("cpu_wheels_serve", lambda: False)):
         monkeypatch.setattr(trainyard, name, value)
     monkeypatch.setenv("UV_FIND_LINKS", str(wheel(tmp_path / "wheels").parent))
-    installed = next(venv.glob("**/site-packages")) / "small.py"
+    return wanted
+
+
+def test_what_other_files_brought_is_not_installed_again(wanted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command whose packages another command's installation brought says nothing of an installation."""
+    trainyard.install_missing((str(wanted),))
+    assert "Installing the Python packages" in capsys.readouterr().err
+    fewer = wanted.with_name("fewer.txt")
+    fewer.write_text("small==1\n")
+    trainyard.install_missing((str(fewer),))
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_removed_is_installed_again(wanted: Path) -> None:
+    """A package that is gone, or lacks a file, is put back; where nothing is wrong nothing is done."""
+    installed = next(trainyard.VENV.glob("**/site-packages")) / "small.py"
 
     def uninstall() -> None:
-        subprocess.run([uv, "pip", "uninstall", "-q", "--python", python, "small"], check=True)
+        subprocess.run([trainyard.UV, "pip", "uninstall", "-q", "--python", trainyard.PYTHON, "small"], check=True)
 
     def nothing() -> None:
         """At first it is just missing."""

@@ -47,6 +47,8 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
         session.remark(f"{to} is written.", "dim")
     if as_csv:
         _write_csv(found)
+        for gap in _gaps(found):
+            session.remark(gap.plain, "red")
     else:
         session.tell(found, picture(found))
 
@@ -100,7 +102,7 @@ def _cells(line: dict[str, Any], name: str) -> list[str]:
 
 def _below(found: dict[str, Any]) -> list[Text]:
     total = found["total"]
-    lines = [Text()]
+    lines = [Text(), *_gaps(found)]
     if total["unpriced_hours"]:
         words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
         lines.append(Text(words, "yellow"))
@@ -118,6 +120,17 @@ def _below(found: dict[str, Any]) -> list[Text]:
         for name, value in found["standing"].items()
     ]
     return [*lines, *(_budget(budget) for budget in found["budgets"])]
+
+
+def _gaps(found: dict[str, Any]) -> list[Text]:
+    """The days that are in no number of this, and what brings them back."""
+    return [
+        Text(
+            one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),
+            "red",
+        )
+        for gap in found.get("missing", ())  # an older deployment does not say
+    ]
 
 
 def _budget(budget: dict[str, Any]) -> Text:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from .. import people
 from ..results import ClusterSteps
 from ..visible import Text, one_line
 from .tables import clock, grid, titled_table
@@ -19,7 +20,8 @@ def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
     """What was decided about a cluster, newest first."""
     table = grid()
     for row in rows:
-        words = f"{row['action']}, {row['code']}: {row['why']}"
+        by = people.known(row.get("asked_by") or "", row.get("asked_by_id") or "")
+        words = f"{row['action']}, {row['code']}: {row['why']}{f' Asked by {by}.' if by else ''}"
         table.add_row(Text(f"  {clock(row['at'])}", "dim"), Text(one_line(words)))
     return Group(Text(cluster, "bold"), table)
 

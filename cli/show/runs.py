@@ -45,7 +45,14 @@ def one(run: dict[str, Any]) -> RenderableType:
         "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
-    parts: list[RenderableType] = [Text(run["run"], "bold"), facts_table(facts), *_notes(run), Text(), _history(run)]
+    parts: list[RenderableType] = [
+        Text(run["run"], "bold"),
+        facts_table(facts),
+        *_notes(run),
+        *_audit(run),
+        Text(),
+        _history(run),
+    ]
     if run.get("elastic"):
         parts += [Text(), members(run["elastic"])]
     return Group(*parts, *_reason(run))
@@ -179,6 +186,17 @@ def _notes(run: dict[str, Any]) -> list[RenderableType]:
         who = one_line(note["by"]) or "somebody"
         table.add_row(Text(f"  {clock(note['at'])}", "dim"), Text(who, "dim"), Text(one_line(note["text"])))
     return [Text(), Text("Notes", "bold"), table]
+
+
+def _audit(run: dict[str, Any]) -> list[RenderableType]:
+    """What people did to it after it was made: who, and when."""
+    if not (entries := run.get("audit")):
+        return []
+    table = grid()
+    for entry in entries:
+        who = people.known(entry["by"], entry["by_id"]) or "somebody"
+        table.add_row(Text(f"  {clock(entry['at'])}", "dim"), Text(who, "dim"), Text(one_line(entry["what"])))
+    return [Text(), Text("What people did", "bold"), table]
 
 
 def members(elastic: dict[str, Any]) -> RenderableType:

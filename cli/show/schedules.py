@@ -31,8 +31,13 @@ def _schedule_row(row: dict[str, Any]) -> list[Text]:
     request = row["request"]
     what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
     when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
-    following = "paused" if row["paused"] else clock(row["next_at"])
+    following = _paused(row) if row["paused"] else clock(row["next_at"])
     return [*map(Text, (row["id"], when, one_line(what), one_line(row["owner"]), following, row["last_run"]))]
+
+
+def _paused(row: dict[str, Any]) -> str:
+    by = one_line(row.get("paused_by") or "")  # nobody's of an older one
+    return f"paused by {by}" if by else "paused"
 
 
 def _firing_row(row: dict[str, Any]) -> list[Text]:

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ..visible import Text
+from .columns import Columns
 
 STYLES = {
     "open": "yellow",
@@ -26,16 +27,6 @@ STYLES = {
     "gave_up": "red",
 }
 
-LONG = (
-    "data",
-    "drop",
-    "why",
-    "decision",
-    "parameters",
-    "notice",
-    "error",
-)  # these columns wrap; the others are for copying
-
 
 def titled_table(
     title: str, note: str, rows: Iterable[Any], cells: Callable[[Any], list[Text]], columns: list[str]
@@ -44,12 +35,7 @@ def titled_table(
     heading = Text.assemble((title, "bold"), (f"  {note}" if note else "", "dim"))
     if not rows:
         return Group(heading, Text("  none", "dim"), Text())
-    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, no_wrap=column not in LONG, overflow="fold")
-    for row in rows:
-        table.add_row(*cells(row))
-    return Group(heading, table, Text())
+    return Group(heading, Columns(columns, [cells(row) for row in rows]), Text())
 
 
 def grid() -> Table:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 
 from emulators.azureml.blobs import Blobs
 from emulators.azureml.data import Watched
-from emulators.azureml.errors import DataError
+from emulators.azureml.errors import DataError, Refused
 from emulators.azureml.logs import MANY_BLOCKS, LogCopy
 
 log = logging.getLogger(__name__)
@@ -18,6 +20,8 @@ LOG_SECONDS = 0.3
 OUTPUT_SECONDS = 1.0
 SELDOM_SECONDS = 30.0  # once a log nears the number of blocks that its blob can take
 FINAL_TRIES = 5
+MOST_TOLD = 20  # files of which the log says that they are left out
+NO_TEXT = "the name of a blob must be UTF-8, and this file's is not."
 
 
 class Copies:
@@ -27,6 +31,7 @@ class Copies:
         self._blobs = blobs
         self._logs = logs
         self._folders = folders
+        self._told: set[tuple[Path, str]] = set()  # files that can't be kept, of which the log says so
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -48,9 +53,10 @@ class Copies:
             try:
                 await self._push_logs()
                 await self._push_folders()
+                await self._push_logs()  # what the folders had to say
                 return
-            except DataError as error:
-                if attempt == FINAL_TRIES:
+            except (DataError, OSError) as error:  # of a folder that another job mounts, something may vanish meanwhile
+                if attempt == FINAL_TRIES or isinstance(error, Refused):
                     raise
                 log.warning("final copy failed, trying again: %s", error)
                 await asyncio.sleep(attempt)
@@ -61,7 +67,18 @@ class Copies:
 
     async def _push_folders(self) -> None:
         for folder in self._folders:
-            await folder.push(self._blobs)
+            try:
+                await folder.push(self._blobs)
+            finally:
+                self._tell({(folder.folder, name) for name in folder.unnamed})
+
+    def _tell(self, unnamed: set[tuple[Path, str]]) -> None:
+        """Say in the first log which files are left out, each once."""
+        new = sorted(unnamed - self._told)[: MOST_TOLD - len(self._told)]
+        if new:
+            with self._logs[0].file.open("a", encoding="utf-8") as file:
+                file.writelines(f"[azureml] {os.fsencode(name)!r} is not kept: {NO_TEXT}\n" for _, name in new)
+            self._told |= set(new)
 
     def _log_pause(self) -> float:
         return SELDOM_SECONDS if any(copy.blocks > MANY_BLOCKS for copy in self._logs) else LOG_SECONDS

@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from emulators.azureml.blobs import Blobs, Place
-from emulators.azureml.errors import DataError
+from emulators.azureml.errors import DataError, Refused
 from emulators.azureml.sources import Source, Web
 from emulators.azureml.spec import Input, JobSpec, Output
 from emulators.azureml.web import download
@@ -25,13 +25,15 @@ class Watched:
     """A local folder and the place in storage that follows it.
 
     `seen` holds what storage has: modification time and size by relative name. With `mirror`, a file that storage got
-    from here, or that was there first, is deleted there once it is deleted here, as through a mount.
+    from here, or that was there first, is deleted there once it is deleted here, as through a mount. `unnamed` are
+    files that storage can't have, as their names are not UTF-8.
     """
 
     folder: Path
     place: Place
     mirror: bool
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unnamed: set[str] = field(default_factory=set)
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def remember(self) -> None:
@@ -39,19 +41,25 @@ class Watched:
         self.seen = {name: stamp for name, _, stamp in self._files()}
 
     async def push(self, blobs: Blobs) -> None:
-        """Upload what changed since the last push. A file that changes meanwhile goes again with the next one."""
+        """Upload what changed since the last push. A file that changes meanwhile goes again with the next one. Raises
+        DataError for the first that is refused, once the others have gone."""
         async with self._pushing:
             await self._push(blobs)
 
     async def _push(self, blobs: Blobs) -> None:
-        present = self._files()
+        present, refusal = self._files(), None
         for name, path, stamp in present:
             if self.seen.get(name) != stamp and path.exists():
-                await blobs.upload(self._blob(name), path)
-                self.seen[name] = stamp
+                try:
+                    await blobs.upload(self._blob(name), path)
+                    self.seen[name] = stamp
+                except Refused as error:
+                    refusal = refusal or error
         for name in self.seen.keys() - {name for name, _, _ in present} if self.mirror else ():
             await blobs.delete(self._blob(name))
             del self.seen[name]
+        if refusal:
+            raise refusal
 
     def _blob(self, name: str) -> Place:
         prefix = self.place.path.rstrip("/")
@@ -62,9 +70,11 @@ class Watched:
         for path in sorted(self.folder.rglob("*")):
             try:
                 if path.is_file():
-                    stat = path.stat()
-                    stamp = (stat.st_mtime_ns, stat.st_size)
-                    found.append((path.relative_to(self.folder).as_posix(), path, stamp))
+                    stat, name = path.stat(), path.relative_to(self.folder).as_posix()
+                    if is_text(name):
+                        found.append((name, path, (stat.st_mtime_ns, stat.st_size)))
+                    else:
+                        self.unnamed.add(name)
             except FileNotFoundError:  # renamed or deleted since it was listed
                 continue
         return found
@@ -93,6 +103,11 @@ class Folders:
     @property
     def inputs(self) -> Path:
         return self.job / "inputs"
+
+    @property
+    def complete(self) -> Path:
+        """A file for each input that is all here."""
+        return self.job / "complete"
 
     @property
     def run(self) -> Path:
@@ -149,11 +164,12 @@ class Mover:
         place, folder = self._places.place(source), self._folders.inputs / given.name
         is_file = given.kind == "uri_file" or await self._is_one_file(given, place)
         target = folder / file_name(place) if is_file else folder
-        complete = folder.with_name(f"{given.name}.complete")
+        complete = self._folders.complete / given.name
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             await self._fetch(given, place, target, is_file)
+            complete.parent.mkdir(exist_ok=True)
             complete.touch()
         return target.as_posix()
 
@@ -195,6 +211,15 @@ class Mover:
                 watched.append(Watched(folder, place, mirror=output.mounted))
             values[f"outputs.{output.name}"] = target.as_posix()
         return values, watched
+
+
+def is_text(name: str) -> bool:
+    """Whether a name is UTF-8, as a blob's must be. Python reads other bytes of a file's name as surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def file_name(place: Place | Web) -> str:

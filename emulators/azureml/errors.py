@@ -5,6 +5,7 @@ ArmError          an answer that is an error: status, code, message
   NotFound        404, nothing has that name
   Conflict        409, something with that name is there, with other content
 DataError         a job's code, inputs or outputs can't be moved; fails the job with its message
+  Refused         by the storage account, or by the file itself: trying again is of no use, others may still go
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ class Conflict(ArmError):
 
 class DataError(Exception):
     """Something that a job reads or writes is missing, damaged or out of reach."""
+
+
+class Refused(DataError):
+    """This one can't be moved, whatever becomes of others."""
 
 
 def among(names: Iterable[str]) -> str:

@@ -88,22 +88,41 @@ class Publisher:
 
     async def _empty_outbox(self, session: aiohttp.ClientSession) -> None:
         while batch := self._store.pending(BATCH):
-            if not await self._post(session, [event for _, event in batch]):
+            if not await self._send(session, batch):
                 self._failures += 1
                 return
             self._failures = 0
-            self._store.delivered(number for number, _ in batch)
 
-    async def _post(self, session: aiohttp.ClientSession, events: list[Json]) -> bool:
-        """Whether these events are done with: taken, or refused for good."""
+    async def _send(self, session: aiohttp.ClientSession, batch: list[tuple[int, Json]]) -> bool:
+        """Whether these events are done with: taken, or refused for good, which is said of one event alone."""
+        answer = await self._post(session, [event for _, event in batch])
+        if answer is None:
+            return False
+        if answer and len(batch) > 1:
+            for one in batch:
+                if not await self._send(session, [one]):
+                    return False
+            return True
+        if answer:
+            event = batch[0][1]
+            log.error(
+                "dropped: %s of %s, event %s: the topic %s", event["eventType"], event["subject"], event["id"], answer
+            )
+        self._store.delivered(number for number, _ in batch)
+        return True
+
+    async def _post(self, session: aiohttp.ClientSession, events: list[Json]) -> str | None:
+        """Why the topic refuses these events for good, empty if it has taken them; None to try again."""
         credential = {"aeg-sas-key": self._target.key} if self._target.key else {"Authorization": f"Bearer {token()}"}
         try:
             async with session.post(self._target.url, json=events, headers=credential) as response:
                 if response.status < 300:
-                    return True
-                answer = (await response.text())[:300]
+                    return ""
+                words = (await response.content.read(300)).decode(errors="replace")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             log.warning("events not published, will try again: %s", error)
-            return False
-        log.error("the topic answered %s to %d events: %s", response.status, len(events), answer)
-        return response.status in REFUSED_FOR_GOOD
+            return None
+        if response.status in REFUSED_FOR_GOOD:
+            return f"answers {response.status}: {words!r}"
+        log.error("the topic answered %s to %d events, will try again: %r", response.status, len(events), words)
+        return None

@@ -99,6 +99,8 @@ def _put(registry: Registry, wanted: Written) -> None:
         registry.assets.put(wanted.kind, wanted.name, wanted.version, wanted.properties)
     except ArmError as error:
         registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = error.message
+    except (TypeError, ValueError) as error:  # YAML has values that JSON has not: dates, sets, circles
+        registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = f"As JSON: {error}."
 
 
 def _curated(name: str, version: str = FIRST) -> Written:

@@ -14,6 +14,7 @@ is sent to the storage account, under a name of its content.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +22,15 @@ from typing import Any
 
 import yaml
 
+from emulators.azureml.data import is_text
 from emulators.azureml.errors import ArmError, BadRequest
 from emulators.azureml.models import Json
 from emulators.azureml.registries import Written
 
 KINDS = ("environments", "components", "models", "data")
 CONTAINER = "registries"
+# A date that is none and nesting without an end are no YAMLError.
+UNREADABLE = (ArmError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError)
 _FACTS = ("description", "tags", "properties")
 
 
@@ -45,7 +49,7 @@ class Reading:
             for file in sorted([*(folder / kind).glob("*.yml"), *(folder / kind).glob("*.yaml")]):
                 try:
                     self.written += self._assets(kind, file)
-                except (ArmError, OSError, UnicodeError, yaml.YAMLError) as error:
+                except UNREADABLE as error:
                     words = error.message if isinstance(error, ArmError) else str(error).partition("\n")[0]
                     self.problems[f"{kind}/{file.name}"] = words
 
@@ -142,7 +146,10 @@ def _digest(files: list[Path], root: Path) -> str:
     """A name for these files: their paths below the root, and their bytes."""
     told = hashlib.sha256()
     for file in files:
-        told.update(f"{file.relative_to(root).as_posix()}\0{file.stat().st_size}\0".encode())
+        path = file.relative_to(root).as_posix()
+        if not is_text(path):
+            raise BadRequest(f"The name of a blob must be UTF-8, and that of the file {os.fsencode(path)!r} is not.")
+        told.update(f"{path}\0{file.stat().st_size}\0".encode())
         with file.open("rb") as data:
             told.update(hashlib.file_digest(data, "sha256").digest())
     return told.hexdigest()[:32]

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable
 
 from emulators.azureml.attempt import Attempt
-from emulators.azureml.errors import NotFound
+from emulators.azureml.errors import ArmError, NotFound
 from emulators.azureml.models import (
     TERMINAL,
     Cluster,
@@ -25,12 +25,14 @@ from emulators.azureml.models import (
 from emulators.azureml.plan import Decision, Start, Waiting, decide
 from emulators.azureml.simulation import Simulation
 from emulators.azureml.site import Outcome, Progress, Site, Stop
+from emulators.azureml.spec import JobSpec
 from emulators.azureml.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
 # https://github.com/Azure/MachineLearningNotebooks/issues/1242
 PREEMPTED = "PreemptionError: Nodes of this job got pre-empted. Please resubmit the job."
+UNREADABLE = "What the workspace has stored of this job can't be read; the control plane's log has the traceback."
 
 ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again
 
@@ -45,7 +47,6 @@ class Scheduler:
         self._site = site
         self._wake = wake
         self._attempts: dict[str, Attempt] = {}
-        self._failing: set[str] = set()  # jobs that fail when they have lost their node
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._allocated = 0
@@ -93,7 +94,7 @@ class Scheduler:
         node.enter(NodeState.PREEMPTED, now, job)
         if job in self._attempts:
             self._attempts[job].interrupt(Stop.PREEMPTED, node.id)
-            self._failing |= {job} if fails else set()
+            self._attempts[job].fails_if_preempted |= fails
         self._wake.set()
         return {"node": node.id, "job": job}
 
@@ -103,10 +104,9 @@ class Scheduler:
 
     async def delete_cluster(self, name: str) -> None:
         """Cancel the cluster's jobs, wait until they have ended, and forget it."""
-        open_statuses = frozenset(Status) - TERMINAL
-        for job in self._workspace.on_cluster(name, open_statuses):
-            self.cancel(job.name)
-        while any(job.name in self._attempts for job in self._workspace.on_cluster(name, open_statuses)):
+        while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # some may come meanwhile
+            for job in live:
+                self.cancel(job.name)
             await asyncio.sleep(0.05)
         self._workspace.forget_cluster(name)
 
@@ -120,13 +120,26 @@ class Scheduler:
         for job in self._workspace.on_cluster(cluster.name, frozenset({Status.NOT_STARTED})):
             self._workspace.set_status(job, Status.QUEUED)
         queued = self._workspace.on_cluster(cluster.name, frozenset({Status.QUEUED}))
-        waiting = [Waiting(job.name, self._workspace.job_spec(job).nodes) for job in queued]
+        waiting = [Waiting(job.name, spec.nodes) for job in queued if (spec := self._spec(job))]
         now = time.monotonic()
         decision = decide(cluster.scale, cluster.nodes, waiting, now, self._site.config.node_start_seconds)
         self._act(cluster, decision, now)
         if cluster.refused:
             return min(ALLOCATE_AGAIN_SECONDS, decision.wake_in or ALLOCATE_AGAIN_SECONDS)
         return decision.wake_in
+
+    def _spec(self, job: Job) -> JobSpec | None:
+        """What the job asks for. One that can't be read, stored when less was refused, fails and stops no other."""
+        try:
+            return self._workspace.job_spec(job)
+        except ArmError as error:
+            message = error.message
+        except Exception:  # whatever is wrong with one job, the others go on
+            log.exception("job %s can't be read", job.name)
+            message = UNREADABLE
+        self._workspace.set_status(job, Status.PREPARING)
+        self._workspace.set_status(job, Status.FAILED, ended=timestamp(), error=_error(message))
+        return None
 
     def _act(self, cluster: Cluster, decision: Decision, now: float) -> None:
         cluster.nodes = [node for node in cluster.nodes if node not in decision.forget]
@@ -191,7 +204,7 @@ class Scheduler:
             if node.job == job.name:
                 node.enter(NodeState.IDLE if node.state is NodeState.RUNNING else node.state, now)
         del self._attempts[job.name]
-        self._conclude(job, outcome)
+        self._conclude(job, outcome, attempt.fails_if_preempted)
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
@@ -200,7 +213,7 @@ class Scheduler:
         started = timestamp() if status is Status.RUNNING else job.started
         self._workspace.set_status(job, status, started=started)
 
-    def _conclude(self, job: Job, outcome: Outcome) -> None:
+    def _conclude(self, job: Job, outcome: Outcome, fails_if_preempted: bool) -> None:
         if job.status is Status.CANCEL_REQUESTED:
             self._end(job, Status.CANCELED)
         elif outcome.stop is Stop.TIMED_OUT:
@@ -208,8 +221,7 @@ class Scheduler:
             message = f"The job was canceled because it ran longer than its limit of {limit}."
             self._workspace.set_status(job, Status.CANCEL_REQUESTED, error=_error(message))
             self._end(job, Status.CANCELED)
-        elif outcome.stop is Stop.PREEMPTED and job.name in self._failing:
-            self._failing.remove(job.name)
+        elif outcome.stop is Stop.PREEMPTED and fails_if_preempted:
             self._end(job, Status.FAILED, _error(PREEMPTED))
         elif outcome.stop:
             preempted = outcome.stop is Stop.PREEMPTED

@@ -90,6 +90,8 @@ class QueueListener:
                 await self._stop.within(backoff.next())
                 continue
             backoff.reset()
+            if len(received) < self._options.batch_size:  # that was all there is
+                await self._stop.within(backoff.next())
             while len(self._in_flight) > self._options.new_batch_threshold and not self._stop.is_set():
                 await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
 

@@ -142,7 +142,7 @@ class Account:
         if not self._is_signature(query["sig"], text):
             raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
         self._check_time(query.get("st"), query.get("se"))
-        if "http" not in query.get("spr", "https,http").split(","):
+        if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
             raise mismatch("Protocol", "protocol")
         if "ss" in query:
             if self.service[0] not in query["ss"]:

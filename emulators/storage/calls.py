@@ -21,6 +21,7 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    secure: bool = False  # whether it came by HTTPS
 
     @property
     def account(self) -> str:

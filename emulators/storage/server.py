@@ -97,7 +97,7 @@ async def _call(service: Service, request: web.BaseRequest) -> Call:
         body = await read_body(request) if request.body_exists else b""
     except web.HTTPRequestEntityTooLarge:
         raise too_large(service.largest_body) from None
-    return Call(request.method, path, parse_query(query), request.headers, body)
+    return Call(request.method, path, parse_query(query), request.headers, body, request.secure)
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Entity group transactions on the wire: a multipart body with one change set, and the answer to it.
+"""Batches on the wire: a multipart body with one change set, a transaction, or with one query; and the answer to it.
 
 https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions
 """
@@ -17,16 +17,29 @@ from emulators.storage.errors import StorageError, invalid_input
 
 BOUNDARY = re.compile(r'multipart/mixed\s*;.*?boundary="?([^";\r\n]+)"?', re.IGNORECASE)
 PART_HEAD = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+CONTENT_TYPE = {"Content-Type": "multipart/mixed; boundary=batchresponse_1"}
 BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 
-def operations(call: Call) -> list[Call]:
-    """The requests inside of a transaction. Raises StorageError, 400 InvalidInput, for a body that is none."""
+def operations(call: Call) -> Call | list[Call]:
+    """The one query of a batch, or the requests of its change set. Raises StorageError, 400 InvalidInput, for a body
+    that is neither."""
     outer = _parts(call.body, call.headers.get("Content-Type", ""))
     if len(outer) != 1:
-        raise invalid_input("A transaction is one change set.")
+        raise invalid_input("A batch is one change set, or one query.")
     head, inner = _split(outer[0])
-    return [_operation(_split(part)[1]) for part in _parts(inner, _headers(head).get("Content-Type", ""))]
+    content_type = _headers(head).get("Content-Type", "")
+    if content_type.strip().lower() == "application/http":
+        query = _operation(inner)
+        if query.method != "GET":
+            raise invalid_input(f"{query.method} belongs into a change set; outside of one there is a GET alone.")
+        return query
+    return [_operation(_split(part)[1]) for part in _parts(inner, content_type)]
+
+
+def answer_to_query(query: Call, one: Answer) -> Answer:
+    body = f"--batchresponse_1\r\n{PART_HEAD}{_part(query, one)}\r\n--batchresponse_1--\r\n"
+    return Answer(202, body.encode(), dict(CONTENT_TYPE))
 
 
 def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
@@ -36,7 +49,7 @@ def answer(answers: Iterable[tuple[Call | None, Answer]]) -> Answer:
         "--batchresponse_1\r\nContent-Type: multipart/mixed; boundary=changesetresponse_1\r\n\r\n"
         f"{parts}--changesetresponse_1--\r\n--batchresponse_1--\r\n"
     )
-    return Answer(202, body.encode(), {"Content-Type": "multipart/mixed; boundary=batchresponse_1"})
+    return Answer(202, body.encode(), dict(CONTENT_TYPE))
 
 
 def _part(call: Call | None, one: Answer) -> str:

@@ -46,6 +46,7 @@ export function Run({ route, me }) {
       ${(run.notes?.length > 0 || me.may_change) && html`<section class="card"><h2>${W.run.notes}</h2><${Notes} run=${run} me=${me} again=${again} /></section>`}
       ${me.may_change && html`<section class="card"><h2>${W.run.fields.tags}</h2><${Tags} run=${run} again=${again} /></section>`}
       <section class="card"><h2>${W.run.history}</h2><${History} run=${run} /></section>
+      ${run.audit?.length > 0 && html`<section class="card"><h2>${W.run.audit}</h2><${Audit} run=${run} /></section>`}
       <section class="card"><h2>${W.run.commands}</h2>${commands(run).map((text) => html`<${Command} key=${text} text=${text} />`)}</section>
     </aside></div>
   </article>`;
@@ -180,6 +181,8 @@ function Tags({ run, again }) {
   return html`<ul class="tags">${Object.entries(run.tags).map(([name, value]) => html`<li key=${name}>${visible(`${name}=${value}`)}${name !== "project" && html` <button type="button" class="quiet small" aria-label=${W.run.untag(visible(name))} onClick=${() => take(name)}>×</button>`}</li>`)}</ul>
     <form class="note" onSubmit=${submit}><label><span class="sr">${W.run.tag}</span><input ref=${field} name="tag" placeholder=${W.run.tag} pattern="[^=]+=.+" title=${W.run.tagForm} required /></label><button type="submit">${W.run.setTag}</button></form>${outcome}`;
 }
+
+const Audit = ({ run }) => html`<ul class="lines">${run.audit.map((entry) => html`<li key=${entry.at}>${visible(entry.what)}<small><${When} at=${entry.at} />${entry.by ? ` · ${visible(entry.by)}` : ""}</small></li>`)}</ul>`;
 
 const History = ({ run }) => html`<ol class="history">${run.history.map((moment, i) => html`<li key=${i}><time datetime=${moment.at} class="dim">${beside(moment.at, run.created_at)}</time><span><${State} state=${moment.state} /></span>${moment.why && html`<span class="why">${visible(moment.why.split("\n")[0])}</span>`}</li>`)}</ol>`;
 

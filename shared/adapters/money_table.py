@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
-from shared.adapters.records import from_row, readable, to_row
+from shared.adapters.records import Row, from_row, readable, to_row
 from shared.adapters.table import Table
+from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
 from shared.money.model import Account, Day
 from shared.money.prices import Price
@@ -42,13 +43,13 @@ class TableBooks:
         rows = list(self._table.query(f"day!{day}", "!", "~~"))
         if not any(row["RowKey"] == _CLOSED for row in rows):
             return None
-        return list(readable(Day, (row for row in rows if row["RowKey"] != _CLOSED)))
+        return [_day(day, row) for row in rows if row["RowKey"] != _CLOSED]
 
     def close_day(self, day: str, clusters: list[Day]) -> None:
         where = f"day!{day}"
         for cluster in clusters:
             self._table.write(
-                table.put({"PartitionKey": where, "RowKey": keys.token(cluster.cluster), **to_row(cluster)})
+                table.put({"PartitionKey": where, "RowKey": keys.token(cluster.cluster), **_columns(cluster)})
             )
         self._table.write(table.put({"PartitionKey": where, "RowKey": _CLOSED}))
 
@@ -59,6 +60,18 @@ class TableBooks:
         for price in prices:
             key = "!".join(map(keys.token, (price.vm_size.lower(), price.tier, price.region)))
             self._table.write(table.put({"PartitionKey": "price", "RowKey": key, **to_row(price)}))
+
+
+def _day(day: str, row: Row) -> Day:
+    """The charges of this row, or what is wrong with it: a cluster's day never just goes missing."""
+    try:
+        return from_row(Day, row, problem="")
+    except BadInput as exc:
+        return Day(str(row.get("cluster", row["RowKey"])), day, problem=str(exc))
+
+
+def _columns(day: Day) -> Row:
+    return to_row(day, skip=("problem",))
 
 
 def _account_row(account: Account) -> dict[str, object]:

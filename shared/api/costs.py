@@ -8,9 +8,11 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from shared.api.requests import CostsQuery, read_time
+from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
-from shared.money.books import charged, start_of_day
+from shared.money.books import KEPT, charged, start_of_day
 from shared.money.decide import of_month
+from shared.money.model import Day
 from shared.money.report import Line, report
 from shared.system import System
 
@@ -59,6 +61,15 @@ class BudgetState(Struct):
     reached_at: datetime | None
 
 
+class CostGap(Struct):
+    """A closed day of a cluster whose record can't be read: what it cost is in no line, no total and no budget."""
+
+    day: str
+    cluster: str
+    why: str
+    advice: Annotated[str, Meta(description="What brings it back.")]
+
+
 class CostReport(Struct):
     since: datetime
     until: datetime
@@ -68,6 +79,7 @@ class CostReport(Struct):
     days: list[CostDay]
     standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
     budgets: list[BudgetState]
+    missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
 
 
 def costs(system: System, query: CostsQuery) -> Json:
@@ -81,17 +93,32 @@ def costs(system: System, query: CostsQuery) -> Json:
     if since > now or now - since > LONGEST:
         raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
     day_count = (now - since) / timedelta(days=1)
-    found = report(charged(system, since, now).days, query.by, now)
+    days = charged(system, since, now).days
+    found = report(days, query.by, now)
     return {
         "since": since.isoformat(),
         "until": now.isoformat(),
         "by": query.by,
         "total": _line(found.total),
         "lines": [_line(line) for line in found.lines],
-        "days": [{"day": f"{day[:4]}-{day[4:6]}-{day[6:]}", **kinds} for day, kinds in found.days.items()],
+        "days": [{"day": _date(day), **kinds} for day, kinds in found.days.items()],
         "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(system.money.standing.items())},
         "budgets": budgets(system),
+        "missing": [_gap(day, now) for day in days if day.problem],
     }
+
+
+def _gap(day: Day, now: datetime) -> Json:
+    """What is to be done depends on whether the day can still be made from the node counts."""
+    closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
+    advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
+    if day.day >= day_of(now - KEPT + timedelta(days=1)):
+        advice = f"Delete {closing}: the day is then made again, from the node counts."
+    return {"day": _date(day.day), "cluster": day.cluster, "why": day.problem, "advice": advice}
+
+
+def _date(day: str) -> str:
+    return f"{day[:4]}-{day[4:6]}-{day[6:]}"
 
 
 def budgets(system: System) -> list[Json]:

@@ -45,6 +45,15 @@ class Note(Struct):
     at: datetime
 
 
+class Audited(Struct):
+    """What someone did to a run after it was made."""
+
+    what: str
+    by: Annotated[str, Meta(description="Who did it; empty where nobody said it.")]
+    by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
+    at: datetime
+
+
 class Member(Struct):
     member: int
     job: str
@@ -108,6 +117,7 @@ Run = model_of(
         "elastic": _Elastic,
         "history": list[Moment],
         "notes": list[Note],
+        "audit": list[Audited],
         "metrics": Metrics,
         **_SUMMARY,
         "cost": Cost | None,
@@ -129,13 +139,14 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
-        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "cost")),
+        **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost")),
         "elastic": record.elastic and _elastic(record, record.elastic),
         "cost": record.cost and {f: plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
         "metrics": {"last": record.last_metrics, "best": record.best_metrics},
         **_summary(record),
         "git": git(record.request),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.notes],
+        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.audit],
         "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
     }
 

@@ -46,6 +46,7 @@ class Decision:
 
     `min_nodes` is what its minimum is to be, None to leave it. `replaces` is the minimum that a change under way
     lowers: whoever finds it, and the cluster needed, puts it back. `findings` ask for no decision, but are to be known.
+    `asked_by` is who asked for it, with their object id in Entra ID; the sweep itself asks nobody.
     """
 
     cluster: str
@@ -58,3 +59,5 @@ class Decision:
     replaces: int = 0
     findings: tuple[str, ...] = ()
     dry_run: bool = False
+    asked_by: str = ""
+    asked_by_id: str = ""

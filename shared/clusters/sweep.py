@@ -20,6 +20,7 @@ from shared.clusters.samples import sample_of
 from shared.clusters.watch import move, watch
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
+from shared.kernel.person import NOBODY, Person
 from shared.notices.watch import look_at_idleness
 from shared.system import System
 
@@ -43,7 +44,7 @@ def sweep_one(system: System, name: str) -> None:
         _swept(_Pass(system, use(system), "event"), clusters)
 
 
-def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
+def scale_to_zero(system: System, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
     """Bring a cluster to zero because someone asks for it; `force` doesn't wait for its idle time.
 
     Raises NotFound for an unknown cluster, and Conflict, with what needs it, while it is needed: running work is never
@@ -57,7 +58,7 @@ def scale_to_zero(system: System, name: str, force: bool = False) -> Decision:
         why = "Asked for, before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
-        decision = _lower(system, cluster, decision, None)
+        decision = _lower(system, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
         system.sweeps.record(decision)
     if decision.action != "to-zero" and decision.code not in ("scales_itself", "at_zero"):
         raise Conflict(f"Cluster {name} stays. {decision.why}", decision.code)

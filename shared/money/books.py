@@ -103,11 +103,14 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
 
 
 def _kept_day(system: System, day: str) -> list[Day] | None:
-    """A closed day, read once by this process."""
+    """A closed day, read once by this process, or again as long as a part of it can't be read."""
     kept = _closed.setdefault(system, {})
-    if day not in kept and (found := system.books.day(day)) is not None:
+    if day in kept:
+        return kept[day]
+    found = system.books.day(day)
+    if found is not None and not any(each.problem for each in found):
         kept[day] = found
-    return kept.get(day)
+    return found
 
 
 def _known(system: System, since: datetime, now: datetime) -> Known:

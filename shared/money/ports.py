@@ -22,7 +22,7 @@ class Books(Protocol):
         """Replace the account. Raises Changed unless it still has before.etag."""
 
     def day(self, day: str) -> list[Day] | None:
-        """A day that was closed, one entry a cluster; None while it is not."""
+        """A day that was closed, one entry a cluster, with its `problem` if it can't be read; None while it is not."""
 
     def close_day(self, day: str, clusters: list[Day]) -> None:
         """Keep a day's charges for good. A second time replaces the first."""

@@ -11,7 +11,7 @@ from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.notices.watch import look_at_evictions
-from shared.runs.data import ask_for_check
+from shared.runs.data import ask_for_check, difference_at_start
 from shared.runs.decide import failing_log, has_run, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
@@ -77,16 +77,19 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
         system.jobs.cancel(job)
     look_at_evictions(system, run, look.state, look.changes)
-    after = step(system, stored, look.state, _reason(system, look), look.changes)
-    if after.value.state is RunState.RUNNING and not has_run(run):
+    starts = look.state is RunState.RUNNING and not has_run(run)
+    note = difference_at_start(system, run) if starts else ""
+    changes = look.changes | ({"data_note": note} if note else {})
+    after = step(system, stored, look.state, _reason(system, look), changes)
+    if note is None:
         ask_for_check(system, after.value)
     try:
         sent = how.act(system, after.value, look)
     except BadInput as exc:
         give_up(system, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if changes := how.sent(after.value, sent):
-        system.runs.update(after, **changes)
+    if told := how.sent(after.value, sent):
+        system.runs.update(after, **told)
 
 
 def changes_something(run: Run, status: JobStatus) -> bool:

@@ -100,6 +100,15 @@ class Note(msgspec.Struct, frozen=True, array_like=True):
     by_id: str = ""
 
 
+class Audited(msgspec.Struct, frozen=True, array_like=True):
+    """What someone did to a run after it was made: its tags changed, a member evicted. By whom, as in a Note."""
+
+    what: str
+    by: str
+    at: datetime
+    by_id: str = ""
+
+
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One node's place in an elastic run. Its jobs follow each other; `attempt` counts them from 1.
 
@@ -238,6 +247,7 @@ class Run:
     removed_by_id: str = ""
     canceled_by: str = ""  # who asked for its end; empty where the system did
     canceled_by_id: str = ""
+    audit: tuple[Audited, ...] = ()  # what people did to it, oldest first; the newest ones of very many
 
 
 def hour_of(at: datetime) -> str:

@@ -15,6 +15,7 @@ from shared.kernel.stored import Stored
 from shared.money import admission
 from shared.runs.decide import advance, is_over
 from shared.runs.model import Run, RunState
+from shared.runs.remarks import note_deed
 from shared.runs.steps import WRITE_ATTEMPTS, apply
 from shared.runs.warm_start import bring_back
 from shared.runs.workload import Submitted
@@ -122,10 +123,12 @@ def _asked_to_end(system: System, stored: Stored[Run], why: str, by: Person) -> 
     )
 
 
-def evict(system: System, name: str, index: int) -> str:
+def evict(system: System, name: str, index: int, by: Person = NOBODY) -> str:
     """End the job of one member, as losing its node does, and return its name; see Workload.evict."""
     run = system.runs.get(name).value
-    return workload(run).evict(system, run, index)
+    job = workload(run).evict(system, run, index)
+    note_deed(system, name, f"evicted member {index} ({job})", by)
+    return job
 
 
 def _cancel(system: System, run: Run) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
+from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
 from shared.runs.ask import dry_run
 from shared.runs.request import RunRequest
 from shared.schedules.decide import next_instants
-from shared.schedules.fire import ask_for_look, count_files
+from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.ports import Schedules
 from shared.system import System
@@ -53,7 +54,7 @@ def add(system: System, schedules: Schedules, wish: Wish) -> Schedule:
     return schedule
 
 
-def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Schedule:
+def pause(system: System, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
     """Pause or resume. What passes while it is paused is no instant of it: it is not caught up."""
     for _ in range(10):
         stored = schedules.get(name)
@@ -63,6 +64,7 @@ def pause(system: System, schedules: Schedules, name: str, paused: bool) -> Sche
         if before.paused is paused:
             return before
         changes: dict[str, Any] = {"paused": paused, "next_at": None}
+        changes |= {"paused_at": now, "paused_by": by.name, "paused_by_id": by.id}
         if not paused:
             changes |= {"decided_until": now, "next_at": _first(before, now)}
         try:
@@ -104,7 +106,7 @@ def _made(system: System, wish: Wish) -> Schedule:
         overlap=wish.overlap,
         owner=wish.owner,
         owner_id=wish.owner_id,
-        counted=count_files(system, wish.route) if wish.new_files else 0,
+        counted_until=now if wish.new_files else None,
     )
     first = _first(schedule, now)
     if schedule.cron and first is None:

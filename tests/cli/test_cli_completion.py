@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 RUN = "mnist-0123456789abcdef"
 EVIL = "mnist-$(touch evil)"
+COLON = "hello:first-1"
 LONG = {"run": "bert-0123456789abcdef", "drop": "", "experiment": "words of its own " * 9}
 STARTS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|[\x07\r]")
@@ -75,7 +76,8 @@ def terminal(shell: str, folder: Path, env: dict[str, str]) -> Iterator[Terminal
 def world(server: Any, tmp_path: Path) -> dict[str, str]:
     """A Trainyard with a run, one of whose names would be a command if a shell took it for one."""
     row = {"run": RUN, "state": "completed", "drop": "mnist/d1", "experiment": "mnist"}
-    server.says("/api/rows?limit=200", {"rows": [row, row | {"run": EVIL, "drop": "x/`touch evil`"}, row | LONG]})
+    others = [{"run": EVIL, "drop": "x/`touch evil`"}, LONG, {"run": COLON}]
+    server.says("/api/rows?limit=200", {"rows": [row, *(row | other for other in others)]})
     (tmp_path / "home").mkdir()
     known = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     return known | {"TRAINYARD_URL": server.url, "TRAINYARD_CONFIG": str(tmp_path / "config"), "COLUMNS": "200"}
@@ -96,6 +98,11 @@ def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_pat
         keys.shows("--dry-run")
         keys.type("\x15trainyard logs mnist-\t")
         keys.shows(RUN)
+        for begun, whole in (("mnist@la", "mnist@latest"), ("@la", "@latest"), ("hello:fi", COLON)):
+            keys.type(f"\x15: trainyard; trainyard logs {begun}\t")
+            keys.shows(f"logs {whole} ")
+        keys.type("\x15trainyard logs mnist@latest --ran\t")
+        keys.shows("--rank ")
     assert not (tmp_path / "evil").exists()
 
 
@@ -116,6 +123,7 @@ def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) ->
         "--dry-run",
         RUN,
         LONG["run"],
+        COLON,
         "@latest",
         "mnist@latest",
         "x@latest",

@@ -53,6 +53,14 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no node was seen" in text(report(), capsys)
 
 
+def test_a_missing_day_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """A day whose record can't be read is in words below the table, also where nothing else was spent."""
+    gap = {"day": "2026-01-10", "cluster": "gpu", "why": "Column rows can't be read.", "advice": "Delete the row."}
+    for lines in ((line("a"),), ()):
+        told = " ".join(text(report(*lines, missing=[gap]), capsys).split())
+        assert "What gpu cost on 2026-01-10 is missing: Column rows can't be read. Delete the row." in told
+
+
 def test_a_name_can_not_become_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
     """In the CSV a name that begins like a formula is text to a spreadsheet."""
     cost._write_csv(report(line("=HYPERLINK(1)"), by="owner"))

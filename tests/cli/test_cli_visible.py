@@ -167,6 +167,33 @@ def test_a_list_of_runs_stays_short(capsys: pytest.CaptureFixture[str]) -> None:
     assert "epochs" not in said
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_shows_what_does_not_fit_below_its_run(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the width, names and states stay whole, and a cause is read in whole words, some lines a run."""
+    cause = "Its data holds no images: expected train-images-idx3-ubyte.gz or a folder of pictures."
+    row = {
+        "run": "mnist-0123456789abcdef",
+        "state": "failed",
+        "experiment": "mnist",
+        "drop": "mnist/monday-upload",
+        "duration_seconds": 63.0,
+        "cost": {"training": 0.5, "allocation": 0.0, "idle": 0.0},
+        "best": {"metric": "test_accuracy", "value": 0.97},
+        "created_at": "2026-01-31T10:11:12+00:00",
+        "cause": cause,
+    }
+    rows = [row | {"parameters": {"lr": 0.5, "batch_size": 64}}, row | {"parameters": {"lr": 1.5, "batch_size": 128}}]
+    Console(width=width).print(runs_shown.many(rows))
+    said = capsys.readouterr().out
+    assert said.count("mnist-0123456789abcdef") == said.count(" failed ") == 2
+    assert " ".join(said.split()).count(cause) == 2
+    assert "parameters lr=0.5 batch_size=64" in said
+    assert max(map(len, said.splitlines())) <= width
+    assert len(said.splitlines()) <= 3 + 2 * 5
+
+
 def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
     """Where a line is too narrow, sentences wrap; times, states and numbers stay whole."""
     row = {

@@ -16,6 +16,7 @@ from shared.adapters.sweep_table import TableSweepLog
 from shared.clusters.leases import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
+from shared.money.model import Day, Row
 from shared.money.prices import Price
 from shared.removals.model import Removal, What
 
@@ -78,3 +79,15 @@ def test_a_row_that_can_not_be_read_stops_nobody(
         table.update_entity({"PartitionKey": row["PartitionKey"], "RowKey": row["RowKey"], column: "[["})
         assert read() == whole - broken
     assert read() == 0
+
+
+def test_a_closed_day_that_can_not_be_read_is_there_with_its_problem(tables: StorageClients) -> None:
+    """Money is never left out in silence: the cluster's day stays, without charges, and says what is wrong."""
+    kept = TableBooks(tables.table)
+    kept.close_day("20260131", [Day("gpu", "20260131", (Row("idle", "", "", "", 60.0, 1.0),)), Day("cpu", "20260131")])
+    row = {"PartitionKey": "day!20260131", "RowKey": "gpu", "rows": "[["}
+    tables.table.get_table_client("money").update_entity(row)
+    cpu, gpu = kept.day("20260131") or []
+    assert (cpu.cluster, cpu.problem) == ("cpu", "")
+    assert (gpu.cluster, gpu.day, gpu.rows) == ("gpu", "20260131", ())
+    assert gpu.problem.startswith("Column rows can't be read")

@@ -13,6 +13,7 @@ from emulators.eventgrid import config, filters, schema
 from local import configs
 from local.declaration import Declaration
 from shared.adapters.arm import endpoints
+from shared.jobs.model import state_of
 from shared.kernel.settings import SETTINGS, Settings, Storage
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests import indexed
@@ -141,6 +142,22 @@ def test_filters_let_through_what_the_app_wants(name: str, kind: str, subject: s
     full = f"/blobServices/default/{subject}" if "containers" in subject else subject
     event = schema.Event("/t", "/t", "1", kind, full, "2026-01-01T00:00:00Z", {"api": api})
     assert filters.read(declared_filter).matches(event) is passes
+
+
+def test_a_status_that_changes_nothing_of_a_run_raises_no_event() -> None:
+    """Of each state of a run a status passes, and so do statuses that nobody knows yet."""
+    declared_filter = next(s["filter"] for s in declared.subscriptions(main()) if s["name"] == "job-events")
+    kind = "Microsoft.MachineLearningServices.RunStatusChanged"
+
+    def passes(status: str) -> bool:
+        data = {"runId": "2", "runStatus": status}
+        event = schema.Event("/t", "/t", "1", kind, "experiments/1/runs/2", "2026-01-01T00:00:00Z", data)
+        return filters.read(declared_filter).matches(event)
+
+    told = ["Queued", "Running", "Completed", "Failed", "Canceled", "NotResponding", "completed", "Something"]
+    quiet = ["NotStarted", "Provisioning", "Preparing", "Starting", "Finalizing", "CancelRequested"]
+    assert [status for status in [*told, *quiet] if passes(status)] == told
+    assert {state_of(status) for status in quiet} < {state_of(status) for status in told}
 
 
 def test_nothing_holds_a_key() -> None:

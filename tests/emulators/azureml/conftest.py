@@ -29,6 +29,7 @@ class Receiver:
     events: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
     refused: int = 0
+    wrong: str = "none"  # a run whose events are refused for good, with all that are sent with them
 
     def of(self, run: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["data"]["runId"] == run]
@@ -47,11 +48,12 @@ def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             events = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if state.status == 200:
+            status = 400 if any(event["data"]["runId"] == state.wrong for event in events) else state.status
+            if status == 200:
                 state.events.extend(events)
             else:
                 state.refused += 1
-            self.send_response(state.status)
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:

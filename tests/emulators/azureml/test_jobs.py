@@ -11,6 +11,7 @@ import pytest
 import requests
 from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
 
+from emulators.azureml.copies import NO_TEXT
 from emulators.azureml.views import LOOKS_AGAIN
 from emulators.process import wait_for
 from emulators.storage.azurite import ACCOUNT, Azurite
@@ -78,6 +79,17 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
     cloud.submit("file", "cpu-cluster", 'cat "${{inputs.data}}" "$AZURE_ML_INPUT_data"', inputs=given)
     assert cloud.wait("file")["status"] == "Completed"
     assert cloud.log("file") == "1,2,31,2,3"
+
+
+def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Each of `x` and `x.complete` is its own file."""
+    given = {}
+    for name in ("x.complete", "x"):
+        storage.get_blob_client("drops", f"alike/{name}").upload_blob(f"{name} ".encode(), overwrite=True)
+        given[name] = {"jobInputType": "uri_file", "uri": f"azureml://datastores/drops/paths/alike/{name}"}
+    cloud.submit("alike", "cpu-cluster", "cat ${{inputs.x}} ${{inputs.x.complete}}", inputs=given)
+    assert cloud.wait("alike")["status"] == "Completed"
+    assert cloud.log("alike") == "x x.complete "
 
 
 def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
@@ -162,6 +174,29 @@ def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceCli
     assert blobs.download_blob("results/steady/one").readall() == b"first\n"
 
 
+def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """Where the name of an output's file is not UTF-8 the log says so, once; the others are kept."""
+    place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/names"}
+    command = "cd ${{outputs.out}} && printf x > $(printf 'caf\\351') && touch zoo && sleep 2"
+    cloud.submit("names", "cpu-cluster", command, outputs={"out": place})
+    assert cloud.wait("names")["status"] == "Completed"
+    kept = storage.get_container_client("drops").list_blob_names(name_starts_with="results/names/")
+    assert list(kept) == ["results/names/zoo"]
+    assert cloud.log("names") == f"[azureml] b'caf\\xe9' is not kept: {NO_TEXT}\n"
+
+
+def test_a_file_that_is_refused_holds_no_other_back(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """What storage doesn't take fails the job with its reason, and all other files are there."""
+    place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/long"}
+    longest = "/".join(["a" * 250] * 5)
+    command = f"cd ${{{{outputs.out}}}} && mkdir -p {longest} && touch {longest}/b zoo"
+    cloud.submit("long", "cpu-cluster", command, outputs={"out": place})
+    assert cloud.wait("long")["status"] == "Failed"
+    assert longest in cloud.details("long")["error"]["error"]["message"]
+    kept = storage.get_container_client("drops").list_blob_names(name_starts_with="results/long/")
+    assert list(kept) == ["results/long/zoo"]
+
+
 def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
     """A job that runs longer than limits.timeout is Canceled, and its details say why."""
     limits = {"jobLimitsType": "Command", "timeout": "PT1S"}
@@ -196,14 +231,22 @@ def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
 
 
 def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> None:
-    """A job that is canceled while its preempted node still has its grace period is Canceled, not queued again."""
+    """A job that is canceled while its preempted node still has its grace period is Canceled, not queued again. That
+    it was to fail then says nothing of a later job of its name."""
     cloud.submit("both", "cpu-cluster", f"{RUN} --stubborn --gate {tmp_path}/never")
     wait_for(lambda: "WAITING" in cloud.log("both"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
-    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"]})
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"], "job": "failed"})
     cloud.arm("POST", "jobs/both/cancel")
     assert cloud.wait("both")["status"] == "Canceled"
     assert "attempt 2" not in cloud.log("both")
+    cloud.arm("DELETE", "jobs/both")
+    cloud.submit("both", "cpu-cluster", f"{RUN} --gate {tmp_path}/go")
+    wait_for(lambda: cloud.log("both").count("WAITING") == 2, 60, "the second job to run")
+    victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
+    cloud.call("POST", "/control/clusters/cpu-cluster/preempt", {"node": victim["id"]})
+    (tmp_path / "go").touch()
+    assert cloud.wait("both")["status"] == "Completed"
 
 
 def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
@@ -307,13 +350,16 @@ def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
 
 
 def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> None:
-    """A deleted cluster's running and queued jobs end as Canceled, and the cluster is gone."""
+    """A deleted cluster's running and queued jobs, also what comes while it goes, end as Canceled; then it is gone."""
     cloud.arm("PUT", "computes/doomed", cluster_body(maximum=1))
     for name in ("doomed-1", "doomed-2"):
-        cloud.submit(name, "doomed", f"{RUN} --gate {tmp_path}/never")
-    cloud.wait("doomed-1", "Running")
+        cloud.submit(name, "doomed", f"{RUN} --stubborn --gate {tmp_path}/never")
+    wait_for(lambda: "WAITING" in cloud.log("doomed-1"), 60, "the job to run")
     cloud.arm("DELETE", "computes/doomed")
-    assert [cloud.wait(name)["status"] for name in ("doomed-1", "doomed-2")] == ["Canceled", "Canceled"]
+    late = {**cloud.job("doomed-2"), "command": "true"}  # the first job ignores SIGTERM for the grace period of 1 s
+    taken = cloud.call("PUT", f"{cloud.workspace}/jobs/doomed-3", {"properties": late}).status_code == 201
+    for number in (1, 2, 3) if taken else (1, 2):
+        assert cloud.wait(f"doomed-{number}")["status"] == "Canceled"
     wait_for(lambda: cloud.call("GET", f"{cloud.workspace}/computes/doomed").status_code == 404, 60, "a 404")
 
 

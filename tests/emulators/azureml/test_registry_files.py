@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ def read(folder: Path, **files: str) -> Reading:
         ("version: 1", "mapping with a name"),
         ("a: [b", "while parsing"),
         ("- 1", "mapping with a name"),
+        ("name: d\nversion: 2024-13-45\npath: x", "month must be in 1..12"),
+        (f"name: {'[' * 2000}", "recursion"),
     ],
 )
 def test_a_file_that_can_not_be_read_stops_no_other(tmp_path: Path, text: str, why: str) -> None:
@@ -64,6 +67,17 @@ def test_a_file_that_moves_makes_another_folder(tmp_path: Path) -> None:
     assert before.removesuffix("/w.txt") != after.removesuffix("/in/w.txt")
 
 
+def test_files_whose_names_no_blob_can_have_are_a_problem(tmp_path: Path) -> None:
+    """The reason names the file; the registry has the rest."""
+    (tmp_path / "models" / "net").mkdir(parents=True)
+    (tmp_path / "models" / "net" / os.fsdecode(b"caf\xe9")).touch()
+    found = read(tmp_path, models__net_yml="name: net\npath: net", models__other_yml="name: o\npath: azureml:a:1")
+    assert [asset.name for asset in found.written] == ["o"]
+    assert found.problems["models/net.yml"] == (
+        "The name of a blob must be UTF-8, and that of the file b'caf\\xe9' is not."
+    )
+
+
 def test_what_a_version_can_not_be_is_a_problem_of_its_registry(tmp_path: Path) -> None:
     """A type that there is not, or the same version twice with other content, is named; the first one stays."""
     found = read(
@@ -71,10 +85,12 @@ def test_what_a_version_can_not_be_is_a_problem_of_its_registry(tmp_path: Path) 
         data__a_yml="name: d\ntype: tensor\npath: azureml://datastores/d/paths/x",
         environments__a_yml="name: e\nimage: python:3.11",
         environments__b_yml="name: e\nimage: python:3.12",
+        components__c_yml="name: c\ncommand: x\ncode: azureml:c:1\nsince: 2024-01-01",
     )
     registries = Registries()
     registries.replace({"team": found.written}, {})
     problems = registries.get("TEAM").problems
     assert "dataType is 'tensor'" in problems["data/d:1"]
     assert "with another image" in problems["environments/e:1"]
+    assert "date is not JSON serializable" in problems["components/c:1"]
     assert registries.get("team").assets.get("environments", "e", "1").properties["image"] == "python:3.11"

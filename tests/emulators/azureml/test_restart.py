@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,14 +19,22 @@ Begin = Callable[..., Cloud]
 
 
 def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Path) -> None:
-    """A stop ends the job's processes; the next start runs it from the beginning, on the same log and address."""
+    """A stop ends the job's processes; the next start runs it from the beginning, on the same log and address. A job
+    of an older state that can't be read fails with the reason, and stops no other."""
     cloud = own_cloud(workspace="restarted")
     cloud.submit("before", "cpu-cluster", "echo finished")
     cloud.submit("across", "cpu-cluster", f"python '{PROBE}' --gate {tmp_path}/go")
     wait_for(lambda: "WAITING" in cloud.log("across"), 60, "the job to run")
     cloud.wait("before")
     pid, url = int(told(cloud.log("across"), "ENV")["pid"]), cloud.url
-    cloud.restart()
+    cloud.submit("odd", "cpu-cluster", "true", resources={"instanceCount": 9})  # waits for more nodes than there are
+    assert cloud.part.stop() == 0
+    with contextlib.closing(sqlite3.connect(cloud.config.parent / "state" / "azureml.sqlite")) as db, db:
+        (body,) = db.execute("SELECT body FROM jobs WHERE name = 'odd'").fetchone()
+        stored = json.loads(body)
+        stored["properties"]["inputs"] = {"../odd": {"jobInputType": "literal", "value": "x"}}
+        db.execute("UPDATE jobs SET body = ? WHERE name = 'odd'", (json.dumps(stored),))
+    cloud.part = launch(cloud.config)
     assert gone(pid)
     assert cloud.url == url
     assert cloud.job("before")["status"] == "Completed"
@@ -33,6 +44,8 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
     log = cloud.log("across")
     assert "[azureml] attempt 2 starts from the beginning: the control plane was restarted" in log
     assert (log.count("got SIGTERM"), log.count("DONE")) == (1, 1)
+    assert cloud.wait("odd")["status"] == "Failed"
+    assert "The name of inputs '../odd'" in cloud.details("odd")["error"]["error"]["message"]
 
 
 def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: Begin, tmp_path: Path) -> None:

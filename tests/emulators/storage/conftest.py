@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators.storage import azurite, services
+from emulators.storage.azurite import ACCOUNT, KEY
+from tests.emulators.storage.raw import Raw
 
 NAMES = ("azurite", "ours")
+BLOB_SIDES = ("azurite",)  # the sides that have blobs
+collect_ignore_glob = [] if "ours" in BLOB_SIDES else ["test_blob_ours_*.py"]
+PAGE = "http://page.test"  # the origin of a web page that both sides let in
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,7 @@ class Side:
     connection_string: str
     queue_url: str
     table_url: str
+    blob_url: str = ""
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +37,9 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]
         azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY) as theirs,
         services.start(tmp_path_factory.mktemp("ours")) as ours,
     ):
+        theirs.let_in(PAGE)
         yield {
-            "azurite": Side("azurite", theirs.connection_string, theirs.queue_url, theirs.table_url),
+            "azurite": Side("azurite", theirs.connection_string, theirs.queue_url, theirs.table_url, theirs.blob_url),
             "ours": Side("ours", ours.connection_string, ours.queue_url, ours.table_url),
         }
 
@@ -61,3 +70,27 @@ def tables(side: Side) -> Iterator[TableServiceClient]:
 def unique() -> Callable[[], str]:
     """Names that no other test uses, valid for queues and tables."""
     return lambda: f"t{uuid.uuid4().hex[:16]}"
+
+
+@pytest.fixture(params=BLOB_SIDES)
+def blob_side(request: pytest.FixtureRequest, sides: dict[str, Side]) -> Side:
+    return sides[request.param]
+
+
+@pytest.fixture
+def blobs(blob_side: Side) -> Iterator[BlobServiceClient]:
+    """The service as Microsoft's package speaks to it, without its retries."""
+    key = AzureNamedKeyCredential(ACCOUNT, KEY)
+    with BlobServiceClient(blob_side.blob_url, key, retry_total=0) as service:
+        yield service
+
+
+@pytest.fixture
+def container(blobs: BlobServiceClient, unique: Callable[[], str]) -> ContainerClient:
+    return blobs.create_container(unique())
+
+
+@pytest.fixture
+def raw(blob_side: Side) -> Raw:
+    """The service as any program may speak to it."""
+    return Raw(blob_side.blob_url)

@@ -103,6 +103,13 @@ def test_a_sas_has_its_time(side: Side, options: dict[str, Any]) -> None:
         assert status_of(guest.create_queue, "refused") == (403, "AuthenticationFailed")
 
 
+def test_a_sas_for_https_alone_is_refused_over_http(side: Side) -> None:
+    """Over HTTP it is 403, AuthorizationProtocolMismatch."""
+    sas = queue_sas("rwdlacup", "sco", protocol="https")
+    with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
+        assert status_of(guest.create_queue, "refused") == (403, "AuthorizationProtocolMismatch")
+
+
 def test_a_sas_that_was_changed_is_refused(side: Side) -> None:
     """Giving oneself more permissions breaks the signature."""
     sas = queue_sas("r", "sco").replace("sp=r&", "sp=rwdlacup&")

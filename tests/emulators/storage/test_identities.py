@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
-from azure.core.credentials import AccessToken
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import HttpResponseError
-from azure.data.tables import TableServiceClient, UpdateMode
+from azure.data.tables import TableSasPermissions, TableServiceClient, UpdateMode, generate_table_sas
 
 from emulators import certs
 from emulators.arm.access import built_in
 from emulators.storage import services
+from emulators.storage.azurite import ACCOUNT
+from emulators.storage.azurite import KEY as STORAGE_KEY
 from emulators.storage.identities import AUDIENCE
 from emulators.tokens import issue
 
@@ -60,6 +63,21 @@ def refusal(url: str, bundle: Path, token: str, table: str) -> tuple[int | None,
     with tables(url, bundle, token) as client, pytest.raises(HttpResponseError) as caught:
         client.get_table_client(table).upsert_entity({"PartitionKey": "a", "RowKey": "1"})
     return caught.value.status_code, str(getattr(caught.value, "error_code", "")).rpartition(".")[2]
+
+
+def test_a_sas_for_https_alone_is_taken_over_https(url: str, bundle: Path) -> None:
+    """What a shared access signature demands (spr=https) is met at the port with TLS."""
+    key, end = AzureNamedKeyCredential(ACCOUNT, STORAGE_KEY), datetime.now(UTC) + timedelta(hours=1)
+    sas = generate_table_sas(
+        key, "runs", permission=TableSasPermissions(read=True, add=True), expiry=end, protocol="https"
+    )
+    authority = str(certs.ensure(bundle).bundle)
+    with TableServiceClient(
+        url, credential=AzureSasCredential(sas), connection_verify=authority, retry_total=0
+    ) as guest:
+        table = guest.get_table_client("runs")
+        table.create_entity({"PartitionKey": "p", "RowKey": "r"})
+        assert table.get_entity("p", "r")
 
 
 def test_a_role_on_a_table_is_for_that_table(url: str, bundle: Path) -> None:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 from azure.core import MatchConditions
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import (
+    AccountSasPermissions,
     EdmType,
     EntityProperty,
     RequestTooLargeError,
+    ResourceTypes,
     TableClient,
     TableServiceClient,
     TableTransactionError,
     UpdateMode,
+    generate_account_sas,
 )
 
+from emulators.storage.azurite import ACCOUNT
+from emulators.storage.azurite import KEY as ACCOUNT_KEY
 from tests.emulators.storage.conftest import Side
 
 KEY = {"PartitionKey": "p", "RowKey": "r"}
@@ -362,6 +370,40 @@ def test_up_to_the_limits(ours_table: TableClient) -> None:
     assert ours_table.get_entity("p", "full") == {**KEY, "RowKey": "full", **full}
     with pytest.raises(HttpResponseError, match="larger than the maximum"):  # together they are
         ours_table.upsert_entity({**KEY, "RowKey": "full", "more": b"x" * 65536}, UpdateMode.MERGE)
+
+
+def batched(side: Side, *parts: str) -> requests.Response:
+    """A batch whose parts are these requests, none of them in a change set."""
+    types, rights = ResourceTypes(object=True), AccountSasPermissions(read=True)
+    key, end = AzureNamedKeyCredential(ACCOUNT, ACCOUNT_KEY), datetime.now(UTC) + timedelta(hours=1)
+    sas = generate_account_sas(key, types, rights, end)
+    head = "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+    body = "".join(f"{head}{part}\r\nAccept: application/json;odata=nometadata\r\n\r\n" for part in parts)
+    headers = {"Content-Type": "multipart/mixed; boundary=batch_1", "x-ms-version": "2021-12-02"}
+    return requests.post(f"{side.table_url}/$batch?{sas}", body + "--batch_1--\r\n", headers=headers, timeout=10)
+
+
+def test_a_batch_may_be_one_query(side: Side, table: TableClient) -> None:
+    """It answers 202 with the entity."""
+    table.create_entity({**KEY, "n": 1})
+    one = f"GET {side.table_url}/{table.table_name}(PartitionKey='p',RowKey='r') HTTP/1.1"
+    answer = batched(side, one)
+    assert (answer.status_code, "HTTP/1.1 200 OK" in answer.text) == (202, True)
+    (line,) = [line for line in answer.text.splitlines() if line.startswith("{")]
+    assert {key: value for key, value in json.loads(line).items() if key in ("RowKey", "n")} == {"RowKey": "r", "n": 1}
+
+
+def test_a_query_that_a_batch_may_not_be(ours: Side, ours_table: TableClient) -> None:
+    """An entity that is not there is a 404 in a 202; two queries, a change outside of a change set and a query of many
+    entities are refused."""
+    table = f"{ours.table_url}/{ours_table.table_name}"
+    answer = batched(ours, f"GET {table}(PartitionKey='p',RowKey='r') HTTP/1.1")
+    assert (answer.status_code, "HTTP/1.1 404 Not Found" in answer.text) == (202, True)
+    assert '"0:The specified resource does not exist' in answer.text
+    one = f"GET {table}(PartitionKey='p',RowKey='r') HTTP/1.1"
+    for parts in ((one, one), (f"DELETE {table}(PartitionKey='p',RowKey='r') HTTP/1.1",), (f"GET {table}() HTTP/1.1",)):
+        refused = batched(ours, *parts)
+        assert (refused.status_code, refused.headers["x-ms-error-code"]) == (400, "InvalidInput")
 
 
 def test_limits_of_a_transaction(ours_table: TableClient) -> None:
