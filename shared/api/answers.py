@@ -113,6 +113,9 @@ class UploadTarget(Struct):
 class Uploads(Struct):
     drop: str
     files: list[UploadTarget]
+    headers: Annotated[
+        dict[str, str], Meta(description="What to PUT each file with: whose the drop is, if you are known.")
+    ]
     seconds: Annotated[int, Meta(description="How long the addresses work.")]
 
 

@@ -11,6 +11,7 @@ from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
     Verdict,
+    becomes_loose,
     first_look,
     judge_drop,
     judge_loose_file,
@@ -156,10 +157,8 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     now, listing = system.clock(), Listing()
     seen = survey(drop.key, listing.through(drop_blobs(system, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
-    if verdict.verdict is Verdict.SEAL and seen.single_file:
-        verdict = (
-            judge_loose_file(drop, system.drops.listed(route.name, limit=route.single_files + 1000), route) or verdict
-        )
+    if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
+        verdict = judge_loose_file(system.drops.loose(route.name, route.single_files), route) or verdict
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:

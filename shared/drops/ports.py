@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
 from shared.drops.model import Drop, DropKey, Generation
@@ -65,6 +66,15 @@ class Drops(Protocol):
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
         """Up to `limit` drops, of one route or of all, by name, beginning after the drop `after`."""
+
+    def added(self, route: str, since: datetime, until: datetime) -> int:
+        """How many files more the route's drops held after the closings from `since` to before `until`, by `sealed_at`.
+
+        A closing that was begun by then may still be on its way. Those from before they were kept are missing.
+        """
+
+    def loose(self, route: str, limit: int) -> int:
+        """How many loose files of the route became runs (`is_loose`), at most `limit`."""
 
     def cursor(self, walk: str) -> str:
         """How far a walk over many things has come, '' at its beginning."""
