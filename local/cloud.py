@@ -204,7 +204,8 @@ class Cloud:
         options, say = self.options, self.options.say
         if (self.home / "azurite").is_dir():
             say(
-                f"{self.home / 'azurite'} has the blobs of an earlier version, which are not read; `down --purge` removes all"
+            old = self.home / "azurite"
+            say(f"the blobs of an earlier version, in {old}, are not read; `down --purge` removes all")
             )
         say("storage: blobs, queues and tables")
         certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
