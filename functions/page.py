@@ -78,7 +78,7 @@ def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     files = offered(read_body(req.get_body(), UploadRequest))
     if uploads.may_become_code(the_system(), key, files):
         access.admit_code(req)
-    return answer(uploads.upload_addresses(the_system(), key, files))
+    return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))
 
 
 @cache

@@ -202,6 +202,8 @@ class Cloud:
 
     def _start_all(self) -> None:
         options, say = self.options, self.options.say
+        if (old := self.home / "azurite").is_dir():
+            say(f"the blobs of an earlier version, in {old}, are not read; `down --purge` removes all")
         say("storage: blobs, queues and tables")
         certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
         self._start_storage()

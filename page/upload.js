@@ -38,8 +38,8 @@ export async function upload(route, name, files, told, signal) {
 
 async function batch(route, name, files, state, told, signal) {
   const asked = files.map(({ name: path, file }) => ({ name: path, size: file.size, modified: file.lastModified / 1000 }));
-  const { files: targets } = await patiently(() => post(["drops", route, name, "uploads"], { files: asked }), signal);
-  const queue = files.map((one, i) => ({ ...one, url: targets[i].url }));
+  const { files: targets, headers = {} } = await patiently(() => post(["drops", route, name, "uploads"], { files: asked }), signal);
+  const queue = files.map((one, i) => ({ ...one, url: targets[i].url, headers }));
   const work = async () => {
     for (let one = queue.shift(); one; one = queue.shift()) {
       signal.throwIfAborted();
@@ -54,8 +54,8 @@ async function batch(route, name, files, state, told, signal) {
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 }
 
-async function send({ url, file }, more, signal) {
-  if (file.size <= BLOCK) { await patiently(() => put(url, file, { "x-ms-blob-type": "BlockBlob" }, signal), signal); more(file.size); return; }
+async function send({ url, file, headers }, more, signal) {
+  if (file.size <= BLOCK) { await patiently(() => put(url, file, { ...headers, "x-ms-blob-type": "BlockBlob" }, signal), signal); more(file.size); return; }
   const count = Math.ceil(file.size / BLOCK), ids = Array.from({ length: count }, (_, i) => btoa(`${file.lastModified}-${file.size}-${String(i).padStart(6, "0")}`.padStart(48, "0")));
   const there = await blocks(url);
   for (const [i, id] of ids.entries()) {
@@ -64,7 +64,7 @@ async function send({ url, file }, more, signal) {
     more(part.size);
   }
   const list = `<?xml version="1.0" encoding="utf-8"?><BlockList>${ids.map((id) => `<Latest>${id}</Latest>`).join("")}</BlockList>`;
-  await patiently(() => put(`${url}&comp=blocklist`, list, { "content-type": "text/plain" }, signal), signal);
+  await patiently(() => put(`${url}&comp=blocklist`, list, { ...headers, "content-type": "text/plain" }, signal), signal);
 }
 
 /** The blocks that storage has of this blob from an upload that broke off. */

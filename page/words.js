@@ -128,6 +128,7 @@ export const W = {
     bys: { project: "Project", run: "Run", cluster: "Cluster", owner: "Owner" }, kinds: { training: "Training", allocation: "Starting", idle: "Idle", lease: "Leases", unexplained: "Unexplained" },
     idleShare: "Neither trained nor started", hours: "Node hours", unpriced: "Hours without a known price", nobody: "(none)", none: "Nothing was spent in this time.",
     of: (spent, month) => `${spent} of ${month} this month`, kept: (dollars) => `${dollars} kept back for runs that go on`, aRun: (dollars) => `${dollars} a run at most`, reached: "This budget is used up.",
+    missing: ({ cluster, day, why, advice }) => `What ${cluster} cost on ${day} is missing: ${why} ${advice}`,
   },
   schedules: {
     title: "Schedules", empty: "Nothing makes runs by itself yet. To train every Monday at six, type:", emptyCommand: 'python3 trainyard.py schedule add --cron "0 6 * * 1" submit mnist --data drops/mnist/digits',

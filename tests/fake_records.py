@@ -12,7 +12,7 @@ from typing import Any
 from shared.clusters.leases import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of
+from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of, is_loose
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.stored import Stored
 from shared.runs.model import Run, RunState, hour_of
@@ -34,10 +34,14 @@ class FakeDrops:
         self.rows: dict[DropKey, Stored[Drop]] = {}
         self.cursors: dict[str, str] = {}
         self.kept: dict[tuple[DropKey, int], Generation] = {}
+        self.closings: list[tuple[str, datetime, int]] = []  # route, when, and how many files more
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
         return self.rows.get(key)
+
+    def is_new(self, key: DropKey) -> bool:
+        return key not in self.rows
 
     def insert(self, drop: Drop) -> Stored[Drop]:
         if drop.key in self.rows:
@@ -48,6 +52,8 @@ class FakeDrops:
         row = self.rows.get(drop.key)
         if row is None or row.etag != before.etag:
             raise Changed(f"drop {drop.key} changed in between")
+        if drop.state is DropState.SEALING and row.value.state is not DropState.SEALING and drop.sealed_at:
+            self.closings.append((drop.key.route, drop.sealed_at, drop.blobs - row.value.blobs))
         return self._put(drop)
 
     def delete(self, before: Stored[Drop]) -> None:
@@ -82,6 +88,12 @@ class FakeDrops:
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
         keys = [key for key in sorted(self.rows) if route in (None, key.route) and (after is None or key > after)]
         return [self.rows[key].value for key in keys[:limit]]
+
+    def added(self, route: str, since: datetime, until: datetime) -> int:
+        return sum(files for of, at, files in self.closings if of == route and since <= at < until)
+
+    def loose(self, route: str, limit: int) -> int:
+        return min(limit, sum(is_loose(row.value) for key, row in self.rows.items() if key.route == route))
 
     def cursor(self, walk: str) -> str:
         return self.cursors.get(walk, "")

@@ -15,7 +15,7 @@ from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops.model import DropKey, DropState
 from shared.kernel.errors import BadInput, Impossible
-from shared.runs import ask, metrics
+from shared.runs import ask, data, metrics
 from shared.runs.looks import ARCHIVE_TRIES
 from shared.runs.model import RunState
 from shared.runs.request import RunRequest
@@ -240,8 +240,12 @@ def test_archiving_has_an_end(world: World) -> None:
     assert ("archives" in world.queues.messages, world.runs.hours()) == (False, [])
 
 
-def test_a_run_says_that_its_data_changed_before_it_started(world: World) -> None:
+@pytest.mark.parametrize("compared_at_once", [1000, 2], ids=["with the step", "by a message"])
+def test_a_run_says_that_its_data_changed_before_it_started(
+    world: World, monkeypatch: pytest.MonkeyPatch, compared_at_once: int
+) -> None:
     """A queued run trains on what its folder holds when it starts; if that is other data, the run names them."""
+    monkeypatch.setattr(data, "COMPARED_AT_ONCE", compared_at_once)
     for name in ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/3.bin", "mnist/a/_SUCCESS"):
         world.upload(name, b"" if name.endswith("_SUCCESS") else b"x")
     world.deliver_all()
@@ -252,6 +256,8 @@ def test_a_run_says_that_its_data_changed_before_it_started(world: World) -> Non
     world.in_flight.clear()
     world.job_goes(run.name, "Running")
     world.deliver_all()
+    world.handle("job-events")
+    assert len(world.queues.messages.get("run-looks", ())) == (compared_at_once == 2)
     world.run_until_idle()
     assert world.only_run().data_note == (
         "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."

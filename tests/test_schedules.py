@@ -134,49 +134,6 @@ def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> Non
     assert "nothing at" in first.why
 
 
-def test_new_files_start_a_run(world: World) -> None:
-    """A route is trained again when so many new files have come into its drops, and counting begins anew."""
-    world.blobs.delete("drops", "mnist/a/1.bin")
-    wish = Wish(
-        RunRequest(template="mnist", data="workspaceblobstore/base"), route="mnist", new_files=4, overlap=Overlap.ALLOW
-    )
-    made = plan.add(world.system, world.schedules, wish)
-    for number, expected in ((1, 0), (2, 1), (3, 1), (4, 2)):
-        for name in ("1.bin", "2.bin", "_SUCCESS"):
-            world.upload(f"mnist/drop-{number}/{name}")
-        world.deliver_all()
-        world.run_until_idle()
-        world.clock.advance(300)
-        world.run_until_idle()
-        for _ in range(2):
-            world.reconcile()
-            world.run_until_idle()
-        assert len(world.schedules.firings(made.id)) == expected, number
-    assert world.schedules.firings(made.id)[0].facts == {"files": 12, "new": 6}
-
-
-def test_new_files_wait_for_the_last_run_though_one_failed_between(world: World) -> None:
-    """A start by new files that could not be made leaves the run before it as the one that overlap looks at."""
-    wish = Wish(RUN, route="mnist", new_files=2)
-    made = plan.add(world.system, world.schedules, wish)
-    before = world.schedules.get(made.id)
-    assert before is not None
-    world.schedules.update(before, last_run="mnist-earlier")
-    for name in ("1.bin", "2.bin", "_SUCCESS"):
-        world.upload(f"mnist/b/{name}")
-    world.deliver_all()
-    world.run_until_idle()
-    world.blobs.delete("drops", "mnist/a/1.bin")  # the data of the schedule's own request
-    for _ in range(2):
-        world.clock.advance(300)
-        world.reconcile()
-        world.run_until_idle()
-    [firing] = world.schedules.firings(made.id)
-    after = world.schedules.get(made.id)
-    assert after is not None
-    assert (firing.outcome, after.value.last_run) == (Outcome.FAILED, "mnist-earlier")
-
-
 def test_a_pause_is_not_caught_up(world: World) -> None:
     """What passes while a schedule is paused is no instant of it; resumed, it goes on with the next one."""
     made = schedule(world)

@@ -317,14 +317,17 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
 
 
 def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
-    """A file that is there whole and not older than the one that is offered gets none; the marker always gets one."""
+    """A file that is there whole and not older than the one that is offered gets none; the marker always gets one.
+    Who is known by name has a header that makes the drop theirs."""
     now, key = world.clock(), DropKey("mnist", "a")
     for name, content in (("same", HELLO), ("older", HELLO), ("shorter", b""), ("_SUCCESS", b"")):
         world.blobs.put("drops", f"mnist/a/{name}", content)
     later = now + timedelta(hours=1)
     offered = [Offered("same", len(HELLO), now), Offered("older", len(HELLO), later), Offered("new", 1, now)]
     offered += [Offered("shorter", 1, now), Offered("_SUCCESS", 0, now)]
-    told = upload_addresses(world.system, key, offered)
+    told = upload_addresses(world.system, key, offered, "Ann Ö <ann@example.org>")
+    assert told["headers"] == {"x-ms-meta-trainyard_owner": "Ann%20%C3%96%20%3Cann%40example.org%3E"}
+    assert upload_addresses(world.system, key, offered)["headers"] == {}
     assert [file["name"] for file in told["files"] if file["url"]] == ["older", "new", "shorter", "_SUCCESS"]
     with pytest.raises(Impossible, match="There is no route"):
         upload_addresses(world.system, DropKey("minst", "a"), offered)

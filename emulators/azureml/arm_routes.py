@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from aiohttp import web
 
 from emulators.azureml import checks
@@ -9,6 +11,10 @@ from emulators.azureml.config import PROVIDER
 from emulators.azureml.errors import BadRequest
 from emulators.azureml.models import Datastore
 from emulators.azureml.server import WORKSPACE, Parts, properties
+
+# https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
+CONTAINER_NAME = re.compile(r"\$root|(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+DATASTORE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
 
 
 class ArmRoutes:
@@ -68,12 +74,19 @@ class ArmRoutes:
         wanted, name = await properties(request), request.match_info["name"]
         if wanted.get("datastoreType") != "AzureBlob" or not wanted.get("containerName"):
             raise BadRequest(f"Datastore {name!r}: needs datastoreType AzureBlob and a containerName.")
+        if not DATASTORE_NAME.fullmatch(name):
+            raise BadRequest(f"Datastore name {name!r:.80}: use letters, digits, '-' and '_', at most 255 of them.")
+        container = checks.text(wanted, "containerName")
+        if not CONTAINER_NAME.fullmatch(container):
+            raise BadRequest(
+                f"containerName is {container!r:.80}; it must be 3 to 63 small letters, digits, and single '-' between."
+            )
         account = str(wanted.get("accountName") or "").rstrip("#").rpartition("/")[2]
         if account != self._parts.blobs.account:
             raise BadRequest(f"Datastore {name!r}: the account is {self._parts.blobs.account!r}, not {account!r}.")
         datastore = Datastore(
             name,
-            checks.text(wanted, "containerName"),
+            container,
             description=checks.optional_text(wanted, "description"),
             tags=checks.texts(wanted, "tags"),
             properties=checks.texts(wanted, "properties"),

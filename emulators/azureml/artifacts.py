@@ -29,9 +29,7 @@ class Artifacts:
         self._blobs = blobs
 
     async def put(self, request: web.Request) -> web.Response:
-        place = self._place(request.match_info["path"])
-        if not request.match_info["path"].startswith((f"{RUNS}/", f"{MLFLOW}/")):
-            raise BadRequest(f"MLflow writes below {RUNS}/ and {MLFLOW}/, not to {request.match_info['path']!r:.200}.")
+        place = self._writable(request.match_info["path"])
         await self._blobs.write(place, request.content.iter_chunked(PIECE), request.content_length)
         return web.json_response({})
 
@@ -46,7 +44,7 @@ class Artifacts:
         return response
 
     async def delete(self, request: web.Request) -> web.Response:
-        place = self._place(request.match_info["path"])
+        place = self._writable(request.match_info["path"])
         for blob in [place.path, *[name async for name, _ in self._blobs.below(place)]]:
             await self._blobs.delete(Place(place.container, blob))
         return web.json_response({})
@@ -71,6 +69,12 @@ class Artifacts:
             is_file = {"path": above + first, "is_dir": False, "file_size": size}
             found.setdefault(first, {"path": above + first, "is_dir": True} if rest else is_file)
         return [found[name] for name in sorted(found)]
+
+    def _writable(self, path: str) -> Place:
+        place = self._place(path)
+        if not path.startswith((f"{RUNS}/", f"{MLFLOW}/")):
+            raise BadRequest(f"MLflow writes below {RUNS}/ and {MLFLOW}/, not to {path!r:.200}.")
+        return place
 
     def _place(self, path: str) -> Place:
         parts = path.strip("/").split("/")

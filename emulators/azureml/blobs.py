@@ -28,7 +28,9 @@ from emulators.azureml.errors import DataError, Refused
 PIECE = 4 * 1024 * 1024  # bytes of a file in memory at a time; also the largest block an append blob takes
 PARALLEL = 8
 SAS_HOURS = 24
-LONGEST_NAME = 1024  # https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs
+LONGEST_NAME = (
+    1024  # https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
+)
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,14 @@ class Blobs:
             return
 
     def place_of(self, url: str) -> Place:
-        """Container and path of an address in this account, whatever host and port it was given out under."""
-        path = unquote(urlsplit(url).path).lstrip("/").removeprefix(f"{self.account}/")
+        """Container and path of an address in this account, whatever host and port it was given out under. Raises
+        DataError for what is no such address."""
+        with _as_data_error(f"{url.partition('?')[0][:200]!r}"):
+            parts = urlsplit(url)
+        path = unquote(parts.path).lstrip("/").removeprefix(f"{self.account}/")
         container, _, rest = path.partition("/")
+        if parts.scheme not in ("http", "https") or not container:
+            raise DataError(f"{url.partition('?')[0][:200]!r} is no address of blobs in {self.account}.")
         return Place(container, rest)
 
     def container_sas(self, container: str, write: bool = True) -> str:
@@ -128,9 +135,10 @@ class Blobs:
         return len(listed)
 
     async def exists(self, place: Place) -> bool:
+        if not place.path:
+            return False
         with _as_data_error(f"{place}"):
-            client = self._service.get_blob_client(place.container, place.path)
-            return bool(place.path) and await client.exists()
+            return bool(await self._service.get_blob_client(place.container, place.path).exists())
 
     async def texts(self, place: Place, limit: int) -> dict[str, str]:
         """The blobs of a folder that are texts of at most so many bytes, by their names in it."""
@@ -267,6 +275,8 @@ def _as_data_error(what: str) -> Iterator[None]:
         raise kind(f"{what}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"{what}: {error}") from error
+    except ValueError as error:  # the SDK's word for names that no container or blob can have
+        raise Refused(f"{what}: {error}") from error
 
 
 def _tomorrow() -> dt.datetime:

@@ -12,6 +12,7 @@ from emulators.azureml.identity import PRINCIPAL
 from emulators.azureml.models import Json
 from emulators.tokens import TENANT
 
+MOST_NODES = 65_000  # https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 
 
@@ -64,6 +65,8 @@ def _check_scale(name: str, settings: Json) -> None:
     low, high = checks.int32(settings, "minNodeCount", 0, 0), checks.int32(settings, "maxNodeCount", -1, 0)
     if low > high:
         raise BadRequest(f"Compute {name!r}: minNodeCount {low!r} and maxNodeCount {high!r} must be 0 <= min <= max.")
+    if high > MOST_NODES:
+        raise BadRequest(f"Compute {name!r}: maxNodeCount is {high}; a cluster has at most {MOST_NODES} nodes.")
     checks.duration(settings, "nodeIdleTimeBeforeScaleDown")
 
 
@@ -72,7 +75,7 @@ def seed_body(seed: ClusterSeed, location: str) -> Json:
     scale = {
         "minNodeCount": seed.min_instances,
         "maxNodeCount": seed.max_instances,
-        "nodeIdleTimeBeforeScaleDown": f"PT{seed.idle_seconds:g}S",
+        "nodeIdleTimeBeforeScaleDown": f"PT{seed.idle_seconds:.12g}S",
     }
     priority = "LowPriority" if seed.tier.lower().replace("_", "") == "lowpriority" else "Dedicated"
     inner = {"vmSize": seed.vm_size, "vmPriority": priority, "scaleSettings": scale}

@@ -11,7 +11,7 @@ from emulators.azureml import wire
 from emulators.azureml.arm import LATEST
 from emulators.azureml.checks import mapping
 from emulators.azureml.config import PROVIDER
-from emulators.azureml.errors import BadRequest
+from emulators.azureml.errors import BadRequest, Conflict
 from emulators.azureml.instances import KIND
 from emulators.azureml.models import Json
 from emulators.azureml.operations import POLL_HEADER
@@ -55,7 +55,14 @@ class ComputeRoutes:
                 f"Compute name {name!r}: 2 to 32 letters, digits and single '-', a letter first and no '-' last."
             )
         document = await body(request, "properties")
-        if mapping(document, "properties").get("computeType") == KIND:
+        is_instance = mapping(document, "properties").get("computeType") == KIND
+        if (
+            name.lower() in self._parts.workspace.clusters
+            if is_instance
+            else self._parts.workspace.instances.find(name)
+        ):
+            raise Conflict(f"There is a compute {name} of another type; delete it, or choose another name.")
+        if is_instance:
             self._parts.workspace.instances.put(name, document)
             return web.json_response(self._body(name), status=201)
         _, fresh = self._parts.workspace.put_cluster(name, document)

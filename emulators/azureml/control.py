@@ -8,7 +8,7 @@ from aiohttp import web
 from emulators.azureml.errors import BadRequest
 from emulators.azureml.evictions import LONGEST_NOTICE_SECONDS, Evictions
 from emulators.azureml.models import TERMINAL, Json, Node, Status
-from emulators.azureml.server import Parts, body
+from emulators.azureml.server import Parts, body, number
 
 
 class ControlRoutes:
@@ -46,12 +46,12 @@ class ControlRoutes:
         asked = await body(request)
         which, job = asked.get("node"), asked.get("job", "queued")
         if job not in ("queued", "failed"):
-            raise BadRequest(f"'job' is {job!r}; choose queued or failed.")
-        if not isinstance(which, int | str):
-            raise BadRequest(f"'node' is {which!r}; give the node's index in the list of nodes, or its id.")
+            raise BadRequest(f"'job' is {job!r:.80}; choose queued or failed.")
+        if isinstance(which, bool) or not isinstance(which, int | str):
+            raise BadRequest(f"'node' is {which!r:.80}; give the node's index in the list of nodes, or its id.")
         notice = asked.get("notice", 0)
         if isinstance(notice, bool) or not isinstance(notice, int | float) or not 0 <= notice <= LONGEST_NOTICE_SECONDS:
-            raise BadRequest(f"'notice' is {notice!r}; give seconds, at most {LONGEST_NOTICE_SECONDS:.0f}.")
+            raise BadRequest(f"'notice' is {notice!r:.80}; give seconds, at most {LONGEST_NOTICE_SECONDS:.0f}.")
         return web.json_response(
             self._evictions.evict(request.match_info["name"], which, job == "failed", float(notice))
         )
@@ -60,7 +60,7 @@ class ControlRoutes:
         """Body `{"status": "Completed" or "Failed"}`: ends a job of a simulated cluster now."""
         job, status = self._parts.workspace.job(request.match_info["name"]), (await body(request)).get("status")
         if status not in (Status.COMPLETED, Status.FAILED):
-            raise BadRequest(f"'status' is {status!r}; choose Completed or Failed.")
+            raise BadRequest(f"'status' is {status!r:.80}; choose Completed or Failed.")
         if not self._parts.scheduler.simulation.has(job.cluster) or job.status in TERMINAL:
             raise BadRequest(f"Job {job.name} is {job.status} on {job.cluster}; only live simulated jobs can be ended.")
         self._parts.scheduler.simulation.end(job, Status(status))
@@ -76,8 +76,8 @@ class ControlRoutes:
 
     async def list_requests(self, request: web.Request) -> web.Response:
         """The latest requests, oldest first; with `?newest=N` the last N of them."""
-        seen, newest = list(self._parts.recorder.seen), request.query.get("newest", "")
-        return web.json_response(seen[-int(newest) :] if newest.isdecimal() and int(newest) else seen)
+        seen, newest = list(self._parts.recorder.seen), number(request, "newest")
+        return web.json_response(seen[-newest:] if newest else seen)
 
 
 def _node(index: int, node: Node) -> Json:

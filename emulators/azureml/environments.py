@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -66,8 +67,15 @@ class Environments:
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
-        """Make a job's own environment at `folder`. Raises DataError, with uv's words, if that can't be done."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder)
+        """Make a job's own environment at `folder`. Raises DataError, with uv's words, if that can't be done.
+
+        Cancelled, it waits no more for another process that makes the one beneath.
+        """
+        unwanted = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder, unwanted)
+        finally:
+            unwanted.set()
 
     async def check(self, recipe: Recipe) -> None:
         """Raise DataError, with uv's words, for requirements that can't be fulfilled. Makes nothing.
@@ -86,9 +94,9 @@ class Environments:
         for process in list(self._running):
             process.kill()
 
-    def _give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
+    def _give(self, recipe: Recipe, folder: Path, unwanted: threading.Event) -> JobEnvironment:
         began = time.monotonic()
-        base = self._made(recipe)
+        base = self._made(recipe, unwanted)
         (base / COMPLETE).touch()  # it was used now
         notes = json.loads((base / COMPLETE).read_text())["notes"]
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
@@ -126,12 +134,12 @@ class Environments:
     def _installed(self) -> Installed:
         return Installed.of(self._python)
 
-    def _made(self, recipe: Recipe) -> Path:
+    def _made(self, recipe: Recipe, unwanted: threading.Event) -> Path:
         """The environment with this content, made if it is new. Another process that makes it is waited for."""
         base = self._folder / self._name(recipe)
         if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(base.with_suffix(".lock")):
+            with FileLock(base.with_suffix(".lock")).acquire(cancel_check=unwanted.is_set):
                 if not (base / COMPLETE).exists():
                     self._make(recipe, base)
         return base

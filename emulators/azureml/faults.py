@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
 from typing import Any
 
 from aiohttp import web
 
 from emulators.azureml import checks
-from emulators.azureml.errors import ArmError, BadRequest
+from emulators.azureml.errors import ArmError, BadRequest, among
 from emulators.azureml.models import Cluster, Json, NodeState
 
 LONGEST_SECONDS = 600
@@ -50,27 +50,28 @@ class Faults:
     own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
 
     def replace(self, document: Json) -> None:
-        """Take what a request says instead of what there was."""
+        """Take what a request says instead of what there was; all of it, or nothing where BadRequest is raised."""
+        if unknown := document.keys() - {"requests", "allocations", "quotas", "mounts"}:
+            raise BadRequest(f"There is no {among(unknown)}; there are requests, allocations, quotas and mounts.")
         requests, allocations = document.get("requests") or [], checks.mapping(document, "allocations")
         if not isinstance(requests, list):
             raise BadRequest("'requests' must be a list of faults.")
-        try:
-            self.requests = [RequestFault(**fault) for fault in requests]
-        except TypeError as error:
-            raise BadRequest(
-                f"A fault of a request has method, path, status, code, message, seconds, times: {error}."
-            ) from None
         if (mounts := document.get("mounts", "shared")) not in MOUNTS:
-            raise BadRequest(f"'mounts' is {mounts!r}; choose {' or '.join(MOUNTS)}.")
+            raise BadRequest(f"'mounts' is {mounts!r:.80}; choose {' or '.join(MOUNTS)}.")
+        quotas = checks.mapping(document, "quotas")
+        read = (
+            [_request_fault(fault) for fault in requests],
+            {name.lower(): _allocation(allocations, name) for name in allocations},
+            {family: checks.int32(quotas, family, 0, 0) for family in quotas},
+        )
+        self.requests, self.allocations, self.quotas = read
         self.own_mounts = mounts == "own"
-        self.allocations = {name.lower(): dict(error) for name, error in allocations.items()}
-        self.quotas = {family: int(cores) for family, cores in checks.mapping(document, "quotas").items()}
 
     async def meet(self, request: web.Request) -> None:
         """Make a request wait, or raise what it is refused with."""
         if fault := next((each for each in self.requests if each.fits(request)), None):
             fault.times -= 1
-            await asyncio.sleep(min(fault.seconds, LONGEST_SECONDS))
+            await asyncio.sleep(fault.seconds)
             if fault.status:
                 raise ArmError(fault.status, fault.code, fault.message)
 
@@ -84,6 +85,32 @@ class Faults:
         used = sum(cores_of(other) for other in clusters if family_of(other)[0] == family)
         given = max(0, min(nodes, (limit - used) // cores))
         return given, None if given == nodes else _quota_error(cluster, family, limit, used, (nodes - given) * cores)
+
+
+def _request_fault(said: Any) -> RequestFault:
+    known = [each.name for each in fields(RequestFault)]
+    if not isinstance(said, dict) or said.keys() - set(known):
+        raise BadRequest(f"A fault of a request is an object with {', '.join(known)}, not {said!r:.80}.")
+    for key in ("method", "path"):
+        checks.text(said, key)
+    for key in ("code", "message"):
+        checks.optional_text(said, key)
+    status, seconds = checks.int32(said, "status", 0, 0), said.get("seconds")
+    if status and not 400 <= status <= 599:
+        raise BadRequest(f"status is {status}; it must be that of an error, 400 to 599, or 0 for a slow request.")
+    if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds <= LONGEST_SECONDS):
+        raise BadRequest(f"seconds is {seconds!r:.80}; it must be a number up to {LONGEST_SECONDS}.")
+    if "times" in said:
+        checks.int32(said, "times", 0, 0)
+    return RequestFault(**{key: value for key, value in said.items() if value is not None})
+
+
+def _allocation(said: Json, name: str) -> Json:
+    """The error of a cluster's allocations, which is shown by its code and message."""
+    error = checks.mapping(said, name)
+    for key in ("code", "message"):
+        checks.text(error, key)
+    return error
 
 
 def family_of(cluster: Cluster) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from emulators.azureml.server import LOCATION, WORKSPACE, Parts, body, number, p
 from emulators.azureml.site import run_place
 
 PAGE = 50
+MOST_LABELS = 100  # SQLite would take some hundred
 HISTORY = "/history/v1.0" + WORKSPACE
 DATA = "/data/v1.0" + WORKSPACE
 PREFLIGHT = "/preflight/v1.0" + WORKSPACE
@@ -73,7 +74,7 @@ class JobRoutes:
 
         Azure has no such service: it makes whatever environment it is asked for.
         """
-        job = (await body(request, "job"))["job"]
+        job = checks.mapping(await body(request, "job"), "job")
         try:
             await self._parts.needs.refresh(job)
             await self._parts.needs.look_over(described(job))
@@ -168,6 +169,8 @@ def _listing(request: web.Request) -> Listing:
         raise BadRequest(f"listViewType {view!r}; choose ActiveOnly, ArchivedOnly or All.")
     tags = [_label(TAG, text) for text in [request.query.get("tag", "")] if text]
     wanted = [_label(PROPERTY, text) for text in request.query.get("properties", "").split(",") if text]
+    if len(wanted) > MOST_LABELS:
+        raise BadRequest(f"properties names {len(wanted)}; at most {MOST_LABELS} can be asked for at once.")
     return Listing(VIEWS[view], (*wanted, *tags), number(request, "$skip"))
 
 

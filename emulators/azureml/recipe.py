@@ -142,7 +142,7 @@ def from_conda(conda: Any, what: str) -> Recipe:
     """The recipe of a conda file, given as text or as the mapping in it."""
     try:
         document = yaml.safe_load(conda) if isinstance(conda, str) else conda
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, and nesting without an end
         raise NotHere(f"{what}: its conda file is no YAML: {str(error).splitlines()[0]}.") from None
     entries = document.get("dependencies") if isinstance(document, dict) else None
     if not isinstance(entries, list):

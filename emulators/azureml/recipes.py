@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from emulators.azureml import recipe
+from emulators.azureml import checks, recipe
 from emulators.azureml.blobs import Blobs, Place
 from emulators.azureml.dockerfile import from_dockerfile
 from emulators.azureml.errors import ArmError, DataError
@@ -53,11 +52,11 @@ class Recipes:
             return await self._built(build)
         return recipe.registered(name, properties)
 
-    async def _built(self, build: Mapping[str, Any]) -> Recipe:
+    async def _built(self, build: Json) -> Recipe:
         """The recipe of a build context: its Dockerfile, and the files that this one installs from."""
-        context = self._context(str(build.get("contextUri") or ""))
+        context = self._context(checks.text(build, "contextUri"))
         files = await self._blobs.texts(context, DOCKERFILE_LIMIT)
-        name = str(build.get("dockerfilePath") or "Dockerfile").removeprefix("./")
+        name = (checks.optional_text(build, "dockerfilePath") or "Dockerfile").removeprefix("./")
         if name not in files:
             raise NotHere(f"The build context {context} has no {name!r}; it has: {', '.join(sorted(files)) or 'none'}.")
 

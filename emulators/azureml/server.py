@@ -162,9 +162,14 @@ def _check_scope(config: Config, request: web.Request) -> None:
 
 async def body(request: web.Request, *needs: str) -> Json:
     """The request's JSON object, which must have the keys of `needs`."""
+    text = await read_body(request) or b"{}"
     try:
-        document: Any = parse_json(await read_body(request) or b"{}")
-    except ValueError as error:
+        document: Any = parse_json(text)
+        if (
+            b"\\u" in text or b"\xed" in text
+        ):  # else there is no half of a surrogate pair, which no file or row can hold
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None
     if not isinstance(document, dict):
         raise BadRequest("The body must be a JSON object.", "InvalidRequestContent")

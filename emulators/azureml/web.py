@@ -11,6 +11,7 @@ from emulators.azureml.errors import DataError
 CONNECT_SECONDS = 10
 REACH_SECONDS = 6  # in all; a caller waits meanwhile
 PIECE = 1 << 20
+UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # the last for names that no host can have
 
 
 async def reach(uri: str, what: str) -> None:
@@ -20,7 +21,7 @@ async def reach(uri: str, what: str) -> None:
         async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
             if answer.status != 200:
                 raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except UNREACHABLE as error:
         raise DataError(_unreachable(uri, what, error)) from error
 
 
@@ -34,12 +35,14 @@ async def download(uri: str, target: Path, what: str) -> None:
             with target.open("wb") as file:
                 async for piece in answer.content.iter_chunked(PIECE):
                     file.write(piece)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except UNREACHABLE as error:
         raise DataError(_unreachable(uri, what, error)) from error
 
 
 def _unreachable(uri: str, what: str, error: Exception) -> str:
-    return f"{what}: {_shown(uri)} can't be reached from this machine: {error or type(error).__name__}."
+    tells_address = isinstance(error, aiohttp.InvalidURL | aiohttp.ClientResponseError)  # with its signature
+    words = type(error).__name__ if tells_address else str(error) or type(error).__name__
+    return f"{what}: {_shown(uri)} can't be reached from this machine: {words}."
 
 
 def _shown(uri: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 SHUFFLE_SECONDS = 1.0
+LONGEST_SECONDS = 86_400.0  # after which Azure gives an event up
+MOST_COPIES = 1000
 
 
 class BadFaults(ValueError):
@@ -41,26 +43,33 @@ class Faults:
         return spread + self._random.uniform(*self.delay_seconds)
 
 
-def read(spec: dict[str, Any]) -> Faults:
+def read(spec: Any) -> Faults:
     """Read the body of POST /control/faults; what isn't named is off. Raises BadFaults."""
     known = {f.name for f in fields(Faults) if not f.name.startswith("_")}
+    if not isinstance(spec, dict):
+        raise BadFaults(f"the knobs are a JSON object, not {spec!r:.80}")
     if unknown := set(spec) - known:
         raise BadFaults(f"no knob {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
-    delay = spec.get("delay_seconds") or (0.0, 0.0)
-    types = spec.get("event_types")
-    try:
-        low, high = map(float, delay)
-        duplicate, lose = int(spec.get("duplicate") or 1), float(spec.get("lose") or 0.0)
-    except (TypeError, ValueError) as error:
-        raise BadFaults(f"delay_seconds is [low, high], duplicate a whole number, lose a share: {error}") from None
-    if not (0 <= low <= high and duplicate >= 1 and 0 <= lose <= 1):
-        raise BadFaults("0 <= low <= high for delay_seconds, duplicate >= 1, and lose from 0 to 1")
-    return Faults(
-        duplicate,
-        bool(spec.get("shuffle")),
-        (low, high),
-        lose,
-        spec.get("seed"),
-        None if types is None else frozenset(types),
-        random.Random(spec.get("seed")),  # noqa: S311 (chance for tests, no secret)
-    )
+    low, high = _pair(spec.get("delay_seconds") or [0.0, 0.0])
+    duplicate, lose = spec.get("duplicate") or 1, spec.get("lose") or 0.0
+    types, seed, shuffle = spec.get("event_types"), spec.get("seed"), spec.get("shuffle") or False
+    if type(duplicate) is not int or not 1 <= duplicate <= MOST_COPIES:
+        raise BadFaults(f"duplicate is {duplicate!r:.80}; it must be a whole number from 1 to {MOST_COPIES}")
+    if type(lose) not in (int, float) or not 0 <= lose <= 1:
+        raise BadFaults(f"lose is {lose!r:.80}; it must be a share from 0 to 1")
+    if not isinstance(shuffle, bool) or not isinstance(seed, int | None):
+        raise BadFaults(f"shuffle is true or false, seed a whole number; not {shuffle!r:.80} and {seed!r:.80}")
+    if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in types)):
+        raise BadFaults(f"event_types is {types!r:.80}; it must be a list of types")
+    chance = random.Random(seed)  # noqa: S311 (for tests, no secret)
+    wanted = None if types is None else frozenset(types)
+    return Faults(duplicate, shuffle, (low, high), float(lose), seed, wanted, chance)
+
+
+def _pair(delay: Any) -> tuple[float, float]:
+    if not isinstance(delay, list) or len(delay) != 2 or any(type(each) not in (int, float) for each in delay):
+        raise BadFaults(f"delay_seconds is {delay!r:.80}; it must be [low, high]")
+    low, high = delay
+    if not 0 <= low <= high <= LONGEST_SECONDS:
+        raise BadFaults(f"delay_seconds is {delay!r:.80}; it must be 0 <= low <= high <= {LONGEST_SECONDS:g}")
+    return float(low), float(high)

@@ -89,10 +89,11 @@ def _parse_one(item: Any, index: int, topic: str) -> Event:
         raise BadEvents(f"event {index} is not a JSON object")
     if "specversion" in item:
         _require(item, index, CLOUD_REQUIRED)
+        _require(item, index, tuple(key for key in ("subject", "time") if item.get(key) is not None))
         return _from_cloud(item, topic)
     _require(item, index, EVENT_GRID_REQUIRED)
     if item.get("topic") not in (None, "", topic):
-        raise BadEvents(f"event {index} has topic {item['topic']!r}; leave it out, or give this topic: {topic}")
+        raise BadEvents(f"event {index} has topic {item['topic']!r:.200}; leave it out, or give this topic: {topic}")
     return Event(
         topic,
         topic,
@@ -110,7 +111,7 @@ def _require(item: dict[str, Any], index: int, keys: tuple[str, ...]) -> None:
         if key not in item:
             raise BadEvents(f"event {index} has no {key!r}; it needs {', '.join(keys)}")
         if key != "data" and not isinstance(item[key], str):
-            raise BadEvents(f"event {index}: {key!r} must be a string, not {item[key]!r}")
+            raise BadEvents(f"event {index}: {key!r} must be a string, not {item[key]!r:.80}")
 
 
 def _from_cloud(item: dict[str, Any], topic: str) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from emulators.serving import body_in_time, parse_json
 
 REQUEST_BYTES = 1024 * 1024  # Azure's limit for a request, and for an event
 BARRIER_SECONDS = 30.0
+LONGEST_BARRIER_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ class Server:
         """Answer 200 when every blob written and every event published before this request is delivered, lost by a
         knob, dead-lettered or dropped; 504, with what is pending, if that takes over `timeout` seconds."""
         try:
-            async with asyncio.timeout(float(request.query.get("timeout", BARRIER_SECONDS))):
+            seconds = float(request.query.get("timeout", BARRIER_SECONDS))
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds <= LONGEST_BARRIER_SECONDS:
+            return _error(400, f"timeout must be a number of seconds, at most {LONGEST_BARRIER_SECONDS:g}")
+        try:
+            async with asyncio.timeout(seconds):
                 if self.source is not None:
                     await self.source.caught_up()
                 await self.broker.settled()

@@ -42,7 +42,7 @@ class BlockOperations:
 
     def check_block(self, call: Call, block: str) -> int:
         """The container, if the blob can take such a block."""
-        self._desk.admit(call, "w", "c")
+        self._desk.admit(call, "w")
         target = self._desk.target(call)
         if target.blob is not None:
             if target.blob.kind != "BlockBlob":

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from xml.etree.ElementTree import Element
 
-from emulators.storage.errors import StorageError
+from emulators.storage.errors import StorageError, bad_xml
 from emulators.storage.service_xml import parsed
 
+MOST_RULES = 5
+METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "MERGE", "PATCH"})
 PREFLIGHT = "CORS not enabled or no matching rule found for this request."
 
 
@@ -32,19 +35,24 @@ class Rule:
 
 
 def rules(properties: str | None) -> list[Rule]:
-    """The rules of the service's properties, a StorageServiceProperties document."""
+    """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
     if not properties:
         return []
-    return [
-        Rule(
-            _words(one.findtext("AllowedOrigins")),
-            _words(one.findtext("AllowedMethods")),
-            tuple(word.lower() for word in _words(one.findtext("AllowedHeaders"))),
-            one.findtext("ExposedHeaders") or "",
-            one.findtext("MaxAgeInSeconds") or "0",
-        )
-        for one in parsed(properties.encode()).findall("./Cors/CorsRule")
-    ]
+    found = parsed(properties.encode()).findall("./Cors/CorsRule")
+    if len(found) > MOST_RULES:
+        raise bad_xml(f"There may be {MOST_RULES} rules.")
+    return [_rule(one) for one in found]
+
+
+def _rule(one: Element) -> Rule:
+    said = {tag: one.findtext(tag, "") for tag in ("AllowedOrigins", "AllowedMethods", "MaxAgeInSeconds")}
+    methods = _words(said["AllowedMethods"])
+    if not (said["AllowedOrigins"] and methods and set(methods) <= METHODS and said["MaxAgeInSeconds"].isdecimal()):
+        sentence = "has AllowedOrigins, AllowedMethods and MaxAgeInSeconds; the methods are of"
+        raise bad_xml(f"A CorsRule {sentence} {', '.join(sorted(METHODS))}.")
+    allowed = tuple(word.lower() for word in _words(one.findtext("AllowedHeaders")))
+    exposed = one.findtext("ExposedHeaders") or ""
+    return Rule(_words(said["AllowedOrigins"]), methods, allowed, exposed, said["MaxAgeInSeconds"])
 
 
 def names(found: list[Rule], origin: str) -> bool:

@@ -27,7 +27,7 @@ from emulators.storage.blob_operations import XML, BlobOperations
 from emulators.storage.blob_search import SearchOperations
 from emulators.storage.blobs import Blobs
 from emulators.storage.calls import Answer, Call
-from emulators.storage.errors import StorageError, bad_parameter, bad_xml, not_served
+from emulators.storage.errors import StorageError, bad_parameter, not_served
 from emulators.storage.service import Service
 
 LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
@@ -77,9 +77,14 @@ class BlobService(Service):
     async def answer(self, call: Call) -> Answer:
         if call.method == "OPTIONS":
             return Answer(200, headers=cors.preflight(self._rules, call.headers))
-        found = await self._answered(call)
-        self._tell(call, found.status)
         told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
+        try:
+            found = await self._answered(call)
+        except StorageError as error:
+            error.headers = {**error.headers, **told}
+            self._tell(call, error.status)
+            raise
+        self._tell(call, found.status)
         return replace(found, headers={**found.headers, **told}) if told else found
 
     def failure(self, error: StorageError, note: str) -> Answer:
@@ -118,10 +123,9 @@ class BlobService(Service):
                 return Answer(200, text.encode(), XML)
             case "PUT", "service", "properties":
                 self._desk.admit(call, "w", kind="s")
-                if service_xml.parsed(call.body).tag != "StorageServiceProperties":
-                    raise bad_xml("StorageServiceProperties is expected.")
-                self._rules = cors.rules(call.body.decode())
-                self._blobs.set_settings("properties", call.body.decode())
+                text = service_xml.merged(self._blobs.settings("properties"), call.body)
+                self._rules = cors.rules(text)
+                self._blobs.set_settings("properties", text)
                 return Answer(202)
             case "GET" | "HEAD", "account", "properties":
                 return self._account(call)

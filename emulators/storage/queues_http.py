@@ -67,8 +67,8 @@ class QueueService(Service):
                 return Answer(200, text.encode(), XML)
             case "PUT", "service", "properties":
                 self._admit(call, "s", "w")
-                service_xml.parsed(call.body)
-                self._queues.set_settings("properties", call.body.decode())
+                text = service_xml.merged(self._queues.settings("properties"), call.body)
+                self._queues.set_settings("properties", text)
                 return Answer(202)
         raise not_served(call.method, call.path)
 

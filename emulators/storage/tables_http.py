@@ -78,8 +78,8 @@ class TableService(Service):
                 return Answer(200, text.encode(), {"Content-Type": "application/xml"})
             case "PUT", "service", "properties":
                 self._account.admit(call, Right("s", ("w",)))
-                service_xml.parsed(call.body)
-                self._tables.set_settings("properties", call.body.decode())
+                text = service_xml.merged(self._tables.settings("properties"), call.body)
+                self._tables.set_settings("properties", text)
                 return Answer(202)
         raise not_served(call.method, call.path)
 

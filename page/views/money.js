@@ -21,7 +21,7 @@ export function Money({ route }) {
 
 function Shown({ value, by }) {
   const { total } = value, standing = Object.entries(value.standing);
-  return html`<div class="cards">
+  return html`${value.missing.map((gap) => html`<p class="notice bad" role="alert" key=${`${gap.day}/${gap.cluster}`}>${visible(W.money.missing(gap))}</p>`)}<div class="cards">
       <section class="card roomy"><h2>${W.money.spent}</h2><p class="big">${money(total.spent)}</p><${Facts} rows=${[
         ...KINDS.map((kind) => [html`<i class=${`key money-${kind}`}></i> ${W.money.kinds[kind]}`, money(total[kind])]),
         [W.money.idleShare, `${number(Math.round(total.idle_share * 1000) / 10)} %`], [W.money.hours, number(Math.round(total.node_hours * 100) / 100)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import datetime
 from functools import cached_property
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 _SOURCE = "/trainyard"
 _TYPE_PREFIX = "Trainyard."
-# Few tries: what is not taken is queued, and comes again.
-_PATIENCE: dict[str, Any] = {"retry_total": 1, "retry_backoff_factor": 0.5}
-_TIMEOUTS = {"connection_timeout": 5, "read_timeout": 10}  # seconds
+# Few tries, and timeouts in seconds: what is not taken is queued, and comes again. They go with each event, since the
+# SDK passes none of its client's options on to a topic.
+_TRIES = {"retry_total": 1, "retry_backoff_factor": 0.5}
+_PATIENCE: dict[str, Any] = {**_TRIES, "connection_timeout": 5, "read_timeout": 10}
 
 
 class TopicEvents:
@@ -36,7 +38,7 @@ class TopicEvents:
         with self._lock:
             client = self._client
         with self._circuit.call(), translated(f"could not publish {kind} of {subject}"):
-            client.send(event)
+            client.send(event, **_PATIENCE)
 
     def close(self) -> None:
         """Close the connection, if there ever was one. The next event opens another."""
@@ -49,12 +51,11 @@ class TopicEvents:
         from azure.core.credentials import AzureKeyCredential
         from azure.eventgrid import EventGridPublisherClient
 
-        from shared.adapters.transport import transport
-
         if self._topic.key:
             credential: Any = AzureKeyCredential(self._topic.key)
         else:
             from azure.identity import DefaultAzureCredential
 
             credential = DefaultAzureCredential()
-        return EventGridPublisherClient(self._topic.endpoint, credential, transport=transport(**_TIMEOUTS), **_PATIENCE)
+        logging.getLogger("azure.eventgrid").setLevel(logging.ERROR)  # it warns that an event has no such attributes
+        return EventGridPublisherClient(self._topic.endpoint, credential)

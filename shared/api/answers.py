@@ -113,6 +113,9 @@ class UploadTarget(Struct):
 class Uploads(Struct):
     drop: str
     files: list[UploadTarget]
+    headers: Annotated[
+        dict[str, str], Meta(description="What to PUT each file with: whose the drop is, if you are known.")
+    ]
     seconds: Annotated[int, Meta(description="How long the addresses work.")]
 
 
@@ -126,6 +129,8 @@ class Me(Struct):
 class GivenBack(Struct):
     queue: str
     messages: int
+    dead_letters: int
+    left: Annotated[list[str], Meta(description="Dead letters that are no queue's, or can't be read; they stay.")]
 
 
 class Scaled(Struct):

@@ -15,7 +15,7 @@ from shared.schedules.model import CatchUp, Overlap
 from shared.schedules.ports import Schedules
 
 Json = dict[str, Any]
-_SKIPS = ("decided_until", "counted", "number")
+_SKIPS = ("decided_until", "counted", "counted_until", "number")
 
 
 class ScheduleRequest(Struct, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
     Verdict,
+    becomes_loose,
     first_look,
     judge_drop,
     judge_loose_file,
@@ -19,6 +20,7 @@ from shared.drops.decide import (
     why_not_a_drop,
 )
 from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import Changed
@@ -34,21 +36,25 @@ WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to
 def note_upload(system: System, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
-    `form` is how the event came; a drop keeps that of the first one that told of it. The row is written before its
-    check is sent: if we die in between, the reconcile timer sends one.
+    A drop that this process never asked for is added: that tells whether it was there, too. `form` is how the event
+    came; a drop keeps that of the first one that told of it. The row is written before its check is sent: if we die
+    in between, the reconcile timer sends one.
     """
     key, at = DropKey.of(blob_name), at or system.clock()
     if not key.name and blob_name.endswith("/"):
         return  # a whole route was renamed; the reconcile timer finds its drops
     path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
+    stored = None if system.drops.is_new(key) else system.drops.get(key)
     for _ in range(WRITE_ATTEMPTS):
-        stored = system.drops.get(key)
         step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))
         try:
             if _take(system, step, stored, Upload(key, path, at, form)):
                 return
+            stored = system.drops.get(key)
+        except Taken as exc:
+            stored = exc.there
         except Changed:
-            continue
+            stored = system.drops.get(key)
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
 
 
@@ -151,10 +157,8 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
     now, listing = system.clock(), Listing()
     seen = survey(drop.key, listing.through(drop_blobs(system, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
-    if verdict.verdict is Verdict.SEAL and seen.single_file:
-        verdict = (
-            judge_loose_file(drop, system.drops.listed(route.name, limit=route.single_files + 1000), route) or verdict
-        )
+    if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
+        verdict = judge_loose_file(system.drops.loose(route.name, route.single_files), route) or verdict
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
@@ -178,14 +182,15 @@ def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
 
 
 def _look_once_more(system: System, stored: Stored[Drop]) -> None:
-    """Open a closed drop again if it holds other content than the listing that closed it."""
-    drop, now = stored.value, system.clock()
+    """Open a closed drop again if it holds other content than the listing that closed it.
+
+    Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
+    """
+    drop = stored.value
     seen = survey(drop.key, drop_blobs(system, drop.key))
     route = _route(system, drop.key)
     if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
         open_drop(system, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
-    else:
-        system.drops.replace(replace(drop, looked_at=now), stored)
 
 
 def _rejected(system: System, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:

@@ -195,11 +195,13 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
     return DropVerdict(Verdict.SEAL, *closed)
 
 
-def judge_loose_file(drop: Drop, others: Iterable[Drop], route: Route) -> DropVerdict | None:
-    """Refuse a loose file where the route has had as many as it takes. Archives are no loose files."""
-    if drop.key.is_archive() or drop.generation:
-        return None
-    made = sum(1 for other in others if other.generation and other.blobs == 1 and not other.key.is_archive())
+def becomes_loose(drop: Drop, seen: Survey) -> bool:
+    """Whether it would be one loose file more. Archives are none, and one that became a run before is counted."""
+    return seen.single_file and not drop.key.is_archive() and not drop.generation
+
+
+def judge_loose_file(made: int, route: Route) -> DropVerdict | None:
+    """Refuse a loose file where the route has `made` as many runs of such as it takes."""
     if made < route.single_files:
         return None
     why = f"Route {route.name!r} makes at most {route.single_files} runs of loose files. Upload files into a folder."

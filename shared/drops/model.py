@@ -123,6 +123,11 @@ class Generation:
     folder: str = ""
 
 
+def is_loose(drop: Drop) -> bool:
+    """Whether it became a run of one file, and is no archive."""
+    return drop.generation > 0 and drop.blobs == 1 and not drop.key.is_archive()
+
+
 def generation_of(drop: Drop) -> Generation:
     """The generation that the drop's last sealing made."""
     experiment = str(drop.request.get("experiment_name") or drop.key.route)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
 from shared.drops.model import Drop, DropKey, Generation
+from shared.kernel.errors import Changed
 from shared.kernel.stored import Stored
+
+
+class Taken(Changed):
+    """A record was added while another call was about to add one; `there` is what was added."""
+
+    def __init__(self, there: Stored[Drop]) -> None:
+        super().__init__(f"Drop {there.value.key} was opened at the same moment.")
+        self.there = there
 
 
 class Drops(Protocol):
@@ -21,8 +31,11 @@ class Drops(Protocol):
     def get(self, key: DropKey) -> Stored[Drop] | None:
         """The drop's record, or None."""
 
+    def is_new(self, key: DropKey) -> bool:
+        """Whether this process never asked for this drop. There may be a record: then `insert` raises Changed."""
+
     def insert(self, drop: Drop) -> Stored[Drop]:
-        """Add a record. Raises Changed if there is one."""
+        """Add a record. Raises Changed if there is one, and Taken if it was added during this call."""
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
         """Write the record if it still is as it was read. Raises Changed if not, or if it is gone."""
@@ -53,6 +66,15 @@ class Drops(Protocol):
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
         """Up to `limit` drops, of one route or of all, by name, beginning after the drop `after`."""
+
+    def added(self, route: str, since: datetime, until: datetime) -> int:
+        """How many files more the route's drops held after the closings from `since` to before `until`, by `sealed_at`.
+
+        A closing that was begun by then may still be on its way. Those from before they were kept are missing.
+        """
+
+    def loose(self, route: str, limit: int) -> int:
+        """How many loose files of the route became runs (`is_loose`), at most `limit`."""
 
     def cursor(self, walk: str) -> str:
         """How far a walk over many things has come, '' at its beginning."""

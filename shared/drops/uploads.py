@@ -2,6 +2,9 @@
 
 An address is signed for this very blob and for a quarter of an hour. What is there already in its whole size, and not
 older than the file that is offered, gets none: a broken upload goes on where it was.
+
+Whose the drop is, is metadata of its files, as it is of what the command line uploads. The address does not hold the
+browser to it, so it is a claim, though the name is the one that the app knows the caller by.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.drops.model import JOB_FILES, SUCCESS_MARKER, DropKey
+from shared.drops.model import JOB_FILES, OWNER, SUCCESS_MARKER, DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Blob
@@ -31,8 +35,11 @@ class Offered:
     modified: datetime
 
 
-def upload_addresses(system: System, key: DropKey, offered: Sequence[Offered]) -> dict[str, Any]:
-    """Where each of the files is to be put. Raises Impossible, with every fault that the drop would be rejected for."""
+def upload_addresses(system: System, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
+    """Where each of the files is to be put, and with which headers, so that the drop is its owner's.
+
+    Raises Impossible, with every fault that the drop would be rejected for.
+    """
     route = system.routes.get(key.route)
     if fault := why_not_a_drop(key, offered[0].name, route, system.routes):
         raise Impossible(fault[1], fault[0])
@@ -42,7 +49,8 @@ def upload_addresses(system: System, key: DropKey, offered: Sequence[Offered]) -
         {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(system, key, file)}
         for file in offered
     ]
-    return {"drop": str(key), "files": files, "seconds": ADDRESS_LIFE}
+    headers = {f"x-ms-meta-{OWNER}": quote(owner)} if owner else {}
+    return {"drop": str(key), "files": files, "headers": headers, "seconds": ADDRESS_LIFE}
 
 
 def may_become_code(system: System, key: DropKey, offered: Sequence[Offered]) -> bool:

@@ -2,12 +2,14 @@
 
 The list of a drop's blobs is kept beside the run's archive (`data.json.gz`: name, etag, size and MD5 of each, in
 listing order) when the drop is sealed. When the run's job starts, the drop is listed once more: a queued run trains on
-whatever its folder holds by then, so what differs is said on the run.
+whatever its folder holds by then, so what differs is said on the run, in the write that says that it runs. A drop of
+many blobs is compared after that, by a message.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -15,7 +17,7 @@ from itertools import islice
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import survey
 from shared.drops.model import SUCCESS_MARKER, DropKey
-from shared.kernel.errors import Changed, NotFound
+from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.outside import read_json
 from shared.kernel.storage import Blob
 from shared.runs.model import Run
@@ -23,10 +25,12 @@ from shared.system import OUTPUT_CONTAINER, RUN_LOOKS, System
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
+COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 NAMED = 5  # names in a sentence
 _LIMIT = 64 << 20  # bytes of a listing as it is stored
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 WRITE_ATTEMPTS = 10
+log = logging.getLogger(__name__)
 
 
 class Listing:
@@ -60,10 +64,21 @@ def keep_listing(system: System, folder: str, listing: Listing) -> None:
         system.blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
+def difference_at_start(system: System, run: Run) -> str | None:
+    """What differs now in the data of a run that starts; None if that takes long, or can't be had now."""
+    if not (run.drop and run.fingerprint):
+        return ""
+    try:
+        blobs = list(islice(drop_blobs(system, DropKey.of(run.drop)), COMPARED_AT_ONCE + 1))
+        return _difference(system, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
+    except TrainyardError as exc:
+        log.info("run %s: its data are compared later: %s", run.name, exc)
+        return None
+
+
 def ask_for_check(system: System, run: Run) -> None:
     """Ask for a look at the data of a run that has just started."""
-    if run.drop and run.fingerprint:
-        system.queues.send(RUN_LOOKS, {"data_of": run.name})
+    system.queues.send(RUN_LOOKS, {"data_of": run.name})
 
 
 def check_data(system: System, name: str) -> None:
@@ -73,7 +88,7 @@ def check_data(system: System, name: str) -> None:
     except NotFound:
         return
     run = stored.value
-    note = _difference(system, run)
+    note = _difference(system, run, drop_blobs(system, DropKey.of(run.drop)))
     for _ in range(WRITE_ATTEMPTS):
         if stored.value.data_note == note:
             return
@@ -86,11 +101,9 @@ def check_data(system: System, name: str) -> None:
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
 
 
-def _difference(system: System, run: Run) -> str:
-    key = DropKey.of(run.drop)
+def _difference(system: System, run: Run, blobs: Iterable[Blob]) -> str:
     now: dict[str, str] = {}
-    blobs = _told(drop_blobs(system, key), now)
-    seen = survey(key, blobs)
+    seen = survey(DropKey.of(run.drop), _told(blobs, now))
     if seen.fingerprint == run.fingerprint:
         return ""
     words = f"Drop {run.drop} held other data when the job started than when the run was made"

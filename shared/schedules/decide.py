@@ -84,6 +84,6 @@ def order_of(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 
 
-def enough_new(schedule: Schedule, files: int) -> bool:
-    """Whether so many files in the route's drops are enough more than at the last firing."""
-    return files - schedule.counted >= schedule.new_files
+def enough_new(schedule: Schedule) -> bool:
+    """Whether enough files have arrived in the route's drops since the last firing."""
+    return schedule.arrived >= schedule.new_files

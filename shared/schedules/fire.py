@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -27,6 +28,7 @@ from shared.system import SCHEDULE_LOOKS, System
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a look's message is probably on its way so long after its time
+SETTLED = timedelta(minutes=2)  # a closing's time is taken before it is written, by a clock that may differ
 PAGE = 1000  # drops read at once to count a route's files
 
 
@@ -120,27 +122,44 @@ def _carry_out(system: System, schedules: Schedules, schedule: Schedule, firing:
 
 
 def _look_at_files(system: System, schedules: Schedules, stored: Stored[Schedule]) -> None:
-    schedule, files = stored.value, count_files(system, stored.value.route)
-    if files < schedule.counted:  # drops were removed
-        schedules.update(stored, counted=files)
+    schedule = _counted(system, stored.value)
+    if enough_new(schedule) and not _overlap(system, schedule):  # else they are still new when that run has ended
+        changes = _fired(system, schedules, schedule)
+    elif schedule != stored.value:
+        changes = {"arrived": schedule.arrived, "counted_until": schedule.counted_until}
+    else:
         return
-    if not enough_new(schedule, files) or _overlap(system, schedule):  # they are still new when that run has ended
-        return
-    number, now = schedule.number + 1, system.clock()
-    facts = {"files": files, "new": files - schedule.counted}
-    firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
-    firing = _carry_out(system, schedules, schedule, _written(schedules, firing, ""))
-    counted = int(firing.facts.get("files", files))
     try:
-        schedules.update(
-            stored, number=number, counted=counted, decided_until=now, last_run=firing.run or schedule.last_run
-        )
+        schedules.update(stored, **changes)
     except Changed:
         log.info("schedule %s: another look was quicker", schedule.id)
 
 
-def count_files(system: System, route: str) -> int:
-    """How many files the route's drops held when they closed last."""
+def _fired(system: System, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
+    """Make the run of so many new files. A look that died here has claimed the firing, and says what it counted."""
+    number, now, until = schedule.number + 1, system.clock(), schedule.counted_until or system.clock()
+    facts = {"new": schedule.arrived, "until": until.isoformat()}
+    firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
+    firing = _carry_out(system, schedules, schedule, _written(schedules, firing, ""))
+    until = datetime.fromisoformat(firing.facts.get("until", facts["until"]))
+    last_run = firing.run or schedule.last_run
+    return {"number": number, "arrived": 0, "counted_until": until, "decided_until": now, "last_run": last_run}
+
+
+def _counted(system: System, schedule: Schedule) -> Schedule:
+    """The schedule with the files that have arrived since it was counted last: one range of closings is read."""
+    now = system.clock()
+    if schedule.counted_until is None:
+        arrived = max(0, _files_in(system, schedule.route) - schedule.counted)
+        return replace(schedule, arrived=arrived, counted_until=now)
+    until = max(now - SETTLED, schedule.counted_until)
+    if not (added := system.drops.added(schedule.route, schedule.counted_until, until)):
+        return schedule
+    return replace(schedule, arrived=max(0, schedule.arrived + added), counted_until=until)
+
+
+def _files_in(system: System, route: str) -> int:
+    """How many files the route's drops held when they closed last. Read once for a schedule that knows no moment."""
     total, after = 0, None
     while True:
         page = system.drops.listed(route, after, PAGE)

@@ -32,8 +32,9 @@ class Overlap(StrEnum):
 class Schedule:
     """A request for runs, and when it is made: at each instant of `cron` in `timezone`, or for `new_files` in `route`.
 
-    `decided_until` is the last instant that was decided, or when the schedule was made or resumed. `counted` is how
-    many files the route's closed drops held at the last firing for new files, of which there were `number`.
+    `decided_until` is the last instant that was decided, or when the schedule was made or resumed. `arrived` are
+    the new files up to `counted_until` since the last firing for new files, of which there were `number`. A schedule
+    from before these has `counted`, the files of the route's drops at that firing, and no `counted_until`.
     """
 
     id: str
@@ -56,6 +57,8 @@ class Schedule:
     paused_at: datetime | None = None  # when it was paused or resumed last, and by whom
     paused_by: str = ""
     paused_by_id: str = ""
+    arrived: int = 0
+    counted_until: datetime | None = None
 
 
 class Outcome(StrEnum):

@@ -14,7 +14,7 @@ from shared.kernel.suggest import did_you_mean
 from shared.runs.ask import dry_run
 from shared.runs.request import RunRequest
 from shared.schedules.decide import next_instants
-from shared.schedules.fire import ask_for_look, count_files
+from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.ports import Schedules
 from shared.system import System
@@ -106,7 +106,7 @@ def _made(system: System, wish: Wish) -> Schedule:
         overlap=wish.overlap,
         owner=wish.owner,
         owner_id=wish.owner_id,
-        counted=count_files(system, wish.route) if wish.new_files else 0,
+        counted_until=now if wish.new_files else None,
     )
     first = _first(schedule, now)
     if schedule.cron and first is None:

@@ -144,7 +144,7 @@ def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
     origin = cloud.api.removesuffix("/api")
     own = {"Origin": origin, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "x-ms-blob-type": "BlockBlob"}
     url = f"{endpoints(cloud)['BlobEndpoint']}/drops/mnist/own"
-    assert status(cloud, url, own, "PUT", b"own") == 403
+    assert status(cloud, url, own, "PUT", b"own") == 401
     assert status(cloud, f"{url}?{signature(cloud.storage_key)}", own, "PUT", b"own") == 201
     asking = {
         "Origin": origin,

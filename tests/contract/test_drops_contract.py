@@ -16,8 +16,9 @@ from emulators.storage.azurite import Azurite
 from shared.adapters.drop_table import TableDrops
 from shared.adapters.storage import StorageClients
 from shared.drops.model import Drop, DropKey, DropState
-from shared.drops.ports import Drops
+from shared.drops.ports import Drops, Taken
 from shared.kernel.errors import BadInput, Changed
+from shared.kernel.stored import Stored
 from tests.contract.wire import Dying
 from tests.fakes import Crash, FakeDrops
 
@@ -76,21 +77,37 @@ def test_a_second_insert_changes_nothing(drops: Drops) -> None:
     assert drops.get(first.value.key) == first
 
 
+def test_a_drop_is_new_until_it_was_asked_for_or_added(drops: Drops) -> None:
+    """A drop that nobody met is new; it may have a record, and then an insert says so."""
+    assert drops.is_new(drop("one").key)
+    drops.insert(drop("one"))
+    assert not drops.is_new(drop("one").key)
+    drops.get(drop("one").key)
+    assert not drops.is_new(drop("one").key)
+
+
 def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None:
-    """Threads that insert the same drop at the same moment: one has it, the others get Changed; later ones too."""
+    """Threads that insert the same drop at the same moment: one has it, the others are told of it; later ones too."""
     drops, together = TableDrops(own_tables.table), threading.Barrier(6)
 
     def insert(token: str) -> str:
         together.wait(30)
-        with suppress(Changed):
+        try:
             return drops.insert(replace(drop(), token=token)).value.token
+        except Taken as exc:
+            told.append(exc.there)
+        except Changed:
+            late.append(token)
         return ""
 
+    told, late = list[Stored[Drop]](), list[str]()
     with ThreadPoolExecutor(6) as pool:
         [made] = filter(None, pool.map(insert, "abcdef"))
     stored = drops.get(drop().key)
     assert stored is not None
     assert stored.value.token == made
+    assert all(there == stored for there in told)
+    assert len(told) + len(late) == 5
     with pytest.raises(Changed):
         drops.insert(drop())
 
@@ -250,3 +267,54 @@ def test_a_drop_that_was_half_forgotten_is_forgotten(
         drops.forget(stored)
     assert drops.get(before.value.key) is None
     assert drops.generations(before.value.key) == []
+
+
+def sealed(drops: Drops, key: str, files: int, at: datetime) -> Drop:
+    """A drop that closed with so many files at this time, again if it is there."""
+    route, _, name = key.partition("/")
+    there = drops.get(DropKey(route, name)) or drops.insert(drop(name, route))
+    opened = drops.replace(replace(there.value, state=DropState.OPEN), there)
+    number = opened.value.generation + 1
+    closing = replace(opened.value, state=DropState.SEALING, generation=number, blobs=files, sealed_at=at)
+    return drops.replace(replace(closing, state=DropState.SEALED), drops.replace(closing, opened)).value
+
+
+def test_the_files_that_closings_brought_are_added_up(drops: Drops) -> None:
+    """Of one route and a time, without its end: what a later closing has less is taken off, and odd names count."""
+    for second, (key, files) in enumerate((("mnist/a", 3), ("mnist/übung 数据", 4), ("other/a", 9), ("mnist/a", 1))):
+        sealed(drops, key, files, NOW + timedelta(seconds=second))
+    sealed(drops, "mnist!x/b", 20, NOW)
+    later = [NOW + timedelta(seconds=second) for second in range(5)]
+    assert drops.added("mnist", NOW, later[4]) == 3 + 4 - 2
+    assert (drops.added("mnist", NOW, later[1]), drops.added("mnist", later[1], later[3])) == (3, 4)
+    assert drops.added("mnist", later[4], later[4]) == 0
+
+
+def test_loose_files_that_became_runs_are_counted(drops: Drops) -> None:
+    """Of one route, at most as many as are asked for; one that is forgotten counts no more."""
+    assert drops.loose("mnist", 10) == 0
+    for name in ("z.csv", "a.csv", "a.zip", "é.csv"):
+        sealed(drops, f"mnist/{name}", 1, NOW)
+    sealed(drops, "mnist/folder", 2, NOW)
+    sealed(drops, "other/b.csv", 1, NOW)
+    drops.insert(drop("open.csv"))
+    assert [drops.loose("mnist", most) for most in (10, 2)] == [3, 2]
+    stored = drops.get(DropKey("mnist", "z.csv"))
+    assert stored is not None
+    for _ in range(2):
+        drops.forget(stored)
+    assert drops.loose("mnist", 10) == 2
+
+
+def test_loose_files_from_before_their_rows_are_found(tables: StorageClients) -> None:
+    """The first question walks over the route once, and writes what was missing; later ones cost one request."""
+    drops = TableDrops(tables.table)
+    for name in ("a.csv", "b.csv"):
+        sealed(drops, f"mnist/{name}", 1, NOW)
+    rows = tables.table.get_table_client("drops")
+    for row in list(rows.query_entities("RowKey ge 'l!' and RowKey lt 'm'")):
+        rows.delete_entity(row["PartitionKey"], row["RowKey"])
+    assert drops.loose("mnist", 10) == 2
+    with pytest.MonkeyPatch.context() as without:
+        without.setattr(drops, "listed", None)
+        assert (drops.loose("mnist", 10), drops.loose("mnist", 1)) == (2, 1)

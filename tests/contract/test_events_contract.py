@@ -6,9 +6,11 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Protocol
 
 import pytest
@@ -133,6 +135,28 @@ def test_events_are_cloud_events(real: RealWire) -> None:
     (event,) = real.received()
     assert event["specversion"] == "1.0"
     assert event["source"] == "/trainyard"
+
+
+def test_a_topic_that_is_ill_is_tried_twice(caplog: pytest.LogCaptureFixture) -> None:
+    """What a topic answers with 503 is Unavailable after one more try, since it is queued then."""
+    tries = []
+
+    class Ill(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            tries.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(503)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Ill) as topic, ThreadPoolExecutor(1) as thread:
+        thread.submit(topic.serve_forever)
+        events = TopicEvents(Topic(f"http://127.0.0.1:{topic.server_port}/api/events", KEY))
+        try:
+            with pytest.raises(Unavailable), closing(events):
+                events.publish("DropSealed", "drops/mnist/a", {}, "a/4", AT)
+        finally:
+            topic.shutdown()
+    assert len(tries) == 2
+    assert "retry_total" not in tries[0].decode() + caplog.text
 
 
 def test_a_topic_that_refuses_or_is_gone_is_unavailable(grid: process.Part, monkeypatch: pytest.MonkeyPatch) -> None:

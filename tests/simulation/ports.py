@@ -12,6 +12,8 @@ from inspect import isgeneratorfunction
 from random import Random
 from typing import Any
 
+from shared.drops.model import Drop, DropKey
+from shared.drops.ports import Taken
 from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Changed, Unavailable
@@ -20,11 +22,11 @@ from shared.kernel.stored import Stored
 from shared.runs.model import FINAL, Run
 from tests.crashing import Crash
 from tests.fake_azureml import _RAW_STATES, FakeJobs
-from tests.fake_records import FakeRuns
+from tests.fake_records import FakeDrops, FakeRuns
 from tests.fake_storage import FakeBlobs
 
 NO_REQUEST = frozenset(
-    {"problems", "code_id", "environment_id", "read_url", "write_url", "create_url"}
+    {"problems", "is_new", "code_id", "environment_id", "read_url", "write_url", "create_url"}
 )  # methods that ask no service
 CONDITIONAL = frozenset({"insert", "replace", "delete", "update"})  # the SDK tries again, and meets its own write
 
@@ -61,6 +63,23 @@ class SimulatedJobs(FakeJobs):
     def _accept(self, job: dict[str, Any]) -> None:
         super()._accept(job)
         self.set(job["name"], "Queued")
+
+
+class StrangeDrops(FakeDrops):
+    """Drops that are new to any process, and that another call may have added at the same moment."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self.random = random
+
+    def is_new(self, key: DropKey) -> bool:
+        return self.random.random() < 0.5
+
+    def insert(self, drop: Drop) -> Stored[Drop]:
+        there = self.get(drop.key)
+        if there and self.random.random() < 0.5:
+            raise Taken(there)
+        return super().insert(drop)
 
 
 class RememberedRuns(FakeRuns):

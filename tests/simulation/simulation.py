@@ -29,7 +29,7 @@ from shared.runs.request import RunRequest
 from tests.fakes import Clock, Crash, FakeBlobs, Message
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle
-from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs
+from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.scheduler import Invocation, Scheduler, Violation
 from tests.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
 
@@ -107,7 +107,8 @@ class Simulation:
         skew = timedelta(seconds=self.faults.skew_seconds)
         world.blobs = FakeBlobs(lambda: (world.clock() + skew).replace(microsecond=0))
         world.runs = RememberedRuns(world.clock, self.random)
-        world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs)
+        world.drops = StrangeDrops(self.random)
+        world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs, drops=world.drops)
         return world
 
     def run(self) -> Outcome:

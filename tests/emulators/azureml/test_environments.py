@@ -73,6 +73,30 @@ def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
     assert time.monotonic() - began < 50
 
 
+def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
+    """A job that is canceled while another process makes its environment holds no thread, and so no stop, any more."""
+    give(tmp_path, "first")
+    (complete,) = tmp_path.glob(f"made/*/{COMPLETE}")
+    complete.unlink()
+    environments = Environments(tmp_path / "made", Path(sys.executable))
+
+    async def canceled() -> bool:
+        waiting = [asyncio.create_task(environments.give(Recipe(()), tmp_path / f"{n}")) for n in range(3)]
+        await asyncio.wait(waiting, timeout=0.2)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        ended = asyncio.create_task(asyncio.to_thread(environments._threads.shutdown))
+        return bool((await asyncio.wait([ended], timeout=30))[0])
+
+    async def while_it_is_made() -> bool:
+        with FileLock(complete.parent.with_suffix(".lock")):
+            return await canceled()
+
+    assert asyncio.run(while_it_is_made())
+    assert not complete.exists()
+
+
 def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
     """uv's own words are in the error, and the half that was made is not taken for a whole the next time."""
     for _ in range(2):

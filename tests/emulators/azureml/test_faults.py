@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -32,6 +33,38 @@ def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> 
     """The quota of a size is that of its letters and version; what can't be read is a family of its own."""
     assert family_of(cluster("c", size)) == (family, cores)
     assert family_of(cluster("c", size, tier="LowPriority")) == (SPOT_CORES, cores)
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({"requests": "all"}, "must be a list"),
+        ({"requests": [5]}, "is an object with method, path"),
+        ({"requests": [{"method": "GET", "path": "*", "patj": "x"}]}, "is an object with method, path"),
+        ({"requests": [{"method": "GET"}]}, "need a 'path'"),
+        ({"requests": [{"method": "GET", "path": 5}]}, "need a 'path'"),
+        ({"requests": [{"method": "GET", "path": "*", "status": 99}]}, "400 to 599"),
+        ({"requests": [{"method": "GET", "path": "*", "status": 1e308}]}, "whole number"),
+        ({"requests": [{"method": "GET", "path": "*", "seconds": "5"}]}, "number up to 600"),
+        ({"requests": [{"method": "GET", "path": "*", "seconds": float("inf")}]}, "number up to 600"),
+        ({"requests": [{"method": "GET", "path": "*", "times": {}}]}, "whole number"),
+        ({"allocations": {"cpu-cluster": 5}}, "must be an object"),
+        ({"allocations": {"cpu-cluster": {"code": "x"}}}, "need a 'message'"),
+        ({"quotas": {"a": "x"}}, "whole number"),
+        ({"quotas": {"a": float("inf")}}, "whole number"),
+        ({"mounts": ["own"]}, "choose shared or own"),
+        ({"request": []}, "no request"),
+    ],
+)
+def test_a_fault_that_can_not_be_is_refused_whole(document: dict[str, Any], why: str) -> None:
+    """The reason is told, and what was set before goes on."""
+    faults = Faults()
+    before = {"requests": [{"method": "GET", "path": "*"}], "quotas": {"lowPriorityCores": 2}, "mounts": "own"}
+    faults.replace(before)
+    was = dataclasses.replace(faults)
+    with pytest.raises(BadRequest, match=why):
+        faults.replace({**{key: value for key, value in before.items() if key != "mounts"}, **document})
+    assert faults == was
 
 
 def test_a_quota_is_shared_by_all_clusters_of_its_family() -> None:

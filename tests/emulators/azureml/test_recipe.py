@@ -72,6 +72,8 @@ def test_a_curated_environment_is_known_by_its_framework(name: str) -> None:
         ({"image": BASE, "condaFile": "dependencies: [{pip: ['-r requirements.txt']}]"}, "names a file"),
         ({"image": BASE, "condaFile": "dependencies: 3"}, "no list of dependencies"),
         ({"image": BASE, "condaFile": "a: [b"}, "is no YAML"),
+        ({"image": BASE, "condaFile": "name: 2024-13-45"}, "is no YAML: month must be"),
+        ({"image": BASE, "condaFile": f"dependencies: {'[' * 2000}"}, "is no YAML: maximum recursion"),
         ({}, "neither a conda file, an image nor a build context"),
     ],
 )

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 import requests
+from azure.storage.blob import BlobServiceClient
 
+from emulators.storage.azurite import ACCOUNT
 from tests.emulators.azureml.clouds import Cloud, cluster_body
 
+BLOBS = {"datastoreType": "AzureBlob", "accountName": ACCOUNT, "containerName": "drops"}
+INSTANCE: dict[str, Any] = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
 COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSettings": {"maxNodeCount": 1}}}
 
 
@@ -30,9 +34,15 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
         ("PUT", "/computes/x", {"properties": COMPUTE}, 400, "Compute name 'x'"),
         ("PUT", "/computes/ok", {"properties": {"computeType": "Kubernetes"}}, 400, "supported: AmlCompute"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, minimum=2), 400, "must be 0 <= min <= max"),
+        ("PUT", "/computes/ok", cluster_body(maximum=65_001, minimum=65_001), 400, "at most 65000 nodes"),
+        ("PUT", "/computes/cpu-cluster", {"properties": INSTANCE}, 409, "compute cpu-cluster of another type"),
         ("PUT", "/computes/ok", cluster_body(maximum=1, idle="soon"), 400, "'soon' is not an ISO 8601 duration"),
         ("PATCH", "/computes/cpu-cluster", {"properties": {"x": 1}}, 400, "scaleSettings, tags, and nothing else"),
         ("PUT", "/datastores/d", {"properties": {"datastoreType": "AzureFile"}}, 400, "needs datastoreType AzureBlob"),
+        ("PUT", "/datastores/a.b", {"properties": BLOBS}, 400, "Datastore name 'a.b'"),
+        ("PUT", "/datastores/d", {"properties": {**BLOBS, "containerName": "A/b"}}, 400, "containerName is 'A/b'"),
+        ("PUT", "/jobs/x", {"properties": {"command": "\ud800"}}, 400, "surrogates not allowed"),
+        ("GET", f"/jobs?properties={'a=b,' * 101}", None, 400, "names 101; at most 100"),
         ("GET", "/jobs?listViewType=Some", None, 400, "choose ActiveOnly, ArchivedOnly or All"),
     ],
 )
@@ -75,6 +85,40 @@ def test_broken_json_is_a_bad_request(cloud: Cloud) -> None:
     """A body that isn't JSON is answered, not a reason to fail."""
     answer = cloud.call("PUT", f"{cloud.workspace}/jobs/x", data="{", headers={"Authorization": "Bearer x"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "InvalidRequestContent")
+
+
+def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
+    """Routes that Azure doesn't have answer what they can't read with a reason too; a job that can't run here, also for
+    a build context that is none, is told why."""
+    look = f"/preflight/v1.0{cloud.workspace}/jobs"
+    preempt = "/control/clusters/cpu-cluster/preempt"
+    for method, path, body, why in (
+        ("POST", look, {"job": ["x"]}, "'job' must be an object"),
+        ("POST", preempt, {"node": True}, "'node' is True"),
+        ("PUT", "/control/faults", {"allocations": {"cpu-cluster": {"code": 5}}}, "need a 'code'"),
+        ("GET", f"/control/requests?newest={'9' * 5000}", None, "must be a whole number"),
+    ):
+        answer = cloud.call(method, path, body)
+        assert (answer.status_code, why in answer.text) == (400, True), answer.text
+    for build, why in (
+        ({}, "need a 'contextUri'"),
+        ({"path": "https://[x/"}, "'https://[x/': Invalid IPv6 URL"),
+        ({"path": "ftp://x/y"}, "is no address of blobs"),
+        ({"path": "azureml://datastores/drops/paths/x", "dockerfile_path": []}, "dockerfilePath is []"),
+    ):
+        (refusal,) = cloud.call("POST", look, {"job": {"environment": {"build": build}}}).json()["refusals"]
+        assert why in refusal
+
+
+def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: BlobServiceClient) -> None:
+    """A datastore is read there, and not emptied."""
+    storage.get_blob_client("drops", "kept/a").upload_blob(b"a", overwrite=True)
+    files = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow-artifacts/artifacts"
+    assert cloud.call("GET", f"{files}/datastores/drops/kept/a").content == b"a"
+    assert cloud.call("GET", f"{files}/datastores/drops/").status_code == 404
+    for path in ("datastores/drops", "datastores/drops/kept", "ExperimentRun"):
+        assert cloud.call("DELETE", f"{files}/{path}").status_code == 400
+    assert storage.get_blob_client("drops", "kept/a").exists()
 
 
 def test_the_same_job_put_by_many_at_once_is_one_job(cloud: Cloud) -> None:

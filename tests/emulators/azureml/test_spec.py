@@ -173,3 +173,7 @@ def test_a_signature_is_not_shown() -> None:
     with pytest.raises(DataError, match=r"9/x\.csv can't be reached") as file:
         asyncio.run(reach(signed, "Input 'a'"))
     assert "secret" not in f"{folder.value}{file.value}"
+    for odd in ("http:///x", "http://xn--/x", f"http://{'a' * 300}/x", "http://127.0.0.1:99999/x"):
+        with pytest.raises(DataError, match="can't be reached") as file:
+            asyncio.run(reach(f"{odd}?sig=secret", "Input 'a'"))
+        assert "secret" not in str(file.value)

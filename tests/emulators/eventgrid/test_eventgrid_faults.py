@@ -89,11 +89,28 @@ def test_event_types_limit_the_knobs(sent: Any) -> None:
         ({"loose": 1}, "no knob loose; there are .*lose"),
         ({"delay_seconds": 1}, "delay_seconds is"),
         ({"delay_seconds": [2, 1]}, "low <= high"),
-        ({"lose": 1.5}, "lose from 0 to 1"),
-        ({"duplicate": -1}, "duplicate >= 1"),
+        ({"lose": 1.5}, "from 0 to 1"),
+        ({"lose": "0.5"}, "from 0 to 1"),
+        ({"duplicate": -1}, "whole number from 1 to 1000"),
+        ({"duplicate": 10**12}, "whole number from 1 to 1000"),
+        ({"duplicate": float("inf")}, "whole number from 1 to 1000"),
+        ({"delay_seconds": [0, float("inf")]}, "high <= 86400"),
+        ({"delay_seconds": "12"}, "must be .low, high."),
+        ({"seed": {}}, "seed a whole number"),
+        ({"shuffle": "no"}, "shuffle is true or false"),
+        ({"event_types": 5}, "list of types"),
+        ({"event_types": [{}]}, "list of types"),
+        ([["lose"]], "JSON object"),
+        (None, "JSON object"),
     ],
 )
-def test_a_wrong_knob_is_refused(knobs: dict[str, Any], message: str) -> None:
+def test_a_wrong_knob_is_refused(knobs: Any, message: str) -> None:
     """A misspelt knob or an impossible value is an error, not a test that tests nothing."""
     with pytest.raises(BadFaults, match=message):
         faults.read(knobs)
+
+
+@pytest.mark.parametrize("timeout", ["soon", "nan", "inf", "-1", ""])
+def test_a_barrier_needs_a_time(grid: Any, timeout: str) -> None:
+    """What is no number of seconds is 400."""
+    assert grid.get(f"/control/barrier?timeout={timeout}").status_code == 400

@@ -153,6 +153,8 @@ def test_a_bad_event_refuses_the_whole_request(grid: Any, custom_event: Any) -> 
     answer = grid.publish(custom_event("1"), bad)
     assert answer.status_code == 400
     assert "event 1 has no 'subject'" in answer.json()["error"]["message"]
+    odd = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "subject": 5}
+    assert "'subject' must be a string" in grid.publish(odd).json()["error"]["message"]
     assert grid.counts()["received"] == before
 
 

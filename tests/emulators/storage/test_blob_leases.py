@@ -82,8 +82,7 @@ def test_nobody_else_writes(container: ContainerClient, blob: BlobClient) -> Non
     assert blob.download_blob().readall() == b"old"
     blob.set_blob_metadata({"two": "2"}, lease=lease)
     assert blob.get_blob_properties().metadata == {"two": "2"}
-    blob.create_snapshot()
-    blob.delete_blob(lease=lease, delete_snapshots="include")
+    blob.delete_blob(lease=lease)
     assert list(container.list_blobs()) == []
 
 

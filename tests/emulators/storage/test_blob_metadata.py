@@ -91,26 +91,12 @@ def test_tags_are_listed(container: ContainerClient, blob: BlobClient) -> None:
     assert not bare.tags
 
 
-def test_blobs_are_found_by_their_tags(container: ContainerClient, blob: BlobClient) -> None:
-    """In their container: equal, greater, and both."""
-    container.upload_blob("b", b"1", tags={"k": "w", "n": "1"})
-    container.upload_blob("c", b"1")
-
-    def found(filter_expression: str) -> list[str]:
-        return [blob.name for blob in container.find_blobs_by_tags(filter_expression)]
-
-    assert found("\"k\"='v'") == ["a"]
-    assert found("\"k\">='v'") == ["a", "b"]
-    assert found("\"k\">'v' AND \"n\"='1'") == ["b"]
-    assert found("\"k\"='nothing'") == []
-
-
 def test_what_is_not_there_has_nothing(container: ContainerClient) -> None:
     """Each of these is 404 for a blob that is not there."""
     missing = container.get_blob_client("missing")
     for call in (
         missing.get_blob_properties, missing.get_blob_tags, missing.set_blob_metadata, missing.set_blob_tags,
-        missing.set_http_headers, missing.create_snapshot, missing.delete_blob, missing.download_blob,
+        missing.set_http_headers, missing.delete_blob, missing.download_blob,
     ):  # fmt: skip
         assert refusal(call) == (404, "BlobNotFound")
     assert refusal(missing.set_standard_blob_tier, "Hot") == (404, "BlobNotFound")

@@ -1,4 +1,4 @@
-"""Reading blobs, whole and in part, and their snapshots, against Azurite and against ours."""
+"""Reading blobs, whole and in part, against Azurite and against ours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import hashlib
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
@@ -29,10 +28,6 @@ def blob(container: ContainerClient) -> BlobClient:
 @pytest.fixture
 def name(blob: BlobClient) -> str:
     return f"{blob.container_name}/{blob.blob_name}"
-
-
-def snapshot(blob: BlobClient, **options: Any) -> str:
-    return str(blob.create_snapshot(**options)["snapshot"])
 
 
 RANGES = {
@@ -132,54 +127,6 @@ def test_a_blob_that_changes_is_not_read_on(pieces: BlobClient, blob: BlobClient
     download = pieces.download_blob()
     blob.upload_blob(b"x" * 10, overwrite=True)
     assert refusal(download.readall) == (412, "ConditionNotMet")
-
-
-def test_a_snapshot_stays(container: ContainerClient, blob: BlobClient) -> None:
-    """It has the bytes and metadata of its moment, whatever becomes of the blob."""
-    taken = snapshot(blob)
-    blob.upload_blob(b"new", overwrite=True, metadata={"two": "2"})
-    old = container.get_blob_client("a", snapshot=taken)
-    assert (old.download_blob().readall(), blob.download_blob().readall()) == (CONTENT, b"new")
-    assert old.get_blob_properties().metadata == {"one": "1"}
-    assert old.get_blob_properties().snapshot == taken
-    missing = container.get_blob_client("a", snapshot="2020-01-01T00:00:00.0000000Z")
-    assert refusal(missing.download_blob) == (404, "BlobNotFound")
-
-
-def test_snapshots_are_listed(container: ContainerClient, blob: BlobClient) -> None:
-    """On request, beside the blob itself."""
-    times = [snapshot(blob) for _ in range(3)]
-    assert len(set(times)) == 3
-    assert {one.snapshot for one in container.list_blobs(include=["snapshots"])} == {*times, None}
-    assert [one.snapshot for one in container.list_blobs()] == [None]
-
-
-def test_a_snapshot_may_have_metadata_of_its_own(container: ContainerClient, blob: BlobClient) -> None:
-    """Instead of the blob's."""
-    taken = snapshot(blob, metadata={"mine": "1"})
-    old = container.get_blob_client("a", snapshot=taken)
-    assert old.get_blob_properties().metadata == {"mine": "1"}
-    assert blob.get_blob_properties().metadata == {"one": "1"}
-
-
-def test_deleting_with_snapshots(container: ContainerClient, blob: BlobClient) -> None:
-    """A blob with snapshots goes only with them; they may go alone, all or one."""
-    first, second = (snapshot(blob) for _ in range(2))
-    assert refusal(blob.delete_blob) == (409, "SnapshotsPresent")
-    container.get_blob_client("a", snapshot=first).delete_blob()
-    assert [one.snapshot for one in container.list_blobs(include=["snapshots"])].count(second) == 1
-    blob.delete_blob(delete_snapshots="only")
-    assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [None]
-    blob.create_snapshot()
-    blob.delete_blob(delete_snapshots="include")
-    assert list(container.list_blobs(include=["snapshots"])) == []
-
-
-def test_a_snapshot_is_not_written(raw: Raw, name: str, blob: BlobClient) -> None:
-    """Whoever names one in a write does not change it."""
-    taken = snapshot(blob)
-    raw.ask("PUT", name, f"snapshot={taken}", {"x-ms-blob-type": "BlockBlob"}, b"new")
-    assert raw.ask("GET", name, f"snapshot={taken}").body == CONTENT
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

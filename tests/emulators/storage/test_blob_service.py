@@ -1,0 +1,105 @@
+"""The account as a whole: its properties, and what stands on every answer, against Azurite and against ours."""
+
+from __future__ import annotations
+
+import uuid
+from email.utils import parsedate_to_datetime
+from xml.etree import ElementTree as ET
+
+import pytest
+from azure.storage.blob import BlobServiceClient, ContainerClient, CorsRule, Metrics, RetentionPolicy
+
+from tests.emulators.storage.raw import BLOCK_BLOB, VERSION, Raw
+
+
+def test_properties_are_kept(blobs: BlobServiceClient) -> None:
+    """What is written is read back, and what is not written stays."""
+    rule = CorsRule(["http://one.test", "http://two.test"], ["GET"], max_age_in_seconds=5)
+    metrics = Metrics(enabled=True, include_apis=True, retention_policy=RetentionPolicy(enabled=True, days=3))
+    blobs.set_service_properties(cors=[rule])
+    blobs.set_service_properties(hour_metrics=metrics)
+    found = blobs.get_service_properties()
+    assert [one.allowed_origins for one in found["cors"]] == ["http://one.test,http://two.test"]
+    assert (found["hour_metrics"].enabled, found["hour_metrics"].retention_policy.days) == (True, 3)
+    blobs.set_service_properties(cors=[], hour_metrics=Metrics())
+    assert blobs.get_service_properties()["cors"] == []
+
+
+def test_all_kinds_of_properties_are_there(blobs: BlobServiceClient) -> None:
+    """Logging, metrics, rules of CORS."""
+    found = blobs.get_service_properties()
+    assert found["analytics_logging"].version == "1.0"
+    assert found["hour_metrics"].version == found["minute_metrics"].version == "1.0"
+
+
+@pytest.mark.parametrize("body", [
+    b"<Storage", b"nonsense",
+    b"<StorageServiceProperties><Cors><CorsRule><AllowedMethods>ODD</AllowedMethods></CorsRule></Cors>"
+    b"</StorageServiceProperties>",
+])  # fmt: skip
+def test_broken_properties_change_nothing(blobs: BlobServiceClient, raw: Raw, body: bytes) -> None:
+    """400."""
+    assert raw.ask("PUT", "", "restype=service&comp=properties", body=body).status == 400
+    assert blobs.get_service_properties()["cors"] == []
+
+
+def test_the_account_says_what_it_is(blobs: BlobServiceClient, container: ContainerClient) -> None:
+    """Kind and redundancy, asked of the account, a container or a blob."""
+    blob = container.get_blob_client("any")
+    for client in (blobs, container, blob):
+        found = client.get_account_information()
+        assert found["account_kind"] == "StorageV2"
+        assert found["sku_name"].startswith("Standard_")
+
+
+def test_every_answer_has_its_headers(container: ContainerClient, raw: Raw) -> None:
+    """An id of its own, the date, and a version; the id that the client gave comes back with success."""
+    container.upload_blob("a", b"hello")
+    name, seen = container.container_name, set()
+    for method, path, query, status in (
+        ("GET", f"{name}/a", "", 200), ("HEAD", f"{name}/a", "", 200),
+        ("GET", name, "restype=container&comp=list", 200), ("PUT", f"{name}/a", "comp=metadata", 200),
+        ("GET", f"{name}/missing", "", 404), ("GET", "", "comp=list", 200), ("DELETE", f"{name}/a", "", 202),
+    ):  # fmt: skip
+        reply = raw.ask(method, path, query, {"x-ms-client-request-id": "mine-1"})
+        assert reply.status == status
+        assert parsedate_to_datetime(reply.headers["Date"]).tzinfo is not None
+        assert uuid.UUID(reply.headers["x-ms-request-id"])
+        seen.add(reply.headers["x-ms-request-id"])
+        if status < 400:
+            assert reply.headers["x-ms-client-request-id"] == "mine-1"
+            assert reply.headers["x-ms-version"]
+    assert len(seen) == 7
+
+
+def test_an_error_says_what_and_which_request(container: ContainerClient, raw: Raw) -> None:
+    """XML with a code and a message, which ends with the request's id and the time."""
+    reply = raw.ask("GET", f"{container.container_name}/missing")
+    error = ET.fromstring(reply.body)
+    message = error.findtext("Message") or ""
+    assert (error.tag, error.findtext("Code")) == ("Error", "BlobNotFound")
+    assert reply.headers["Content-Type"].startswith("application/xml")
+    assert message.startswith("The specified blob does not exist.\nRequestId:")
+    assert f"RequestId:{reply.headers['x-ms-request-id']}\nTime:" in message
+
+
+@pytest.mark.parametrize("version", [VERSION, "2019-02-02", "2026-02-06", None])
+def test_versions_of_the_protocol(container: ContainerClient, raw: Raw, version: str | None) -> None:
+    """Whatever a package asks for, also none."""
+    name = f"{container.container_name}/a"
+    headers = {"x-ms-version": version} if version else {}
+    assert raw.ask("PUT", name, headers={**BLOCK_BLOB, **headers}, body=b"1").status == 201
+    assert raw.ask("GET", name, headers=headers).body == b"1"
+
+
+@pytest.mark.parametrize(("method", "path", "query"), [
+    ("POST", "{}/a", ""),
+    ("PATCH", "{}/a", ""),
+    ("GET", "", "comp=odd"),
+    ("POST", "{}", "restype=container"),
+    ("GET", "", ""),
+])  # fmt: skip
+def test_what_there_is_not(container: ContainerClient, raw: Raw, method: str, path: str, query: str) -> None:
+    """A method or an operation that the service does not have is an error of the client."""
+    reply = raw.ask(method, path.format(container.container_name), query)
+    assert 400 <= reply.status < 500 or reply.status == 501
