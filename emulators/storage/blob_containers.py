@@ -17,7 +17,7 @@ from emulators.storage.blob_model import Container, Listed
 from emulators.storage.blob_operations import XML
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import Conditions
-from emulators.storage.errors import bad_parameter
+from emulators.storage.errors import StorageError, bad_parameter
 from emulators.storage.service_xml import HEAD
 
 MOST = 5000  # in one answer
@@ -35,6 +35,7 @@ class ContainerOperations:
 
     def create(self, call: Call) -> Answer:
         self._desk.admit(call, "c", "w", kind="c")
+        _check_private(call)
         made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
         return Answer(201, headers=headers.version(made))
 
@@ -63,6 +64,7 @@ class ContainerOperations:
     def set_policies(self, call: Call) -> Answer:
         self._desk.admit(call, kind="c")  # no shared access signature allows it
         container = self._blobs.container(checked_container(call.resource))
+        _check_private(call)
         xml.read_policies(call.body)
         return self._changed(replace(container, policies=call.body.decode()))
 
@@ -71,7 +73,7 @@ class ContainerOperations:
         container = self._readable(call, "l")
         limit, start = page_of(call)
         includes = included(call)
-        name, _, time = start.partition("\0")
+        name, _, time = (start or call.text("startFrom")).partition("\0")
         also = ("uncommittedblobs" in includes, "snapshots" in includes)
         wanted = Wanted(call.text("prefix"), call.text("delimiter"), (name, time), limit + 1, *also)
         found = self._blobs.listed(container.id, wanted)
@@ -108,6 +110,11 @@ class ContainerOperations:
         made = replace(container, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         self._blobs.change_container(made)
         return Answer(200, headers=headers.version(made))
+
+
+def _check_private(call: Call) -> None:
+    if call.headers.get("x-ms-blob-public-access"):
+        raise StorageError(409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
 
 
 def _start_of(entry: Listed) -> str:

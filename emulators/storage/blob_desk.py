@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from emulators.storage import blob_headers as headers
 from emulators.storage.account import Right
@@ -61,6 +62,8 @@ class Desk:
     def place(self, call: Call) -> Target:
         """The blob, or the snapshot of one."""
         container, name = split(call.resource)
+        if "%" in call.path:
+            check_encoding(call.path)
         found = self.blobs.container(checked_container(container))
         checked_blob(name)
         if "versionid" in call.query:
@@ -127,6 +130,14 @@ def checked_container(name: str) -> str:
         sentence = "The specified resource name length is not within the permissible limits."
         raise StorageError(400, "OutOfRangeInput", sentence)
     raise StorageError(400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+
+
+def check_encoding(path: str) -> None:
+    """Raises StorageError, 400, for bytes that are no UTF-8: two such names would become one."""
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise StorageError(400, "InvalidUri", "The requested URI is not UTF-8 once it is decoded.") from None
 
 
 def checked_blob(name: str) -> str:

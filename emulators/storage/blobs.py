@@ -126,9 +126,8 @@ class Blobs:
         """Make or replace a blob. The blocks that waited for its list are dropped."""
         with transaction(self._db):
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
-            self.extents.hold(made.pieces)
-            self._let_go(container, name)
-            self._drop_staged(container, name)
+            before = self._pieces(container, name) + self._drop_staged(container, name)
+            self.extents.hold(made.pieces, instead_of=before)
             row = (container, name, facts_of(blob), json.dumps([made.pieces, made.blocks], separators=(",", ":")))
             self._db.execute("REPLACE INTO blobs VALUES (?, ?, ?, ?)", row)
             self.tags.put(container, name, blob.tags)
@@ -168,8 +167,7 @@ class Blobs:
             self._delete(container, name)
 
     def _delete(self, container: int, name: str) -> None:
-        self._let_go(container, name)
-        self._drop_staged(container, name)
+        self.extents.let_go(self._pieces(container, name) + self._drop_staged(container, name))
         self._snapshots.delete(container, name)
         self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (container, name))
         self.tags.put(container, name, {})
@@ -266,19 +264,19 @@ class Blobs:
             (self.clock() - STAGED_SECONDS, PURGED_AT_ONCE),
         ).fetchall()
         for container, name in old:
-            self._drop_staged(container, name)
+            self.extents.let_go(self._drop_staged(container, name))
         return bool(old)
 
-    def _let_go(self, container: int, name: str) -> None:
+    def _pieces(self, container: int, name: str) -> list[Piece]:
+        """Those of the blob, if it is there."""
         row = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
-        if row:
-            self.extents.let_go(content_of(row[0]).pieces)
+        return content_of(row[0]).pieces if row else []
 
-    def _drop_staged(self, container: int, name: str) -> None:
+    def _drop_staged(self, container: int, name: str) -> list[Piece]:
+        """Drop the blocks that wait for a list, and give their pieces, which are to be let go."""
         rows = self._db.execute(
             "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
         ).fetchall()
-        for (pieces,) in rows:
-            self.extents.let_go(pieces_of(json.loads(pieces)))
+        return [piece for (pieces,) in rows for piece in pieces_of(json.loads(pieces))]

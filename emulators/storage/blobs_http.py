@@ -42,6 +42,13 @@ NOT_HERE = {
     "immutabilityPolicies": "immutability policies",
     "userdelegationkey": "user delegation keys",
 }
+HEADERS_NOT_HERE = {
+    "x-ms-structured-body": "framed bodies",
+    "x-ms-encryption-key": "encryption with keys of the client's",
+    "x-ms-encryption-scope": "encryption scopes",
+    "x-ms-immutability-policy-until-date": "immutability policies",
+    "x-ms-legal-hold": "legal holds",
+}
 PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
 SECRET = "sig"
 
@@ -97,6 +104,9 @@ class BlobService(Service):
     async def _answered(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
+        for header, what in HEADERS_NOT_HERE.items():
+            if header in call.headers:
+                raise not_here(what)
         container, _, name = call.resource.partition("/")
         if call.method == "POST" and call.text("comp") == "batch" and not name:
             self._desk.account.admit_any(call)

@@ -199,7 +199,7 @@ async def _cut(data: bytes) -> AsyncIterator[bytes]:
     raise ConnectionResetError
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEPS, max_size=20))
 def test_extents_are_held_as_often_as_rows_name_them(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
