@@ -84,7 +84,7 @@ def topics(deployment: Deployment) -> list[Json]:
     for topic in deployment.of(SYSTEM_TOPICS):
         source = topic.properties["source"]
         one: Json = {"name": topic.last_name, "resource": source}
-        found.append(one | ({"source": "azurite"} if source.lower() == account.id.lower() else {}))
+        found.append(one | ({"source": "storage"} if source.lower() == account.id.lower() else {}))
     return [*found, *({"name": topic.last_name, "resource": topic.id} for topic in deployment.of(TOPICS))]
 
 

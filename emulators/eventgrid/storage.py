@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 import aiohttp
 from yarl import URL
 
-from emulators.eventgrid.schema import BlobFacts
+from emulators.eventgrid.accesslog import BlobFacts
 
 # Azurite closes a connection after 5 idle seconds; we let go of it before, so that no request meets a closed one.
 KEEP_ALIVE_SECONDS = 3.0
