@@ -99,6 +99,8 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if blob.created and blob.kind == "BlockBlob":
         inferred = "" if blob.tier else "<AccessTierInferred>true</AccessTierInferred>"
         facts += f"<AccessTier>{blob.tier or 'Hot'}</AccessTier>{inferred}"
+    if blob.tags:
+        facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
