@@ -13,7 +13,7 @@
     python3 trainyard.py check     all that CI runs: format, lint, types, tests
     python3 trainyard.py bench     run the benchmarks
 
-The first call makes a virtual environment under .trainyard/ and fetches Azurite; later calls start at once. This file
+The first call makes a virtual environment under .trainyard/; later calls start at once. This file
 does only that and hands over. Each command says more with --help.
 """
 
@@ -91,15 +91,15 @@ def main(argv: list[str]) -> int:
     alone = USE if argv[0] == "predict" else TALK  # predict runs a trainer's model here
     requirements, target = COMMANDS.get(argv[0], (alone, ["-m", "cli", argv[0]]))
     try:
-        path = install(requirements, cloud=argv[0] in COMMANDS)
+        path = install(requirements, of_the_repository=argv[0] in COMMANDS)
     except InstallFailed as exc:
         say(f"\ntrainyard: {exc}")
         return 1
     return hand_over([str(PYTHON), *target, *argv[1:]], path)
 
 
-def install(requirements: tuple[str, ...], cloud: bool) -> str:
-    """Install what these requirement files need, unless it is there; for a cloud with trainers also Azurite.
+def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
+    """Install what these requirement files need, unless it is there; what tests need too: Azurite, to compare with.
 
     Returns the PATH to run with.
     """
@@ -111,9 +111,10 @@ def install(requirements: tuple[str, ...], cloud: bool) -> str:
         step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
     stamp = "-".join(name.replace("/", "-").removesuffix(".txt") for name in requirements)
     once(VENV / f"{stamp}.stamp", requirements, partial(install_missing, requirements))
-    if not cloud or TRAINERS not in requirements:
+    if of_the_repository and TRAINERS in requirements:
+        mend(requirements)
+    if requirements != DEVELOP:
         return os.environ.get("PATH", "")
-    mend(requirements)
     npm, path = node_tools()
     once(NODE / "stamp", ("emulators/storage/package-lock.json",), partial(install_azurite, npm, path))
     return path
@@ -225,7 +226,7 @@ def install_azurite(npm: list[str], path: str) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(ROOT / "emulators" / "storage" / name, NODE / name)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    step("Installing Azurite, the storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
+    step("Installing Azurite, Microsoft's storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
 
 
 def step(what: str, argv: list[str], advice: str = ADVICE_NET, cwd: Path = ROOT, path: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """Drops under random kills of every part of the local cloud, judged by an oracle of its own.
 
-    python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts azurite,host] [--quick] [--json]
+    python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--quick] [--json]
 
 Clients upload drops and repeat what was not acknowledged; meanwhile parts are killed (SIGKILL) at random moments, alone
 or two at once, and started again by the supervisor, as in `up`. Then the system is left alone until every drop has come
@@ -32,7 +32,7 @@ import local.cloud
 from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
 from local.cloud import Cloud, Options
 
-PARTS = ("azurite", "eventgrid", "azureml", "host")
+PARTS = ("storage", "eventgrid", "azureml", "host")
 QUIET_SECONDS = 6  # after which a drop without a marker closes
 STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed drop is looked at once more after 5
 PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill

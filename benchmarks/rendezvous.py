@@ -8,11 +8,12 @@ work      requests to the table for each node and second while nobody comes or g
           threads; 100 nodes (threads of one process), for the number of requests
 kill      kill -9 of the first of the team and of the last to come, in turn, until an agent knows and until the last
           survivor made a step; beside it torchft, with a Python that has it (--torchft); a SIGTERM
-outage    a minute without the table (refused, then silent), and a node that is stopped for a minute
+outage    a minute without the table (refused, then silent); nodes that are stopped, until an agent knows and until the
+          last of the others made a step; a node that is stopped for a minute
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           beside plain torchrun with c10d and restarts from the newest checkpoint
 
-The end is a table in Markdown. All of it takes about 75 minutes on 2 cores, --quick about 12. --timeline FILE.png draws
+The end is a table in Markdown. All of it takes about 80 minutes on 2 cores, --quick about 13. --timeline FILE.png draws
 one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
@@ -46,11 +47,12 @@ class Size:
     kill_nodes: tuple[int, ...] = (2, 4, 8)
     kills: int = 20
     outage: float = 60
+    stops: int = 10
     trace: float = 7200
 
 
 FULL = Size()
-QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 1200)
+QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 3, 1200)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def kill(given: Given) -> Iterator[Row]:
 
 
 def outage(given: Given) -> Iterator[Row]:
-    yield from outages.measure(given.account, 4, given.size.outage)
+    yield from outages.measure(given.account, 4, given.size.outage, given.size.stops)
 
 
 def whole_trace(given: Given) -> Iterator[Row]:

@@ -4,7 +4,7 @@
 
 Everything runs in the local cloud's own parts, with Resource Manager's limits on the workspace (250 reads at once, 25 a
 second). The last line is one JSON object with the figures; with --json nothing else goes to standard output. `--quick`
-does a tenth of it. `--azurite` sends the drops over Azurite's queues and tables instead of ours.
+does a tenth of it. `--azurite` sends the drops over Azurite's blobs, queues and tables instead of ours.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of it")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, and nothing else")
     parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS], metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--azurite", action="store_true", help="drops over Azurite's queues and tables")
+    parser.add_argument("--azurite", action="store_true", help="drops over Azurite instead of our storage")
     asked = parser.parse_args(argv)
     found = measure(
         QUICK if asked.quick else FULL,

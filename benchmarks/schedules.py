@@ -16,7 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.simulation.simulation import Outcome, play
+from tests.simulation.outcome import Outcome
+from tests.simulation.simulation import play
 from tests.world import trainers_folder
 
 SHOWN = 60  # lines of a broken schedule's trace

@@ -219,6 +219,9 @@ def blobs(meter: Meter, sizes: list[int], rounds: int) -> None:
                 there += 1
             meter("blob put", size, "raw", lambda n: send("PUT", f"bench/r{n:07d}", "x", kind), rounds)
             asked = "bench?restype=container&comp=list&maxresults=5000"
+            few = f"bench?restype=container&comp=list&prefix=f{size // 2:07d}"
+            meter("blob list of 1", size, "raw", lambda _: send("GET", few), rounds)
+            meter("blob get", size, "raw", lambda n: send("GET", f"bench/f{n * 7 % size:07d}"), rounds)
             meter("blob list of 5,000", size, "raw", lambda _: send("GET", asked), 5)
             meter("blob put", size, "sdk", lambda n: client.upload_blob(f"s{n:07d}", b"x", overwrite=True), rounds)
             listing = client.list_blobs(results_per_page=5000)
@@ -247,7 +250,7 @@ def main() -> None:
             with started(side, Path(home)) as server:
                 meter = Meter(side, server, costs)
                 for part, text in ((queues, arguments.queue), (tables, arguments.rows), (blobs, arguments.blobs)):
-                    if text and not (part is blobs and side == "ours"):
+                    if text:
                         part(meter, [int(number) for number in text.split(",")], arguments.rounds)
     if arguments.json:
         print(json.dumps({"costs": [asdict(cost) for cost in costs]}))

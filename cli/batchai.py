@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import yaml
 from . import jobfile
 from .errors import CliError
 
-SCRIPT = re.compile(r"/([\w-][\w.-]*\.(?:py|sh|cntk|prototxt))\b")
 LONGEST_SCRIPT = 65_536  # characters, as the API takes them
 Json = dict[str, Any]
 
@@ -79,13 +76,9 @@ def mounted(document: Json, shares: list[str], containers: list[str], account: s
     return {**document, "properties": {**properties, "mountVolumes": volumes}} if volumes else document
 
 
-def scripts_beside(document: Json, folder: Path) -> dict[str, str]:
-    """The scripts that the job names and that lie beside it: they travel with the run, as if they were uploaded."""
-    found = {}
-    for name in dict.fromkeys(SCRIPT.findall(json.dumps(document))):
-        if (folder / name).is_file():
-            found[name] = _script(folder, name, "job.json")
-    return found
+def scripts_beside(names: list[str], folder: Path) -> dict[str, str]:
+    """Those scripts of a job that lie beside it: they travel with the run, as if they were uploaded."""
+    return {name: _script(folder, name, "job.json") for name in names if (folder / name).is_file()}
 
 
 def as_yaml(document: Json) -> str:

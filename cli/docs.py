@@ -29,7 +29,7 @@ is another than `.trainyard/cloud`.
 
 `drop` alone needs more than the API: it writes blobs. For the local cloud it uses that cloud's connection string. For a
 deployment it needs `--account-url` (here or at `login`), the extra `drop`, and whoever is signed in (`az login`) needs
-the role Storage Blob Data Contributor on the account. `admin` needs the account too, with the extra `admin`.
+the role Storage Blob Data Contributor on the account. `admin smoke` needs it too.
 
 Tab completes commands, options, and the names of runs, drops, trainers, routes, clusters and the like, in bash, zsh and
 fish. Put `eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or

@@ -99,7 +99,7 @@ def banner(running: up.Running, home: Path) -> str:
     where = "" if home == HOME else f" --home {shlex.quote(str(home))}"
     addresses = {"azureml": running.record["azureml"], "eventgrid": running.record["eventgrid"]}
     return BANNER.format(
-        seconds=running.seconds, home=home, where=where, blob_url=running.azurite.blob_url, **addresses
+        seconds=running.seconds, home=home, where=where, blob_url=running.parts["storage"].info["blob_url"], **addresses
     )
 
 

@@ -34,7 +34,7 @@ def ensure(folder: Path) -> Certs:
     certs = Certs(folder / "bundle.pem", folder / "server.pem")
     if not _made(certs):
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock"):
+        with FileLock(folder / ".lock", mode=0o600):
             if not _made(certs):
                 _make(certs)
     return certs

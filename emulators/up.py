@@ -11,9 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +22,7 @@ from typing import Any
 
 from emulators import process
 from emulators.private import private_folder, write_private
-from emulators.storage import azurite
+from emulators.storage import keys
 
 Json = dict[str, Any]
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
@@ -41,7 +39,6 @@ class Options:
     workspace: str = "local"
     clusters: Mapping[str, int] = field(default_factory=lambda: {"cpu-cluster": 4})
     more: Mapping[str, Json] = field(default_factory=dict)
-    node_home: Path | None = None
     say: Callable[[str], None] = lambda _: None
 
 
@@ -50,7 +47,7 @@ class Running:
     """Emulators that serve. `env` is what makes Microsoft's clients find them; `seconds` is what the start took."""
 
     home: Path
-    azurite: azurite.Azurite
+    key: str = field(repr=False)
     parts: dict[str, process.Part]
     topic_key: str = field(repr=False)
     seconds: float = 0.0
@@ -58,7 +55,7 @@ class Running:
     @property
     def connection_string(self) -> str:
         urls = self.parts["storage"].info
-        return _connection_string(self.azurite.key, self.azurite.blob_url, urls["queue_url"], urls["table_url"])
+        return _connection_string(self.key, urls["blob_url"], urls["queue_url"], urls["table_url"])
 
     @property
     def env(self) -> dict[str, str]:
@@ -89,7 +86,6 @@ class Running:
         for name in ("azureml", "eventgrid", "storage"):
             if part := self.parts.get(name):
                 part.stop()
-        self.azurite.stop()
 
     def __enter__(self) -> Running:
         return self
@@ -109,32 +105,27 @@ def start(home: Path, options: Options | None = None) -> Running:
     begun, wanted = time.monotonic(), options or Options()
     home = home.resolve()
     private_folder(home)
-    node_home = wanted.node_home or azurite.default_node_home()
-    fetch_azurite(node_home, wanted.say)
     if not (home / "certs" / "bundle.pem").exists():
         from emulators import certs  # takes long; all parts need the same ones
 
         certs.ensure(home / "certs")
     ports, topic_key = _ports(home), _topic_key(home)
-    key = azurite.own_key(home / "azurite")
+    key = keys.own_key(home / "storage")
     configs = _configs(home, wanted, ports, key, topic_key)
-    running = _start_all(home, node_home, ports, configs, topic_key)
+    running = _start_all(home, key, configs, topic_key)
     running.seconds = time.monotonic() - begun
     write_private(home / RECORD, json.dumps(running.record, indent=2) + "\n")
     return running
 
 
-def _start_all(home: Path, node_home: Path, ports: Mapping[str, int], configs: Json, topic_key: str) -> Running:
-    with ThreadPoolExecutor(len(configs) + 1) as threads:
-        blobs = threads.submit(
-            azurite.start, home / "azurite", azurite.Ports(ports["blob"]), node_home, blobs_only=True
-        )
+def _start_all(home: Path, key: str, configs: Json, topic_key: str) -> Running:
+    with ThreadPoolExecutor(len(configs)) as threads:
         starting = {name: threads.submit(_start, home, name, config) for name, config in configs.items()}
-    every: list[Future[Any]] = [blobs, *starting.values()]
+    every: list[Future[Any]] = [*starting.values()]
     errors = [error for future in every if (error := future.exception())]
     if not errors:
         parts = {name: future.result() for name, future in starting.items()}
-        return Running(home, blobs.result(), parts, topic_key)
+        return Running(home, key, parts, topic_key)
     for future in reversed(every):
         if not future.exception():
             future.result().stop()
@@ -152,29 +143,32 @@ def _start(home: Path, name: str, config: Json) -> process.Part:
 
 
 def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, topic_key: str) -> Json:
-    urls = {name: f"http://127.0.0.1:{ports[name]}/{azurite.ACCOUNT}" for name in ("blob", "queue", "table")}
+    urls = {name: f"http://127.0.0.1:{ports[name]}/{keys.ACCOUNT}" for name in ("blob", "queue", "table")}
     storage = {"connection_string": _connection_string(key, urls["blob"], urls["queue"], urls["table"])}
     group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
     workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
-    account = f"{group}/Microsoft.Storage/storageAccounts/{azurite.ACCOUNT}"
+    account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
     topics = [
-        {"name": "storage", "resource": account, "source": "azurite"},
+        {"name": "storage", "resource": account, "source": "storage"},
         {"name": "workspace", "resource": workspace},
         {"name": "custom", "resource": f"{group}/Microsoft.EventGrid/topics/custom", "key": topic_key},
     ]
     certs = str(home / "certs")
     events = {"url": f"https://127.0.0.1:{ports['eventgrid']}/topics/workspace/api/events", "ca": f"{certs}/bundle.pem"}
+    blob_log = str(home / "storage" / "blobs.log")
     of_storage = {
+        "blob_port": ports["blob"],
         "queue_port": ports["queue"],
         "table_port": ports["table"],
         "key": key,
         "state": str(home / "storage"),
+        "blob_log": blob_log,
     }
     eventgrid = {
         "port": ports["eventgrid"],
         "certs": certs,
         "state": str(home / "eventgrid"),
-        "storage": {**storage, "access_log": str(home / "azurite" / azurite.ACCESS_LOG)},
+        "storage": {**storage, "access_log": blob_log},
         "topics": topics,
     }
     azureml = {
@@ -196,7 +190,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
 
 def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
     endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
-    return f"DefaultEndpointsProtocol=http;AccountName={azurite.ACCOUNT};AccountKey={key};{endpoints}"
+    return f"DefaultEndpointsProtocol=http;AccountName={keys.ACCOUNT};AccountKey={key};{endpoints}"
 
 
 def _ports(home: Path) -> dict[str, int]:
@@ -225,24 +219,3 @@ def _topic_key(home: Path) -> str:
 
         write_private(file, new_key())
     return file.read_text()
-
-
-def fetch_azurite(node_home: Path, say: Callable[[str], None]) -> None:
-    """Install the Azurite that is pinned here, from npm, unless one is there. Raises PartFailed without npm."""
-    if azurite.is_installed(node_home):
-        return
-    npm = shutil.which("npm")
-    if npm is None:
-        raise process.PartFailed(f"Azurite is not under {node_home}, and there is no npm to fetch it: install Node.js.")
-    say(f"fetching Azurite from npm into {node_home}, once")
-    private_folder(node_home)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(Path(azurite.__file__).parent / name, node_home / name)
-    ran = subprocess.run(
-        [npm, "ci", "--prefix", str(node_home), "--omit=dev", "--no-audit", "--no-fund"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ran.returncode:
-        raise process.PartFailed(f"npm could not install Azurite into {node_home}:\n{ran.stderr[-2000:]}")

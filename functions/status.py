@@ -6,8 +6,9 @@ import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
 from shared.api import catalogue, queries, requests, status
-from shared.api.requests import CompareQuery, DropsQuery, FindQuery, RouteCheck, read_query
+from shared.api.requests import CompareQuery, DropsQuery, FindQuery, ReplayQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
+from shared.events import set_aside
 from shared.jobs.register import register
 
 blueprint = func.Blueprint()
@@ -31,8 +32,9 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 @blueprint.route("queues/{queue}/replay", methods=["POST"])
 @handled
 def replay(req: func.HttpRequest) -> func.HttpResponse:
-    """Give a queue its poison messages back."""
-    return answer(status.replay(the_system(), req.route_params["queue"]))
+    """Give a queue its poison messages and dead letters back. `?dry_run=true` only counts them."""
+    dry_run = read_query(req.params, ReplayQuery).dry_run
+    return answer(asdict(set_aside.give_back(the_system(), req.route_params["queue"], dry_run)))
 
 
 @blueprint.route("drops", methods=["GET"])

@@ -25,7 +25,7 @@ from emulators import certs, process
 from emulators.arm.declared import Storage
 from emulators.eventgrid import access
 from emulators.private import write_private
-from emulators.storage import azurite
+from emulators.storage import keys
 from local import configs
 from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
@@ -49,7 +49,7 @@ class Options:
 
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
-    `storage_log` gets a line for each request to queues and tables.
+    `storage_log` gets a line for each request to blobs, queues and tables.
     With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
@@ -84,8 +84,6 @@ class Cloud:
         self.home = home
         self.options = options
         self._lock = lock
-        self._azurite: azurite.Azurite | None = None
-        self._azurite_restarts = 0
         self._parts: dict[str, _Running] = {}
         self._declaration = Declaration(options.infra)
         self._token_key = secrets.token_urlsafe(32)  # signs the tokens of identities, for as long as this cloud runs
@@ -122,9 +120,16 @@ class Cloud:
     @property
     def connection_string(self) -> str:
         info = self._parts["storage"].part.info
-        return configs.connection_string(
-            self._storage.key, self._storage.blob_url, info["queue_url"], info["table_url"]
-        )
+        return configs.connection_string(self.storage_key, info["blob_url"], info["queue_url"], info["table_url"])
+
+    @property
+    def storage_key(self) -> str:
+        """The account's key, which is drawn for each folder of a cloud."""
+        return keys.own_key(self.home / configs.STORAGE)
+
+    @property
+    def blob_url(self) -> str:
+        return str(self._parts["storage"].part.info["blob_url"])
 
     @property
     def api(self) -> str:
@@ -154,13 +159,13 @@ class Cloud:
             pid=os.getpid(),
             api=self.api,
             connection_string=self.connection_string,
-            blob_url=self._storage.blob_url,
+            blob_url=self.blob_url,
             azureml=self.azureml,
             eventgrid=self.eventgrid,
             certs=str(self.certs),
             workspace_id=self._parts["azureml"].part.info["workspace_id"],
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            parts={"azurite": self._storage.pid} | {name: r.part.process.pid for name, r in self._parts.items()},
+            parts={name: running.part.process.pid for name, running in self._parts.items()},
         )
 
     @property
@@ -179,13 +184,9 @@ class Cloud:
         PartFailed for a part that has been restarted RESTARTS times already.
         """
         dead = [name for name, running in self._parts.items() if not running.part.alive()]
-        if not self._storage.alive():
-            self._azurite_restarts = _one_more("azurite", self._azurite_restarts, self._storage.error_log)
-            self._storage.restart_if_dead()
-            dead.insert(0, "azurite")
         for name in dead:
             self.options.say(f"{name} has ended and is started again")
-        healed = [name for name in dead if name == "azurite" or self._restart(name)]
+        healed = [name for name in dead if self._restart(name)]
         if healed:
             self.record.write(self.home)
         return healed
@@ -197,26 +198,19 @@ class Cloud:
         while self._parts:
             _, running = self._parts.popitem()
             running.part.stop()
-        if self._azurite:
-            self._azurite.stop()
-            self._azurite = None
         self._lock.release()
 
     def _start_all(self) -> None:
         options, say = self.options, self.options.say
-        say("storage: blobs by Azurite, queues and tables")
+        if (old := self.home / "azurite").is_dir():
+            say(f"the blobs of an earlier version, in {old}, are not read; `down --purge` removes all")
+        say("storage: blobs, queues and tables")
         certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
-        key = azurite.own_key(self.home / "azurite")
-        with ThreadPoolExecutor() as threads:
-            blobs = threads.submit(azurite.start, self.home / "azurite", blobs_only=True)
-            try:
-                self._start_together({"storage": self._storage_config(key)})
-            finally:
-                self._azurite = blobs.result()
+        self._start_storage()
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace; azureml: the workspace and its cluster")
         key = access.new_key()
-        storage = {"connection_string": self.connection_string, "access_log": str(self._storage.access_log)}
+        storage = {"connection_string": self.connection_string, "access_log": str(self._blob_log)}
         config = configs.eventgrid(self.home, storage, self._declaration, key, options.retry_time_scale)
         port = process.free_port()
         events = f"https://127.0.0.1:{port}"
@@ -225,6 +219,13 @@ class Cloud:
         self._parts["host"] = self._started("host", configs.host(options.app), self._app_settings(key))
         self._let_the_page_in()
         self.record.write(self.home)
+
+    def _start_storage(self) -> None:
+        self._start_together({"storage": self._storage_config()})
+
+    @property
+    def _blob_log(self) -> Path:
+        return configs.blob_log(self.home)
 
     def _let_the_page_in(self) -> None:
         """Let the app's own page use signed addresses of blobs, by the declared rules with its address here."""
@@ -241,11 +242,10 @@ class Cloud:
         ]
         with BlobServiceClient.from_connection_string(self.connection_string) as blobs:
             blobs.set_service_properties(cors=rules)
-        self._storage.let_in(origin)
 
-    def _storage_config(self, key: str) -> dict[str, Any]:
+    def _storage_config(self) -> dict[str, Any]:
         log = self.options.storage_log
-        return configs.storage(self.home, key, self._declaration, self._token_key, log)
+        return configs.storage(self.home, self.storage_key, self._declaration, self._token_key, log)
 
     def _azureml_config(self, eventgrid: str) -> dict[str, Any]:
         options = self.options
@@ -294,7 +294,7 @@ class Cloud:
         }
         env = {**inherited, **settings}
         part = self._launch(name, {**config, **self._port_before(name)}, env)
-        # The storage part keeps its two ports itself.
+        # The storage part keeps its ports itself.
         address = {"port": urlsplit(part.info["url"]).port} if "url" in part.info else {}
         if name == "host":
             write_private(self.home / HOST_PORT, str(address["port"]))
@@ -326,11 +326,6 @@ class Cloud:
         write_private(file, json.dumps(config, indent=2))
         argv = [sys.executable, "-m", f"emulators.{name}", "--config", str(file)]
         return process.start(name, argv, log=self.log(name), env=env)
-
-    @property
-    def _storage(self) -> azurite.Azurite:
-        assert self._azurite is not None, "the cloud is stopped"
-        return self._azurite
 
     def _url(self, name: str) -> str:
         return str(self._parts[name].part.info["url"])

@@ -5,25 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT
+from emulators.storage.keys import ACCOUNT
 from local.declaration import Declaration
 from local.record import REPOSITORY
 
 REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files that their owner puts there
 ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
+STORAGE = "storage"  # the folder of the account's data, in that of the cloud
 LEASE_SECONDS = 30  # what a killed host had in work is taken up again after so long; renewed at half time
 
 
 def storage(home: Path, key: str, declaration: Declaration, token_key: str, access_log: Path | None) -> dict[str, Any]:
-    """The queues and tables; the blobs are Azurite's, under the same account and key."""
+    """The blobs, queues and tables of the account."""
     return {
         "host": "127.0.0.1",
-        "state": str(home / "storage"),
+        "state": str(home / STORAGE),
+        "blob_log": str(blob_log(home)),
         "key": key,
         "certs": str(home / "certs"),
         "identities": {"key": token_key, "grants": declaration.table_grants},
         "access_log": str(access_log) if access_log else None,
     }
+
+
+def blob_log(home: Path) -> Path:
+    """Where the blobs are told that Event Grid makes events of."""
+    return home / STORAGE / "blobs.log"
 
 
 def connection_string(key: str, blobs: str, queues: str, tables: str) -> str:

@@ -15,7 +15,6 @@ from local import cloud, record
 CHECK_SECONDS = 0.5
 BANNER = """
 The local cloud is up ({seconds:.1f} s). Ctrl-C stops it; its state stays in {home}.
-A kill or a power cut loses what was written in the last five seconds, acknowledged or not: Azurite saves no sooner.
 
   page        {api}/page
   storage     {blob_url}

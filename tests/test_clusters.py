@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,18 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.clusters import lease as lease_use
 from shared.clusters import sweep
 from shared.clusters.decide import Need, judge_cluster, judge_instance
-from shared.clusters.leases import Lease, Wish, nodes_held
+from shared.clusters.leases import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
-from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.kernel.person import Person
 from shared.kernel.settings import Rules
-from shared.runs import ask
-from shared.runs.request import RunRequest
 from tests.fakes import Crash
-from tests.world import ROUTE, World, trainers_folder
+from tests.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WARM = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1, idle_nodes=1)
@@ -230,185 +224,3 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
     second = timedelta(seconds=1)
     (sample,) = world.samples.between("cpu-cluster", ended + second, world.clock() + second)
     assert sample.seen_by == "event"
-
-
-def wanted(seconds: float, nodes: int = 1) -> Wish:
-    return Wish(nodes, seconds, "tuning lr")
-
-
-def minimum(world: World) -> int:
-    return world.clusters.clusters["cpu-cluster"].min_nodes
-
-
-def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
-    """A lease sets the cluster's minimum; once its time is over, and nothing used the cluster, it is zero again."""
-    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120)
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), Person("ada", "0a1b"))
-    world.run_until_idle()
-    assert minimum(world) == 2
-    latest = world.sweeps.latest("cpu-cluster")
-    assert latest is not None
-    assert latest.why == "Leased by ada: 2 nodes until 2026-01-01 01:00 UTC (tuning lr)."
-    world.clock.advance(3599)
-    world.run_until_idle()
-    assert minimum(world) == 2
-    world.clock.advance(3)
-    world.run_until_idle()
-    assert minimum(world) == 0
-    sweep.sweep(world.system)
-    assert world.leases.open() == []
-    assert world.leases.get(made.id).value == made
-
-
-def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> None:
-    """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
-    made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), Person("ada"))
-    world.clock.advance(1800)
-    longer = lease_use.extend(world.system, made.id, 7200)
-    assert longer.until == made.made_at + timedelta(seconds=9000)
-    assert lease_use.extend(world.system, made.id, 60).until == longer.until
-    with pytest.raises(Impossible, match="12 h in all"):
-        lease_use.extend(world.system, made.id, 12 * 3600)
-    ended = lease_use.release(world.system, made.id, Person("bob", "2c3d"))
-    assert (ended.owner_id, ended.released_by, ended.released_by_id) == ("", "bob", "2c3d")
-    assert ended.ended_at == world.clock()
-    world.clock.advance(5)
-    assert lease_use.release(world.system, made.id, Person("eve")) == ended
-    with pytest.raises(Conflict, match="Make a new one"):
-        lease_use.extend(world.system, made.id, 60)
-
-
-def test_a_lease_asks_for_what_there_is(world: World) -> None:
-    """More nodes than the cluster has, a time beyond the limit and an unknown cluster are refused."""
-    with pytest.raises(Impossible, match="at most 4"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), Person("ada"))
-    with pytest.raises(Impossible, match="12 h"):
-        lease_use.lease(world.system, "cpu-cluster", wanted(13 * 3600), Person("ada"))
-    with pytest.raises(NotFound, match="cpu-cluster"):
-        lease_use.lease(world.system, "gpu", wanted(60), Person("ada"))
-
-
-def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
-    """The end of a run that asked for it makes one lease in its owner's name, though the end is told twice."""
-    request = RunRequest(template="mnist", data="drops/mnist/a", nodes=2, keep_warm_seconds=1800)
-    world.upload("mnist/a/1.bin")
-    run = ask.create_run(world.system, request, owner="ada", owner_id="0a1b")
-    world.run_until_idle()
-    for _ in range(2):
-        world.job_goes(run.name, "Completed")
-        world.deliver_all()
-        world.run_until_idle()
-    sweep.sweep(world.system)
-    (made,) = world.leases.open()
-    assert (made.run, made.owner, made.owner_id, made.nodes, made.until - made.made_at) == (
-        run.name, "ada", "0a1b", 2, timedelta(seconds=1800),
-    )  # fmt: skip
-    lease_use.release(world.system, made.id, Person("ada"))
-    world.clock.advance(1)
-    sweep.sweep(world.system)
-    assert world.leases.open() == []
-
-
-def running(world: World) -> str:
-    world.upload("mnist/a/1.bin")
-    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a", timeout_seconds=600))
-    world.run_until_idle()
-    world.job_goes(run.name, "Running")
-    world.deliver_all()
-    world.run_until_idle()
-    return run.name
-
-
-def test_a_run_past_its_limit_is_canceled(world: World) -> None:
-    """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
-    name = running(world)
-    world.clock.advance(600 + 299)
-    assert sweep.sweep(world.system)[0].findings == ("Its minimum is 1; no lease and no pin explains it.",)
-    world.clock.advance(2)
-    words = "It has run for 0.3 h, past its time limit of 600 s."
-    assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"
-    world.run_until_idle()
-    world.job_goes(name, "Canceled")
-    world.deliver_all()
-    world.run_until_idle()
-    assert world.runs.get(name).value.reason == words
-
-
-@pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
-    (False, 2.0, True, "Running"), (True, 2.0, True, "Canceled"), (True, 60.0, False, "Running"),
-])  # fmt: skip
-def test_idle_gpus_are_told_of_and_canceled_where_configured(
-    world: World, cancels: bool, utilization: float, told: bool, state: str
-) -> None:
-    """A run whose metrics say that its GPUs did nothing for 15 minutes is a finding; configured so, it is canceled."""
-    name = running(world)
-    began = world.clock().timestamp()
-    rows = [{"step": n, "gpu_utilization": utilization, "time": began + 60 * n} for n in range(17)]
-    text = "\n".join(json.dumps(row) for row in rows) + "\n"
-    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text.encode())
-    world.clock.advance(16 * 60 - 100)
-    world.clock.advance(100)
-    run = world.runs.get(name)
-    world.runs.update(run, timeout_seconds=7200)
-    (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
-    assert any("GPUs have been idle" in words for words in decision.findings) == told
-    world.run_until_idle()
-    assert world.jobs.jobs[name].raw == state
-
-
-MOVING = replace(ROUTE, move_to="steady", move_after=2, move_within_seconds=3600)
-
-
-def lose_nodes(world: World, name: str, times: int) -> None:
-    for _ in range(times):
-        for raw in ("Running", "Queued"):
-            world.clock.advance(60)
-            world.job_goes(name, raw)
-            world.deliver_all()
-            world.run_until_idle()
-
-
-def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
-    """After so many preemptions within the time, a run goes on from its checkpoints on the cluster that its route
-    names, as one new run that is submitted there; the old one ends with that as its reason. Before them it stays."""
-    world = World(trainers_folder(tmp_path), [MOVING])
-    world.jobs.clusters.add("steady")
-    world.clusters.clusters["steady"] = Cluster("steady", 0, 4, 120, tier="dedicated")
-    world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
-    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
-    world.run_until_idle()
-    lose_nodes(world, run.name, 1)
-    sweep.sweep(world.system)
-    assert world.runs.get(run.name).value.cancel_asked_at is None
-    lose_nodes(world, run.name, 1)
-    for _ in range(2):
-        sweep.sweep(world.system)
-    world.run_until_idle()
-    (moved,) = [r for r in world.runs.newest() if r.name != run.name]
-    spec = world.jobs.jobs[moved.name].spec
-    assert (moved.cluster, moved.continues, moved.owner, spec["compute"]) == (
-        "steady", run.name, "ada", "azureml:steady",
-    )  # fmt: skip
-    checkpoints = [world.jobs.jobs[name].spec["outputs"]["checkpoints"]["path"] for name in (run.name, moved.name)]
-    assert checkpoints[0] == checkpoints[1]
-    assert world.jobs.jobs[run.name].raw == "Canceled"
-    world.job_goes(run.name, "Canceled")
-    world.deliver_all()
-    world.run_until_idle()
-    why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
-    assert world.runs.get(run.name).value.reason == why
-
-
-def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
-    """Only those within the route's time count."""
-    world = World(trainers_folder(tmp_path), [MOVING])
-    world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
-    run = ask.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
-    world.run_until_idle()
-    lose_nodes(world, run.name, 1)
-    world.clock.advance(3600)
-    lose_nodes(world, run.name, 1)
-    sweep.sweep(world.system)
-    assert len(world.runs.newest()) == 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import random
 from collections import Counter
@@ -14,8 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks import notices as benchmark
 from shared import system
@@ -23,9 +18,8 @@ from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.events.announce import tell as announce_now
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.notices import address, decide, render, tell
-from shared.notices.address import is_public
-from shared.notices.model import Channel, DeliveryState, Kind, Notice, Subscription, masked
+from shared.notices import decide, tell
+from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
 from shared.notices.watch import look_at_idleness
@@ -40,11 +34,6 @@ NOTICE = Notice("RunArchived:mnist-1", Kind.FAILED, "Run mnist-1 failed.", NOW, 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(trainers_folder(tmp_path))
-
-
-def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[Kind, ...] = (Kind.FAILED,)) -> Subscription:
-    secret = render.SECRET_PREFIX + base64.b64encode(b"k" * 32).decode()
-    return Subscription("n-1", on, channel, HOOK, NOW, secret=secret)
 
 
 def trained(world: World, raw: str = "Completed") -> str:
@@ -294,87 +283,6 @@ def test_evictions_are_told_at_the_third(world: World) -> None:
         assert len(world.sender.posts) == (lost >= 3)
     assert "3 times" in json.loads(world.sender.posts[0][1])["data"]["title"]
     assert world.only_run().state is RunState.QUEUED
-
-
-def test_a_webhook_is_signed() -> None:
-    """The signature is Standard Webhooks': HMAC-SHA256 with the secret over id, time and the very bytes sent."""
-    body, headers = render.request(subscription(), NOTICE, NOW)
-    signed = b".".join([headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body])
-    expected = base64.b64encode(hmac.new(b"k" * 32, signed, hashlib.sha256).digest()).decode()
-    assert headers["webhook-signature"] == f"v1,{expected}"
-    assert headers["webhook-timestamp"] == str(int(NOW.timestamp()))
-
-
-def test_chat_channels_get_their_own_form() -> None:
-    """Slack gets blocks, Teams an Adaptive Card in a message, and neither gets a signature or markup from a name."""
-    odd = replace(NOTICE, title="Run of [click](https://evil) failed.")
-    slack, _ = render.request(subscription(Channel.SLACK), odd, NOW)
-    teams, headers = render.request(subscription(Channel.TEAMS), odd, NOW)
-    (card,) = json.loads(teams)["attachments"]
-
-    assert json.loads(slack)["blocks"][0]["text"]["type"] == "plain_text"
-    assert card["contentType"] == "application/vnd.microsoft.card.adaptive"
-    assert card["content"]["type"] == "AdaptiveCard"
-    assert card["content"]["body"][1]["facts"] == [{"title": "why", "value": "no luck"}]
-    assert "[click]" not in card["content"]["body"][0]["text"]
-    assert "webhook-signature" not in headers
-
-
-@pytest.mark.parametrize(
-    ("text", "channel", "found"),
-    [
-        ("https://hooks.slack.com/services/T/B/x", "", Channel.SLACK),
-        ("https://prod-1.westeurope.logic.azure.com:443/workflows/x?sig=y", "", Channel.TEAMS),
-        ("https://default1.2.environment.api.powerplatform.com/powerautomate/x", "", Channel.TEAMS),
-        ("https://example.com/x", "", Channel.WEBHOOK),
-        ("https://example.com/x", "slack", Channel.SLACK),
-        ("mailto:ada@example.org", "", Channel.MAIL),
-    ],
-)
-def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -> None:
-    """Slack, Teams and mail are known by their addresses; all else is a webhook unless it is said."""
-    assert address.read_address(text, channel, plain_http=False)[0] is found
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://example.com/secret-part", "ftp://example.com/secret-part", "https://localhost/secret-part",
-        "https://user:secret-part@example.com/", "https://example.com\\@evil/secret-part", "https:///secret-part",
-        "https://intranet/secret-part", "https://example.com:0/secret-part", "https://example.com/secret-part\r\nx: y",
-        "https://[::1/secret-part", "javascript:secret-part", "https://example.com/" + "x" * 2000,
-    ],
-)  # fmt: skip
-def test_an_address_that_can_not_be_is_refused_unshown(text: str) -> None:
-    """Addresses inside, without TLS, with passwords or odd characters are refused, and not repeated in the error."""
-    with pytest.raises(Impossible) as refused:
-        address.read_address(text, "", plain_http=False)
-    assert "secret-part" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "127.0.0.1", "10.0.0.4", "172.16.3.1", "192.168.1.1", "169.254.169.254", "168.63.129.16", "100.64.0.1",
-        "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::a00:1",
-        "2002:7f00:1::", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::",
-    ],
-)  # fmt: skip
-def test_addresses_inside_are_not_public(text: str) -> None:
-    """Loopback, private, link-local, shared, multicast, Azure's own agent, and IPv6 forms of all these."""
-    assert not is_public(text)
-
-
-def test_public_addresses_are() -> None:
-    """Addresses of the internet are public, in both families."""
-    assert all(map(is_public, ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"]))
-
-
-@given(st.text(max_size=200))
-def test_a_masked_address_shows_little(text: str) -> None:
-    """Whatever stands behind the host of an address, or before the @ of a mail address, is not shown."""
-    assert masked(f"https://hooks.slack.com/services/{text}") == "https://hooks.slack.com/..."
-    assert masked("secret.name@example.org") == "s...@example.org"
 
 
 def test_waits_grow_and_have_an_end() -> None:

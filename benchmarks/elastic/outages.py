@@ -1,12 +1,15 @@
-"""A minute without the table, and a node that is stopped for a minute: what the training does meanwhile.
+"""A minute without the table, and nodes that are stopped: what the training does meanwhile.
 
-The table goes away twice: as a server that refuses connections, and as one that takes them and says nothing.
+The table goes away twice: as a server that refuses connections, and as one that takes them and says nothing. The last
+of the team and its first are stopped in turn, until the others go on; then one is stopped for a minute.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -18,9 +21,13 @@ from typing import Any
 from benchmarks.elastic.crowd import Crowd, in_place, lines
 from emulators.storage.azurite import Azurite
 
+# Heartbeats and looks of a team that has just met come at the same time; later no longer, and so it is found.
+SETTLE_SECONDS = 12
+KNOWN = "node sees a change"
 
-def measure(account: Azurite, nodes: int, seconds: float) -> list[dict[str, Any]]:
-    """A row for each of the three, all of one crowd."""
+
+def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[dict[str, Any]]:
+    """A row for each of the four, all of one crowd."""
     with tempfile.TemporaryDirectory() as folder:
         crowd = in_place(Path(folder), account.table_url, nodes)
         try:
@@ -30,7 +37,7 @@ def measure(account: Azurite, nodes: int, seconds: float) -> list[dict[str, Any]
                 _table_away(crowd, nodes, seconds, usual, "refuses", lambda: _refusing(account)),
                 _table_away(crowd, nodes, seconds, usual, "is silent", lambda: _silent(account)),
             ]
-            return [*rows, _node_stopped(crowd, nodes, seconds)]
+            return [*rows, _nodes_stopped(crowd, nodes, stops), _node_sleeps(crowd, nodes, seconds)]
         finally:
             crowd.end()
 
@@ -78,18 +85,40 @@ def _family(process: subprocess.Popen[bytes]) -> list[int]:
     return [process.pid, *map(int, children)]
 
 
-def _node_stopped(crowd: Crowd, nodes: int, seconds: float) -> Any:
-    victims = _family(crowd.by_rank()[-1])
-    began = time.time()
-    for pid in victims:
+@contextmanager
+def _stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
+    """All processes of a node are stopped; gives when that was."""
+    pids, began = _family(victim), time.time()
+    for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
+        yield began
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _nodes_stopped(crowd: Crowd, nodes: int, stops: int) -> Any:
+    known, again = [], []
+    dice = random.Random(1)
+    for turn in range(stops):
+        crowd.wait(nodes, time.time())
+        time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work look every 9 s
+        with _stopped(crowd.by_rank()[-1 if turn % 2 == 0 else 0]) as began:
+            crowd.wait(nodes - 1, began)
+            again.append(crowd.again(nodes - 1, began))
+            events = lines(crowd.events)
+            known.append(min(e["time"] - began for e in events if e["time"] > began and e["what"] == KNOWN))
+    row = {"what": f"a node is stopped, {stops} times", "known": statistics.median(known), "known worst": max(known)}
+    return {**row, "training again": statistics.median(again), "again worst": max(again)}
+
+
+def _node_sleeps(crowd: Crowd, nodes: int, seconds: float) -> Any:
+    crowd.wait(nodes, time.time())
+    with _stopped(crowd.by_rank()[-1]) as began:
         crowd.wait(nodes - 1, began)
         without = crowd.again(nodes - 1, began)
         time.sleep(max(0.0, began + seconds - time.time()))
-    finally:
-        for pid in victims:
-            os.kill(pid, signal.SIGCONT)
     woken = time.time()
     crowd.wait(nodes, woken)
     row = {"what": f"a node is stopped for {seconds:.0f} s", "others go on after": without}

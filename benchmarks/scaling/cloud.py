@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from emulators.storage import azurite
 from local import cloud
@@ -41,7 +40,7 @@ class Plan:
     life: dict[str, Any] = field(default_factory=dict)
     writes: tuple[int, int] = ARM_READS
     reconcile: str = "0 */5 * * * *"
-    azurite_queues: bool = False
+    azurite: bool = False
     app_env: dict[str, str] = field(default_factory=dict)
 
 
@@ -50,16 +49,25 @@ class ScaleCloud(cloud.Cloud):
 
     plan = Plan()
 
-    @contextlib.contextmanager
-    def _all_of_azurite(self) -> Iterator[None]:
-        """While this lasts, an Azurite that is started has queues and tables too."""
-        start = azurite.start
-        with mock.patch.object(azurite, "start", lambda folder, **_: start(folder)):
-            yield
+    _azurite: azurite.Azurite | None = None
 
-    def _start_all(self) -> None:
-        with self._all_of_azurite() if self.plan.azurite_queues else contextlib.nullcontext():
-            super()._start_all()
+    def _start_storage(self) -> None:
+        super()._start_storage()  # elastic runs reach its tables by their identity
+        if self.plan.azurite:
+            self._azurite = azurite.start(self.home / "azurite", key=self.storage_key)
+
+    def stop(self) -> None:
+        super().stop()
+        if self._azurite:
+            self._azurite.stop()
+
+    @property
+    def _blob_log(self) -> Path:
+        return self._azurite.access_log if self._azurite else super()._blob_log
+
+    @property
+    def blob_url(self) -> str:
+        return self._azurite.blob_url if self._azurite else super().blob_url
 
     def _azureml_config(self, eventgrid: str) -> dict[str, Any]:
         config = super()._azureml_config(eventgrid)
@@ -69,11 +77,7 @@ class ScaleCloud(cloud.Cloud):
 
     @property
     def connection_string(self) -> str:
-        return self._storage.connection_string if self.plan.azurite_queues else super().connection_string
-
-    @property
-    def storage_key(self) -> str:
-        return self._storage.key
+        return self._azurite.connection_string if self._azurite else super().connection_string
 
     def restart_host(self) -> None:
         """A new process of the app, with nothing imported yet."""
@@ -82,7 +86,7 @@ class ScaleCloud(cloud.Cloud):
         self._restart("host")
 
     def pids(self) -> dict[str, int]:
-        return self.record.parts
+        return self.record.parts | ({"azurite": self._azurite.pid} if self._azurite else {})
 
     def system(self) -> System:
         """The app's own parts, in this process."""

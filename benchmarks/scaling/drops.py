@@ -12,7 +12,7 @@ import aiohttp
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from benchmarks.scaling.cloud import Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.storage.azurite import ACCOUNT
+from emulators.storage.keys import ACCOUNT
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
 
@@ -22,9 +22,9 @@ DRAIN_SECONDS = 240.0  # after the last upload
 LOOK_SECONDS = 5.0
 
 
-def measure(home: Path, a_minute: int, minutes: float, azurite_queues: bool = False) -> dict[str, Any]:
+def measure(home: Path, a_minute: int, minutes: float, azurite: bool = False) -> dict[str, Any]:
     """Upload at this rate, wait for the last archive, then look at every run."""
-    plan = Plan(life=LIFE, reconcile="*/30 * * * * *", azurite_queues=azurite_queues)
+    plan = Plan(life=LIFE, reconcile="*/30 * * * * *", azurite=azurite)
     with running(home, plan) as cloud:
         asyncio.run(upload(cloud, "warm", 3, 600))
         _wait_for(cloud, 3, 60)

@@ -18,7 +18,6 @@ from . import options
 def replay(
     session: Session,
     queue: options.Queue = "",
-    account_url: options.AdminAccountUrl = "",
     dry_run: options.Count = False,
 ) -> None:
     """Give back to the queues what was set aside: poison messages and dead letters.
@@ -28,8 +27,7 @@ def replay(
 
     Example: trainyard admin replay --queue drop-events
     """
-    with replaying.opened(session.profile, account_url) as account:
-        done = replaying.replay(account, queue, dry_run)
+    done = replaying.replay(session.api, queue, dry_run)
     verb = "would go back" if dry_run else "went back"
     lines = [
         f"{name}: {moved.poison:,} poison messages and {moved.dead_letters:,} dead letters {verb}"
@@ -38,7 +36,7 @@ def replay(
     ]
     session.tell(done.told(), "\n".join(lines) or "Nothing was set aside.")
     for name in done.unreadable:
-        session.remark(f"Left: {replaying.DEAD_LETTERS}/{name} belongs to none of these queues.", "yellow")
+        session.remark(f"Left: deadletter/{one_line(name)} belongs to none of these queues.", "yellow")
 
 
 @command_of("admin")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,14 @@ def _import(
     """
     content = batchai.mounted(batchai.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name)
     files = [user_path(file) if file else None for file in (cluster_file, project_file)]
-    scripts = batchai.scripts_beside(content, user_path(document).parent)
-    beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment, scripts).body()
-    for name in scripts:
-        session.remark(f"{name} travels with the run.", "dim")
-    asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside}
+    beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment)
+    asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
     told = session.api.post("imports", body=_filled(asked))
+    if scripts := batchai.scripts_beside(told.get("scripts", []), user_path(document).parent):
+        for name in scripts:
+            session.remark(f"{name} travels with the run.", "dim")
+        asked["batchai"] = replace(beside, files=scripts).body()
+        told = session.api.post("imports", body=_filled(asked))
     lossy = [row for row in told["report"] if row["lossy"]]
     if told["kind"] != "job" or dry_run or (strict and lossy):
         _tell(session, told)
@@ -62,7 +65,7 @@ def _import(
             raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
         return
     session.remark(batchai.as_text(told["report"]))
-    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": beside}
+    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": asked["batchai"]}
     go_on(session, _submit(session, _filled(body), key), following)
 
 

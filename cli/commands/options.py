@@ -47,14 +47,6 @@ AccountUrl = Annotated[
 ]
 
 # admin
-AdminAccountUrl = Annotated[
-    str,
-    Option(
-        "--account-url",
-        metavar="URL",
-        help="Storage account of a deployment: https://<account>.blob.core.windows.net. Needs the extra `admin`.",
-    ),
-]
 Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: all.")]
 SmokeCluster = Annotated[
     str,

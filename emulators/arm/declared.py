@@ -79,12 +79,12 @@ def datastores(deployment: Deployment) -> dict[str, str]:
 
 
 def topics(deployment: Deployment) -> list[Json]:
-    """Topics as the Event Grid emulator's configuration has them: the storage account's is fed by Azurite."""
+    """Topics as the Event Grid emulator's configuration has them: the storage account's is fed by its log."""
     account, found = deployment.one(ACCOUNT), []
     for topic in deployment.of(SYSTEM_TOPICS):
         source = topic.properties["source"]
         one: Json = {"name": topic.last_name, "resource": source}
-        found.append(one | ({"source": "azurite"} if source.lower() == account.id.lower() else {}))
+        found.append(one | ({"source": "storage"} if source.lower() == account.id.lower() else {}))
     return [*found, *({"name": topic.last_name, "resource": topic.id} for topic in deployment.of(TOPICS))]
 
 

@@ -1,7 +1,8 @@
-"""Azurite's access log: which lines tell of a blob that was created, and reading on from where we stopped.
+"""The blob service's access log: which lines tell of a blob that was created, and reading on from where we stopped.
 
 A line is Apache's common format: address, time in whole seconds, method, path and query as sent, status. It holds no
-headers, hence no etag and no request id. It is enough to tell the operation: with neither `comp` nor `restype` in the
+headers, hence no etag and no request id; the emulators' own service adds etag, content type, size and kind of the
+blob. It is enough to tell the operation: with neither `comp` nor `restype` in the
 query a PUT is Put Blob (answered 201) or Copy Blob (202), and `comp=blocklist` is Put Block List. Azurite's debug log
 knows more, at tens of lines a request; it would slow Azurite down, so we ask for the blob's properties instead.
 
@@ -17,7 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
-LINE = re.compile(rb'\S+ \S+ \S+ \[([^\]]+)\] "PUT (\S+) HTTP/[\d.]+" (\d{3}) ')
+LINE = re.compile(
+    rb'\S+ \S+ \S+ \[([^\]]+)\] "PUT (\S+) HTTP/[\d.]+" (\d{3}) '
+    rb'(?:- "(?P<etag>[^"]+)" "(?P<kind>[^"]*)" (?P<size>\d+) (?P<type>\w+))?'
+)
 SILENT = ("$logs", "$blobchangefeed")  # containers whose blobs fire no events in Azure
 CHUNK = 1 << 18
 
@@ -38,9 +42,19 @@ class Line:
 
 
 @dataclass(frozen=True)
+class BlobFacts:
+    """A blob's properties that an event tells."""
+
+    etag: str
+    content_type: str
+    content_length: int
+    blob_type: str
+
+
+@dataclass(frozen=True)
 class Write:
     """A blob that was created or replaced. `path` is as it was sent (percent-encoded, with the account); `container`
-    and `blob` are decoded."""
+    and `blob` are decoded. `facts` are there if the line has them."""
 
     api: str
     account: str
@@ -50,6 +64,7 @@ class Write:
     time: datetime
     began: int
     offset: int
+    facts: BlobFacts | None = None
 
 
 def parse(line: Line) -> Write | None:
@@ -57,14 +72,21 @@ def parse(line: Line) -> Write | None:
     match = LINE.match(line.text)
     if match is None:
         return None
-    when, target, status = (part.decode("latin-1") for part in match.groups())
+    when, target, status = (part.decode("latin-1") for part in match.groups()[:3])
     path, _, query = target.partition("?")
     api = _api(parse_qs(query, keep_blank_values=True), status)
     account, container, blob = _names(path)
     if api is None or not blob or container in SILENT:
         return None
     time = datetime.strptime(when, "%d/%b/%Y:%H:%M:%S %z")
-    return Write(api, account, container, blob, path, time, line.at.began, line.at.offset)
+    return Write(api, account, container, blob, path, time, line.at.began, line.at.offset, _facts(match))
+
+
+def _facts(match: re.Match[bytes]) -> BlobFacts | None:
+    if match["etag"] is None:
+        return None
+    etag, kind, size, blob = (match[name].decode("latin-1") for name in ("etag", "kind", "size", "type"))
+    return BlobFacts(f'"{etag}"', kind, int(size), blob)
 
 
 def _api(query: dict[str, list[str]], status: str) -> str | None:

@@ -23,7 +23,7 @@ class BadConfig(ValueError):
 
 @dataclass(frozen=True)
 class Topic:
-    """`source` "azurite" makes it the topic of blob events. With a `key`, publishers must show it."""
+    """`source` "storage" makes it the topic of blob events. With a `key`, publishers must show it."""
 
     name: str
     resource: str
@@ -95,10 +95,10 @@ def _check(config: Config) -> None:
         if len(set(used)) < len(used):
             raise BadConfig(f"two {what}s have one name: {sorted(used)}")
     if sum(topic.source is not None for topic in config.topics) > 1:
-        raise BadConfig("only one topic can have the source 'azurite'")
+        raise BadConfig("only one topic can have the source 'storage'")
     for topic in config.topics:
-        if topic.source not in (None, "azurite"):
-            raise BadConfig(f"topic {topic.name}: source {topic.source!r}; the only one there is: 'azurite'")
+        if topic.source not in (None, "storage"):
+            raise BadConfig(f"topic {topic.name}: source {topic.source!r}; the only one there is: 'storage'")
 
 
 def _subscription(item: Mapping[str, Any], scale: float) -> Subscription:

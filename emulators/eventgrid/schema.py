@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from emulators.eventgrid.accesslog import Write
+from emulators.eventgrid.accesslog import BlobFacts, Write
 
 EVENT_GRID = "EventGridSchema"
 CLOUD = "CloudEventSchemaV1_0"
@@ -40,16 +40,6 @@ class Event:
     data: Any
     data_version: str = ""
     extras: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class BlobFacts:
-    """What the blob's properties add to a line of the access log."""
-
-    etag: str
-    content_type: str
-    content_length: int
-    blob_type: str
 
 
 def timestamp(moment: datetime) -> str:

@@ -1,4 +1,5 @@
-"""Blob events from Azurite: follow its access log, look at each blob that was written, hand the events on."""
+"""Blob events of the storage account: follow its access log, look at each blob of which the log does not tell enough,
+and hand the events on."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from emulators.eventgrid import accesslog, schema
-from emulators.eventgrid.accesslog import Line, Tail, Write
+from emulators.eventgrid.accesslog import BlobFacts, Line, Tail, Write
 from emulators.eventgrid.broker import Broker
 from emulators.eventgrid.config import Topic
 from emulators.eventgrid.schema import Event
@@ -19,7 +20,7 @@ from emulators.eventgrid.storage import Storage
 
 POLL_SECONDS = 0.02
 LOOKUPS = 16
-AZURITE_RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class BlobSource:
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS))
 
     async def run(self) -> None:
-        """Follow the log until cancelled. While Azurite is away it waits: no write is passed over."""
+        """Follow the log until cancelled. While the account is away it waits: no write is passed over."""
         while True:
             lines = self.tail.read(time.time())
             if not lines:
@@ -48,7 +49,7 @@ class BlobSource:
             self._pass_marks(lines)
 
     async def caught_up(self) -> None:
-        """Return when every write that was answered before this call is with the broker. Needs a live Azurite, and
+        """Return when every write that was answered before this call is with the broker. Needs a live account, and
         raises aiohttp.ClientError without one."""
         mark = f"trainyard-mark={uuid.uuid4()}"
         passed = self._marks[mark.encode()] = asyncio.Event()
@@ -62,14 +63,19 @@ class BlobSource:
         return self.broker.wants(self.topic.name, schema.BLOB_CREATED, schema.blob_subject(write))
 
     async def _event(self, write: Write) -> Event:
+        if write.facts is not None:
+            return self._made(write, write.facts)
         async with self._lookups:
             while True:
                 try:
                     facts = await self.storage.blob_facts(write.path)
                     break
                 except (aiohttp.ClientError, TimeoutError) as error:
-                    log.warning("no word from Azurite about %s: %r", write.path, error)
-                    await asyncio.sleep(AZURITE_RETRY_SECONDS)
+                    log.warning("no word from the storage account about %s: %r", write.path, error)
+                    await asyncio.sleep(RETRY_SECONDS)
+        return self._made(write, facts)
+
+    def _made(self, write: Write, facts: BlobFacts | None) -> Event:
         return schema.blob_created(write, facts, self.topic.resource, self.storage.account.blob)
 
     def _pass_marks(self, lines: list[Line]) -> None:

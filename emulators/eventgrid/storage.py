@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 import aiohttp
 from yarl import URL
 
-from emulators.eventgrid.schema import BlobFacts
+from emulators.eventgrid.accesslog import BlobFacts
 
 # Azurite closes a connection after 5 idle seconds; we let go of it before, so that no request meets a closed one.
 KEEP_ALIVE_SECONDS = 3.0
@@ -34,7 +34,7 @@ class Account:
 
 
 def account(connection_string: str) -> Account:
-    """Read a connection string that names its endpoints, as Azurite's does. Raises ValueError for another one."""
+    """Read a connection string that names its endpoints, as an emulator's does. Raises ValueError for another one."""
     parts = dict(part.split("=", 1) for part in connection_string.split(";") if part)
     try:
         return Account(parts["AccountName"], parts["AccountKey"], parts["BlobEndpoint"], parts["QueueEndpoint"])

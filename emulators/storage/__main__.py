@@ -1,4 +1,4 @@
-"""`python -m emulators.storage --config FILE.json`: serve the queues and tables of a storage account until stopped."""
+"""`python -m emulators.storage --config FILE.json`: serve the blobs, queues and tables of an account until stopped."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from pathlib import Path
 from emulators import certs
 from emulators.process import serve_until_stopped
 from emulators.storage.account import Account
+from emulators.storage.blobs import Blobs
+from emulators.storage.blobs_http import BlobService
 from emulators.storage.config import Config, parse
 from emulators.storage.queues import Queues
 from emulators.storage.queues_http import QueueService
-from emulators.storage.server import Service, served
+from emulators.storage.server import served
+from emulators.storage.service import Service
 from emulators.storage.tables import Tables
 from emulators.storage.tables_http import TableService
 
@@ -25,13 +28,18 @@ async def serve(config: Config) -> None:
     config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     ports = _ports(config)
     async with contextlib.AsyncExitStack() as stack:
+        blobs = stack.enter_context(contextlib.closing(Blobs(config.state / "blobs.sqlite", config.state / "blobs")))
         queues = stack.enter_context(contextlib.closing(Queues(config.state / "queues.sqlite")))
         tables = stack.enter_context(contextlib.closing(Tables(config.state / "tables.sqlite")))
+        log, journal = (
+            stack.enter_context(path.open("a", buffering=1)) if path else None
+            for path in (config.access_log, config.blob_log)
+        )
         services: dict[str, Service] = {
+            "blob": BlobService(blobs, config.account, config.key, journal=journal),
             "queue": QueueService(queues, Account(config.account, config.key, "queue")),
             "table": TableService(tables, Account(config.account, config.key, "table", identities=config.identities)),
         }
-        log = stack.enter_context(config.access_log.open("a", buffering=1)) if config.access_log else None
         urls = {}
         for name, service in services.items():
             ports[name] = await stack.enter_async_context(served(service, config.host, ports[name], log))
@@ -51,7 +59,7 @@ def _ports(config: Config) -> dict[str, int]:
         saved = json.loads((config.state / "ports.json").read_text())
     except (FileNotFoundError, ValueError):
         saved = {}
-    wanted = {"queue": config.queue_port, "table": config.table_port, "table_tls": 0}
+    wanted = {"blob": config.blob_port, "queue": config.queue_port, "table": config.table_port, "table_tls": 0}
     return {name: port or _if_free(config.host, saved.get(name, 0)) for name, port in wanted.items()}
 
 

@@ -21,6 +21,7 @@ from emulators.storage.calls import Call
 from emulators.storage.errors import StorageError, mismatch, unauthenticated
 from emulators.storage.identities import Identities, actions_of, no_tokens
 
+ALL = "racwdxltmeop"  # what the account's key allows, in the letters of a SAS
 SKEW_SECONDS = 15 * 60  # how far a request's date may be from ours, as in Azure
 SIGNED_HEADERS = (
     "content-encoding",
@@ -50,10 +51,19 @@ class Right:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a SAS allows, and from when to when, in ISO 8601."""
+
+    permissions: str
+    start: str | None
+    end: str | None
+
+
+@dataclass(frozen=True)
 class Account:
     name: str
     key: str = field(repr=False)
-    service: str  # queue or table: the first letter is that in a SAS
+    service: str  # blob, queue or table: the first letter is that in a SAS
     clock: Callable[[], float] = time.time
     identities: Identities | None = None
 
@@ -64,13 +74,16 @@ class Account:
         except binascii.Error:
             raise ValueError("the account's key is not base64") from None
 
-    def admit(self, call: Call, right: Right) -> None:
-        """Return for a request that its signature allows. Raises StorageError, 403 or 401, for any other."""
+    def admit(self, call: Call, right: Right) -> str:
+        """Return, with the permissions that it has, for a request that its signature allows.
+
+        Raises StorageError, 403 or 401, for any other.
+        """
         if call.account != self.name:
             raise StorageError(404, "ResourceNotFound", f"There is no account {call.account!r}; it is {self.name!r}.")
         if "sig" in call.query:
-            self._admit_sas(call, right)
-        elif authorization := call.headers.get("Authorization"):
+            return self._admit_sas(call, right)
+        if authorization := call.headers.get("Authorization"):
             scheme, _, token = authorization.partition(" ")
             if scheme == "Bearer":
                 self._admit_token(token, right)
@@ -78,6 +91,7 @@ class Account:
                 self._admit_key(call, authorization)
         else:
             raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
+        return ALL
 
     def sign(self, text: str) -> str:
         # As the bytes were sent, also those of a header that is no UTF-8.
@@ -136,23 +150,43 @@ class Account:
             return path + "".join(f"\n{key}:{value}" for key, value in parameters)
         return f"{path}?comp={call.query['comp']}" if "comp" in call.query else path
 
-    def _admit_sas(self, call: Call, right: Right) -> None:
+    def admit_any(self, call: Call) -> None:
+        """Return for every valid signature, whatever it allows."""
+        if "sig" in call.query:
+            self._checked_sas(call)
+        else:
+            self.admit(call, Right("s", ("r",)))
+
+    def _checked_sas(self, call: Call) -> Terms:
         query = call.query
         text = self._text_of_account_sas(call) if "ss" in query else self._text_of_service_sas(call)
         if not self._is_signature(query["sig"], text):
             raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
-        self._check_time(query.get("st"), query.get("se"))
+        terms = self._terms(call)
+        self._check_time(terms.start, terms.end)
         if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
             raise mismatch("Protocol", "protocol")
+        return terms
+
+    def _admit_sas(self, call: Call, right: Right) -> str:
+        query, terms = call.query, self._checked_sas(call)
         if "ss" in query:
             if self.service[0] not in query["ss"]:
                 raise mismatch("Service", "service")
             if right.kind not in query.get("srt", ""):
                 raise mismatch("ResourceType", "resource type")
-        elif not right.name or right.name.lower() != _named(call, self.service):
+        elif not self._is_for(call, right):
             raise StorageError(403, "AuthorizationFailure", "This signature is for another resource.")
-        if not any(set(wanted) <= set(query.get("sp", "")) for wanted in right.any_of):
+        if not any(set(wanted) <= set(terms.permissions) for wanted in right.any_of):
             raise mismatch("Permission", "permission")
+        return terms.permissions
+
+    def _terms(self, call: Call) -> Terms:
+        return Terms(call.text("sp"), call.query.get("st"), call.query.get("se"))
+
+    def _is_for(self, call: Call, right: Right) -> bool:
+        """Whether a service SAS is for what the request names."""
+        return bool(right.name) and right.name.lower() == _named(call, self.service)
 
     def _text_of_account_sas(self, call: Call) -> str:
         names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from urllib.parse import parse_qsl, unquote
@@ -14,13 +14,17 @@ VERSION = "2021-12-02"
 
 @dataclass(frozen=True)
 class Call:
-    """A request. `path` is as it was sent, still encoded; names of headers are found in whatever case."""
+    """A request. `path` is as it was sent, still encoded; names of headers are found in whatever case.
+
+    A long body is not in `body` but comes by `stream`.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    stream: AsyncIterator[bytes] | None = None
     secure: bool = False  # whether it came by HTTPS
 
     @property
@@ -51,9 +55,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
+    """With `stream` the body comes from there, and Content-Length is among the headers."""
+
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 def parse_query(text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The configuration of the queue and table services: one JSON file, read once, checked and frozen."""
+"""The configuration of the storage services: one JSON file, read once, checked and frozen."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT, KEY
 from emulators.storage.identities import Identities
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 @dataclass(frozen=True)
@@ -16,16 +16,19 @@ class Config:
     """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's.
 
     With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens; `identities` says whose.
-    `access_log` gets a line for each request: method, path and status, never a signature.
+    `access_log` gets a line for each request: method, path and status, never a signature. `blob_log` gets one for each
+    blob that was made, from which Event Grid makes its events.
     """
 
     state: Path
     host: str = "127.0.0.1"
+    blob_port: int = 0
     queue_port: int = 0
     table_port: int = 0
     account: str = ACCOUNT
     key: str = field(default=KEY, repr=False)
     access_log: Path | None = None
+    blob_log: Path | None = None
     certs: Path | None = None
     identities: Identities | None = None
 
@@ -36,6 +39,6 @@ def parse(source: Mapping[str, Any]) -> Config:
         raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
     if "state" not in source:
         raise ValueError("the configuration lacks 'state', the folder of the data")
-    paths = {name: Path(source[name]) for name in ("state", "access_log", "certs") if source.get(name)}
+    paths = {name: Path(source[name]) for name in ("state", "access_log", "blob_log", "certs") if source.get(name)}
     identities = Identities.of(source["identities"]) if source.get("identities") else None
     return Config(**{**source, **paths, "identities": identities})

@@ -9,14 +9,22 @@ from collections.abc import Mapping
 
 
 class StorageError(Exception):
-    """A refusal. `details` become elements of a queue service's answer beside code and message."""
+    """A refusal. `details` become elements of the answer beside code and message, `headers` are sent too."""
 
-    def __init__(self, status: int, code: str, message: str, details: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        details: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(f"{status} {code}: {message}")
         self.status = status
         self.code = code
         self.message = message
         self.details = details or {}
+        self.headers = headers or {}
 
 
 def unauthenticated(reason: str) -> StorageError:

@@ -14,6 +14,7 @@ from emulators.storage.account import Account, Right
 from emulators.storage.calls import Answer, Call, http_date
 from emulators.storage.errors import StorageError, bad_parameter, not_served
 from emulators.storage.queues import Queues
+from emulators.storage.service import Service
 
 WEEK = 7 * 24 * 3600
 MOST_MESSAGES, MOST_QUEUES = 32, 5000
@@ -22,7 +23,7 @@ METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 XML = {"Content-Type": "application/xml"}
 
 
-class QueueService:
+class QueueService(Service):
     """Answers requests to the queues of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * xml.LONGEST_TEXT  # a text of 64 KiB, each of its characters escaped
@@ -66,8 +67,8 @@ class QueueService:
                 return Answer(200, text.encode(), XML)
             case "PUT", "service", "properties":
                 self._admit(call, "s", "w")
-                service_xml.parsed(call.body)
-                self._queues.set_settings("properties", call.body.decode())
+                text = service_xml.merged(self._queues.settings("properties"), call.body)
+                self._queues.set_settings("properties", text)
                 return Answer(202)
         raise not_served(call.method, call.path)
 

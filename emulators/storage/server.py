@@ -1,4 +1,4 @@
-"""The HTTP side of both services: a request becomes a Call, its Answer or StorageError a response.
+"""The HTTP side of all services: a request becomes a Call, its Answer or StorageError a response.
 
 aiohttp's bare server, without routes: with one, a request would cost half as much again.
 """
@@ -12,35 +12,22 @@ import socket
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator
-from typing import Any, Protocol, TextIO
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, TextIO
 
 from aiohttp import web
 
 from emulators.origin import refusal
-from emulators.serving import Door, read_body
+from emulators.serving import BODY_SECONDS, Door, read_body
 from emulators.storage.calls import VERSION, Answer, Call, http_date, parse_query
 from emulators.storage.errors import StorageError, too_large
+from emulators.storage.service import Service
 
 log = logging.getLogger("storage")
 
+LONG = 64 * 1024  # bytes of a body from which on it is not read at once
 PURGE_SECONDS = 1.0
 BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
-
-
-class Service(Protocol):
-    """A service of the account. `endpoint`, its own address, is known once it is served."""
-
-    endpoint: str
-
-    @property
-    def largest_body(self) -> int: ...
-
-    async def answer(self, call: Call) -> Answer: ...
-
-    def failure(self, error: StorageError, note: str) -> Answer: ...
-
-    def purge(self) -> bool: ...
 
 
 def server(service: Service, access_log: TextIO | None = None) -> web.Server:
@@ -49,7 +36,8 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
         asked = request.headers
-        why = refusal(asked.get("Host", ""), request.scheme, asked.get("Origin"), asked.get("Sec-Fetch-Site"))
+        of_a_page = (None, None) if service.lets_in(request.method, asked) else _page(asked)
+        why = refusal(asked.get("Host", ""), request.scheme, *of_a_page)
         if why:
             return web.Response(status=403, text=why)
         answer = await _answer(service, request, request_id)
@@ -63,7 +51,9 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
             headers["x-ms-client-request-id"] = client_id
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
-        return web.Response(status=answer.status, body=answer.body, headers=headers)
+        if answer.stream is None:
+            return web.Response(status=answer.status, body=answer.body, headers=headers)
+        return await _streamed(request, web.StreamResponse(status=answer.status, headers=headers), answer.stream)
 
     def made(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()
@@ -71,6 +61,23 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
 
     # aiohttp's own access log would hold the signatures of addresses, and cost a sixth of a request.
     return web.Server(handle, request_factory=made, access_log=None)
+
+
+def _page(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """What a browser tells of the page that sends a request."""
+    return headers.get("Origin"), headers.get("Sec-Fetch-Site")
+
+
+async def _streamed(
+    request: web.BaseRequest, response: web.StreamResponse, parts: AsyncGenerator[bytes, None]
+) -> web.StreamResponse:
+    async with contextlib.aclosing(parts):
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):  # the client has gone
+            async for part in parts:
+                await response.write(part)
+            await response.write_eof()
+    return response
 
 
 async def _answer(service: Service, request: web.BaseRequest, request_id: str) -> Answer:
@@ -93,11 +100,30 @@ def _failure(service: Service, error: StorageError, request_id: str) -> Answer:
 
 async def _call(service: Service, request: web.BaseRequest) -> Call:
     path, _, query = request.raw_path.partition("?")
+    asked, headers = parse_query(query), request.headers
+    if not request.body_exists:
+        return Call(request.method, path, asked, headers, b"", secure=request.secure)
+    if headers.get("Expect", "").lower() == "100-continue" and request.transport:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    if service.streams(request.method, asked) and (request.content_length or LONG) >= LONG:
+        return Call(request.method, path, asked, headers, b"", _body(request), request.secure)
     try:
-        body = await read_body(request) if request.body_exists else b""
+        return Call(request.method, path, asked, headers, await read_body(request), secure=request.secure)
     except web.HTTPRequestEntityTooLarge:
         raise too_large(service.largest_body) from None
-    return Call(request.method, path, parse_query(query), request.headers, body, request.secure)
+
+
+async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
+    """The parts of a body. Raises HTTPRequestTimeout if the next one does not come within BODY_SECONDS."""
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                part = await request.content.readany()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(text=f"Nothing more came within {BODY_SECONDS:g} s.") from None
+        if not part:
+            return
+        yield part
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""XML that both services speak: what comes in, the service's properties, and errors."""
+"""XML that the services speak: what comes in, the service's properties, and errors."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ def parsed(body: bytes) -> ET.Element:
         return ET.fromstring(body)  # noqa: S314 (no entities, by the line above)
     except ET.ParseError as error:
         raise bad_xml(str(error)) from None
+
+
+def merged(before: str | None, body: bytes) -> str:
+    """The service's properties after a request to set some of them: what it does not name stays."""
+    asked = parsed(body)
+    if asked.tag != "StorageServiceProperties":
+        raise bad_xml("StorageServiceProperties is expected.")
+    found = {one.tag: one for one in parsed((before or DEFAULT_PROPERTIES).encode())}
+    root = ET.Element(asked.tag)
+    root.extend((found | {one.tag: one for one in asked}).values())
+    return HEAD + ET.tostring(root, encoding="unicode")
 
 
 def failure(error: StorageError, note: str) -> bytes:

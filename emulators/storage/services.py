@@ -1,4 +1,4 @@
-"""Start the queue and table services from another program."""
+"""Start the storage services from another program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from emulators import process
 from emulators.private import write_private
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 class Services:
@@ -17,16 +17,16 @@ class Services:
 
     def __init__(self, part: process.Part, account: str, key: str) -> None:
         self.part = part
+        self.blob_url = str(part.info["blob_url"])
         self.queue_url = str(part.info["queue_url"])
         self.table_url = str(part.info["table_url"])
         self._account, self._key = account, key
 
     @property
     def connection_string(self) -> str:
-        """Names the endpoints of queues and tables; whoever has blobs adds theirs."""
         return (
             f"DefaultEndpointsProtocol=http;AccountName={self._account};AccountKey={self._key};"
-            f"QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
+            f"BlobEndpoint={self.blob_url};QueueEndpoint={self.queue_url};TableEndpoint={self.table_url};"
         )
 
     @property

@@ -19,6 +19,7 @@ from emulators.storage import service_xml, tables_batch
 from emulators.storage.account import Account, Right
 from emulators.storage.calls import Answer, Call
 from emulators.storage.errors import StorageError, invalid_input, missing_header, not_served
+from emulators.storage.service import Service
 from emulators.storage.tables import Entity, Failed, Tables, Write
 from emulators.storage.tables_answers import Format
 from emulators.storage.tables_entity import TYPE, Json, checked_key, checked_properties, moment_of, utf16
@@ -34,7 +35,7 @@ ONE_TABLE = re.compile(r"Tables\('(\w+)'\)")
 RIGHTS = {"insert": "a", "delete": "d"}
 
 
-class TableService:
+class TableService(Service):
     """Answers requests to the tables of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 4 * 2**20
@@ -77,8 +78,8 @@ class TableService:
                 return Answer(200, text.encode(), {"Content-Type": "application/xml"})
             case "PUT", "service", "properties":
                 self._account.admit(call, Right("s", ("w",)))
-                service_xml.parsed(call.body)
-                self._tables.set_settings("properties", call.body.decode())
+                text = service_xml.merged(self._tables.settings("properties"), call.body)
+                self._tables.set_settings("properties", text)
                 return Answer(202)
         raise not_served(call.method, call.path)
 

@@ -9,11 +9,12 @@ price        <size>!<tier>!<region>         a refreshed price
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shared.adapters import keys, table
 from shared.adapters.records import Row, from_row, readable, to_row
-from shared.adapters.table import Table
+from shared.adapters.table import RowMissing, Table
 from shared.kernel.errors import BadInput
 from shared.kernel.stored import Stored
 from shared.money.model import Account, Day
@@ -47,6 +48,11 @@ class TableBooks:
 
     def close_day(self, day: str, clusters: list[Day]) -> None:
         where = f"day!{day}"
+        mine = {keys.token(cluster.cluster) for cluster in clusters}
+        for row in list(self._table.query(where, "!", "~~", columns=["RowKey"])):
+            if row["RowKey"] not in mine:  # of an earlier closing
+                with suppress(RowMissing):
+                    self._table.write(table.delete(where, str(row["RowKey"])))
         for cluster in clusters:
             self._table.write(
                 table.put({"PartitionKey": where, "RowKey": keys.token(cluster.cluster), **_columns(cluster)})

@@ -129,6 +129,8 @@ class Me(Struct):
 class GivenBack(Struct):
     queue: str
     messages: int
+    dead_letters: int
+    left: Annotated[list[str], Meta(description="Dead letters that are no queue's, or can't be read; they stay.")]
 
 
 class Scaled(Struct):

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.api.requests import ImportRequest
 from shared.batchai.cluster import read_cluster
-from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of
+from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
 from shared.batchai.project import read_project
 from shared.batchai.report import Report
 from shared.kernel.errors import Impossible
@@ -22,7 +22,7 @@ def imported(system: System, request: ImportRequest) -> dict[str, Any]:
     given = request.batchai or BatchAI()
     if kind == JOB:
         asked = RunRequest(job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment)
-        return {"kind": kind, **plan(system, asked)}
+        return {"kind": kind, **plan(system, asked), "scripts": scripts_of(request.document)}
     if kind == CLUSTER:
         compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")
         return {"kind": kind, "compute": compute, "report": _said(mounts.report)}

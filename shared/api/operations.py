@@ -223,7 +223,14 @@ OPERATIONS = [
     ),
     _get("curves", "Curves of several runs", run_answers.Curves, requests.CurvesQuery, problems=(404, 422)),
     _get("nodes", "The clusters' nodes and decisions of late", nodes.NodesReport, nodes.NodesQuery),
-    _post("queues/{queue}/replay", "Give back the messages that were set aside", answers.GivenBack, problems=(404,)),
+    Operation(
+        "post",
+        "queues/{queue}/replay",
+        "Give back what was set aside: poison messages and dead letters",
+        {200: answers.GivenBack},
+        query=requests.ReplayQuery,
+        problems=(404,),
+    ),
     _get("me", "Who calls, and what they may do", answers.Me),
     _post(
         "drops/{route}/{name}/uploads",

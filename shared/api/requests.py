@@ -196,6 +196,10 @@ class CostsQuery(Struct):
     ) = UNSET
 
 
+class ReplayQuery(Struct):
+    dry_run: Annotated[bool, Meta(description="Count all that was set aside, and move nothing.")] = False
+
+
 class ScaleQuery(Struct):
     force: Annotated[bool, Meta(description="Don't wait for the cluster's idle time.")] = False
 

@@ -70,6 +70,7 @@ class Imported(Struct):
     project: dict[str, Any] | None = None
     report: list[Finding] = []
     reasons: list[Reason] = []
+    scripts: Annotated[list[str], Meta(description="What of a job may travel with it: texts for `batchai.files`.")] = []
 
 
 class Compared(Struct):

@@ -10,13 +10,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
-from shared.kernel.errors import NotFound, TrainyardError
+from shared.kernel.errors import TrainyardError
 from shared.system import QUEUES, System
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
 _kept: WeakKeyDictionary[System, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
-GIVEN_BACK = 1000  # messages in one call
 LISTED = 50  # open and rejected drops shown
 
 
@@ -71,13 +70,6 @@ def status(system: System) -> dict[str, Any]:
 def leases(system: System) -> list[dict[str, Any]]:
     now = system.clock()
     return [records.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
-
-
-def replay(system: System, queue: str) -> dict[str, Any]:
-    """Give the queue the messages back that were set aside. Raises NotFound, naming the queues."""
-    if queue not in QUEUES:
-        raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
-    return {"queue": queue, "messages": system.queues.give_back(f"{queue}-poison", queue, GIVEN_BACK)}
 
 
 def clusters(system: System) -> list[dict[str, Any]]:

@@ -15,8 +15,11 @@ from shared.system import ANNOUNCEMENTS, NOTICES, System
 NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
 
 
-def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
-    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told."""
+def announce(system: System, kind: str, subject: str, data: dict[str, Any], notice_after: float = 0.0) -> None:
+    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told.
+
+    Notices are made some seconds later where they need what is only about to be written.
+    """
     if system.events is not None:
         message = _message(system, kind, subject, data)
         try:
@@ -24,13 +27,13 @@ def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> N
         except TrainyardError:
             system.queues.send(ANNOUNCEMENTS, message)
     if kind in NOTICED:
-        tell(system, kind, subject, data)
+        tell(system, kind, subject, data, notice_after)
 
 
-def tell(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
+def tell(system: System, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
     """Queue an event for those who want notices, and not for the topic."""
     if system.audience is None or system.audience.anyone():
-        system.queues.send(NOTICES, _message(system, kind, subject, data))
+        system.queues.send(NOTICES, _message(system, kind, subject, data), after)
 
 
 def _message(system: System, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.kernel.errors import NotFound
+from shared.kernel.errors import NotFound, Unavailable
 from shared.notices.model import Kind, Notice
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
@@ -25,8 +25,10 @@ def compose(system: System, kind: str, subject: str, at: datetime, data: dict[st
 
 def _archived(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(system, data)
-    if run is None or not is_over(run):
+    if run is None:
         return None
+    if not is_over(run):  # told right before the write that says so
+        raise Unavailable(f"Run {run.name} is archived, but its record does not say yet that it has ended.")
     words = f"Run {run.name} {run.state}" + (f" on {run.drop}" if run.drop else "")
     return _of_run(notice, run, _KINDS[run.state], f"{words}.", {"archive": str(data.get("output", ""))})
 

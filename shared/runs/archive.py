@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from shared.runs.data import LISTING
 from shared.runs.decide import fold_metrics, is_over
 from shared.runs.model import Run, RunState
 from shared.runs.outputs import Output, outputs
+from shared.runs.workloads import workload
 from shared.system import OUTPUT_CONTAINER, System
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
+AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
+NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
 NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 
 
@@ -42,25 +45,49 @@ def archive_run(system: System, name: str) -> None:
     run = stored.value
     if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
         return
+    found = _Found(system, archive_folder(run))
     try:
-        finished = _archive(system, run)
+        finished = _archive(system, run, found, found.copies(run))
     except TrainyardError as exc:
         _record(system, stored, {"archive_error": str(exc)})
         raise
-    output = finished["output"]
-    announce(system, "RunArchived", name, {"run": name, "state": run.state, "output": output})
+    _tell(system, run, finished["output"])
     _record(system, stored, finished | {"archive_error": "", "archived_at": system.clock()})
-    log.info("run %s: archived to %s", name, output)
+
+
+def archive_at_once(system: System, run: Run) -> dict[str, Any]:
+    """Archive a small run that takes its last step now, and return what that step's write says of it.
+
+    Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
+    fails: a message does it then. It may die anywhere and be called again.
+    """
+    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+        return {}
+    found = _Found(system, archive_folder(run))
+    try:
+        copies = list(islice(found.copies(run), AT_ONCE_FILES + 1))
+        if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
+            return {}
+        finished = _archive(system, run, found, copies)
+        _tell(system, run, finished["output"], NOTICE_AFTER)
+    except TrainyardError as exc:
+        log.info("run %s is archived later: %s", run.name, exc)
+        return {}
+    return finished | {"archived_at": system.clock()}
+
+
+def _tell(system: System, run: Run, output: str, notice_after: float = 0.0) -> None:
+    announce(system, "RunArchived", run.name, {"run": run.name, "state": run.state, "output": output}, notice_after)
+    log.info("run %s: archived to %s", run.name, output)
 
 
 def archive_folder(run: Run) -> str:
     return f"{run.experiment}/{run.name}"
 
 
-def _archive(system: System, run: Run) -> dict[str, Any]:
-    folder = archive_folder(run)
-    found = _Found(system, folder)
-    files = list(_checked(system.blobs.copy(found.copies(run)), found.expected))
+def _archive(system: System, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
+    folder = found.folder
+    files = list(_checked(system.blobs.copy(copies), found.expected))
     listing = system.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else logged.keep(system, run, folder)

@@ -11,10 +11,11 @@ from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.stored import Stored
 from shared.notices.watch import look_at_evictions
+from shared.runs.archive import archive_at_once
 from shared.runs.data import ask_for_check, difference_at_start
-from shared.runs.decide import failing_log, has_run, is_over
+from shared.runs.decide import advance, failing_log, has_run, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
-from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, step
+from shared.runs.steps import WRITE_ATTEMPTS, send_to_archive, take
 from shared.runs.submit import give_up, tell_submitted
 from shared.runs.workload import Look, Seen
 from shared.runs.workloads import workload
@@ -52,7 +53,7 @@ def follow_job(system: System, job: str, told: str = "") -> None:
         if attempt == 0 and (stored.value.elastic is not None or not asked):
             continue  # which jobs it has may have changed in the last seconds
         try:
-            follow(system, stored, {each: system.jobs.status(each) for each in asked})
+            follow(system, stored, {each: system.jobs.status(each) for each in asked}, archives=True)
         except Changed:
             continue
         return
@@ -65,8 +66,12 @@ def _can_wait(system: System, run: Run, told: RunState) -> bool:
     return told is run.state or (told not in FINAL and system.jobs.scarce())
 
 
-def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
-    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now."""
+def follow(system: System, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
+    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now.
+
+    With `archives` the last step of a small run is written when it is archived; else a message does that, which is
+    better where one handler looks after many runs.
+    """
     run = stored.value
     how = workload(run)
     look = how.look(run, seen, system.clock())
@@ -79,8 +84,10 @@ def follow(system: System, stored: Stored[Run], seen: Seen) -> None:
     look_at_evictions(system, run, look.state, look.changes)
     starts = look.state is RunState.RUNNING and not has_run(run)
     note = difference_at_start(system, run) if starts else ""
-    changes = look.changes | ({"data_note": note} if note else {})
-    after = step(system, stored, look.state, _reason(system, look), changes)
+    changes = advance(run, look.state, system.clock(), _reason(system, look)) | look.changes
+    changes |= {"data_note": note} if note else {}
+    changes |= archive_at_once(system, replace(run, **changes)) if archives else {}
+    after = take(system, stored, changes)
     if note is None:
         ask_for_check(system, after.value)
     try:

@@ -25,10 +25,15 @@ def step(
     system: System, run: Stored[Run], state: RunState, why: str, facts: dict[str, Any] | None = None
 ) -> Stored[Run]:
     """Write the step, with further fields, if the table allows it. Raises Changed if the row is another by now."""
-    changes = advance(run.value, state, system.clock(), why) | (facts or {})
+    return take(system, run, advance(run.value, state, system.clock(), why) | (facts or {}))
+
+
+def take(system: System, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
+    """Write these changes, which may be a step, and do what the step asks for. Raises Changed as `step` does."""
     after = system.runs.update(run, **changes) if changes else run
     if after.value.state is not run.value.state:
-        log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why.partition("\n")[0])
+        why = after.value.history[-1].why.partition("\n")[0]
+        log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why)
         for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
             measure.count("runs", state=moment.state.value)
         send_to_archive(system, after.value)

@@ -153,7 +153,7 @@ def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:
     assert found is not None
     assert ping(found.api) == "pong"
     assert (found.connection_string, found.pid) == (running.connection_string, os.getpid())
-    assert set(found.parts) == {"azurite", "storage", "eventgrid", "azureml", "host"}
+    assert set(found.parts) == {"storage", "eventgrid", "azureml", "host"}
 
 
 def test_a_second_cloud_on_the_folder_is_refused(running: cloud.Cloud) -> None:
@@ -164,7 +164,7 @@ def test_a_second_cloud_on_the_folder_is_refused(running: cloud.Cloud) -> None:
     assert refused.value.record.api == running.api
 
 
-@pytest.mark.parametrize("part", ["host", "eventgrid", "azureml", "storage", "azurite"])
+@pytest.mark.parametrize("part", ["host", "eventgrid", "azureml", "storage"])
 def test_a_dead_part_comes_back_at_its_address(running: cloud.Cloud, part: str) -> None:
     """A part that is killed is started again where it was, and the cloud works as before."""
     before = running.record

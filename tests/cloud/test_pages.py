@@ -99,7 +99,7 @@ def test_a_page_cannot_write_even_with_a_signature(cloud: Cloud, headers: dict[s
     """Storage refuses what a page sends, though its signature is right: no row, message or blob comes of it."""
     extra = {**headers, "x-ms-blob-type": "BlockBlob"}
     before = stored(cloud)
-    for method, url, body in storage_requests(cloud, cloud._storage.key):
+    for method, url, body in storage_requests(cloud, cloud.storage_key):
         assert status(cloud, url, extra, method, body) == 403, url
         assert status(cloud, url, {**headers, "Access-Control-Request-Method": method}, "OPTIONS") == 403
     assert stored(cloud) == before
@@ -108,7 +108,7 @@ def test_a_page_cannot_write_even_with_a_signature(cloud: Cloud, headers: dict[s
 def test_the_same_requests_of_a_program_succeed(cloud: Cloud) -> None:
     """It is the origin that is refused: without it the same three requests write."""
     kinds = ("application/json", "text/plain", "text/plain")  # Azurite reads a row of its own type only
-    for kind, (method, url, body) in zip(kinds, storage_requests(cloud, cloud._storage.key), strict=True):
+    for kind, (method, url, body) in zip(kinds, storage_requests(cloud, cloud.storage_key), strict=True):
         plain = {**PLAIN, "Content-Type": kind, "x-ms-blob-type": "BlockBlob"}
         assert status(cloud, url, plain, method, body) == 201, url
 
@@ -118,8 +118,8 @@ def test_the_published_key_opens_nothing(cloud: Cloud) -> None:
     plain = {**PLAIN, "x-ms-blob-type": "BlockBlob"}
     for method, url, body in storage_requests(cloud, azurite.KEY):
         assert status(cloud, url, plain, method, body) == 403
-    kept = cloud.home / "azurite" / "account.key"
-    assert kept.read_text() == cloud._storage.key
+    kept = cloud.home / "storage" / "account.key"
+    assert kept.read_text() == cloud.storage_key
 
 
 @pytest.mark.parametrize("headers", PAGES, ids=["page", "another type", "other port", "bent name"])
@@ -136,7 +136,7 @@ def test_a_page_cannot_call_the_other_ports(cloud: Cloud, headers: dict[str, str
     assert status(cloud, f"{cloud.eventgrid}/control/faults", headers, body=b'{"lose": 1.0}') == 403
     assert status(cloud, f"{cloud.azureml}/control/clusters/cpu-cluster/preempt", headers, body=b'{"node": 0}') == 403
     assert status(cloud, f"{workspace}/jobs/evil", headers | {"Authorization": "Bearer x"}, "PUT", b"{}") == 403
-    assert status(cloud, f"{cloud.azureml}/{azurite.ACCOUNT}/drops/x?{signature(cloud._storage.key)}", headers) == 403
+    assert status(cloud, f"{cloud.azureml}/{azurite.ACCOUNT}/drops/x?{signature(cloud.storage_key)}", headers) == 403
 
 
 def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
@@ -144,8 +144,8 @@ def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
     origin = cloud.api.removesuffix("/api")
     own = {"Origin": origin, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "x-ms-blob-type": "BlockBlob"}
     url = f"{endpoints(cloud)['BlobEndpoint']}/drops/mnist/own"
-    assert status(cloud, url, own, "PUT", b"own") == 403
-    assert status(cloud, f"{url}?{signature(cloud._storage.key)}", own, "PUT", b"own") == 201
+    assert status(cloud, url, own, "PUT", b"own") == 401
+    assert status(cloud, f"{url}?{signature(cloud.storage_key)}", own, "PUT", b"own") == 201
     asking = {
         "Origin": origin,
         "Access-Control-Request-Method": "PUT",

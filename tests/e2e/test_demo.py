@@ -56,4 +56,4 @@ def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
     done = demo(tmp_path / "home", "--data", str(tmp_path))
     assert done.returncode == 1
     assert "train-images-idx3-ubyte" in done.stdout
-    assert not (tmp_path / "home" / "azurite").exists()
+    assert not (tmp_path / "home" / "storage").exists()

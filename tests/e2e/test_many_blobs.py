@@ -52,9 +52,9 @@ def direct_delivery(cloud: Cloud, home: Path) -> Iterator[str]:
         "state": str(home / "direct"),
         "storage": {
             "connection_string": cloud.connection_string,
-            "access_log": str(cloud.home / "azurite" / "access.log"),
+            "access_log": str(cloud.home / "storage" / "blobs.log"),
         },
-        "topics": [{"name": "storage", "resource": "/subscriptions/s", "source": "azurite"}],
+        "topics": [{"name": "storage", "resource": "/subscriptions/s", "source": "storage"}],
         "subscriptions": [
             {
                 "name": "direct",

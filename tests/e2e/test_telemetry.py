@@ -73,8 +73,9 @@ def collector() -> Iterator[tuple[str, Collector]]:
 
 
 def test_a_runs_way_is_one_trace(collector: tuple[str, Collector], tmp_path: Path) -> None:
-    """Submission, events and archive have one trace and the run's name; the first links to the trace of the drop, which
-    has its uploads. Metrics say what waits and idles, and a log line has the trace of what it is about."""
+    """Submission and events, the last of them with the archive, have one trace and the run's name; the first links to
+    the trace of the drop, which has its uploads. Metrics say what waits and idles, and a log line has the trace of
+    what it is about."""
     address, told = collector
     (tmp_path / "tell.yaml").write_text(JOB)
     (tmp_path / "routes.yaml").write_text(ROUTES)
@@ -88,7 +89,7 @@ def test_a_runs_way_is_one_trace(collector: tuple[str, Collector], tmp_path: Pat
         def all_there() -> bool:
             names = {span.name for span in told.of("trainyard.run", run)}
             metrics = {"trainyard.runs", "trainyard.queue.messages", "trainyard.drops.open", "trainyard.nodes.idle"}
-            return {"submit run", "follow run", "archive run"} <= names and metrics <= told.metrics.keys()
+            return {"submit run", "follow run"} <= names and metrics <= told.metrics.keys()
 
         wait_for(all_there, PATIENCE, "spans and metrics", 0.5)
     spans = told.of("trainyard.run", run)

@@ -55,7 +55,7 @@ def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> 
     assert "upload_blob" in said
     assert "Nothing is left running" in said
     assert are_gone([*found.parts.values()])
-    assert (home / "azurite").is_dir()
+    assert (home / "storage").is_dir()
 
 
 def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], home: Path) -> None:

@@ -127,8 +127,8 @@ def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, 
 
 def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Path) -> None:
     """While the table refuses connections, or takes them and says nothing, for longer than nodes may be silent, no step
-    waits and nobody fails; afterwards nobody has been taken for dead."""
-    with InPlace(tmp_path, account.table_url, "away", "1:2", PET_RDZV_CONF=IMPATIENT) as run:
+    waits and nobody fails; afterwards nobody has been taken for dead. Who is done meanwhile waits, and ends with 0."""
+    with InPlace(tmp_path, account.table_url, "away", "1:2", PET_RDZV_CONF=f"{IMPATIENT},close_timeout=1") as run:
         run.start(2)
         before = run.wait_for_steps(2, steps=5)
         account.stop()
@@ -142,6 +142,14 @@ def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Pa
         finally:
             os.kill(account.pid, signal.SIGCONT)
         run.wait_for_steps(2, after=len(run.progress()), steps=60)
+        account.stop()
+        try:
+            (tmp_path / "finish").touch()
+            said = "the work is done, and the table is waited for"
+            for log in (agent.log for agent in run.agents):
+                wait_for(lambda log=log: said in log.read_text(), DEADLINE_SECONDS, f"{log.name}: {said}")
+        finally:
+            account.restart_if_dead()
         assert run.finish() == [0, 0]
         steps = [line["step"] for line in run.progress()]
         assert steps == list(range(1, len(steps) + 1))

@@ -25,8 +25,8 @@ from trainers.elastic.agent import BACK_TIMES, Agent, Job
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import REFUSED, ring
 from trainers.elastic.client import connect
-from trainers.elastic.member import Member, Times
-from trainers.elastic.protocol import Limits, Node
+from trainers.elastic.member import Member
+from trainers.elastic.protocol import Limits, Node, Times
 from trainers.elastic.worker import Channel, RunOver, Team
 
 HOST = "127.0.0.1"

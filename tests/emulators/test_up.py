@@ -17,7 +17,7 @@ from azure.storage.queue import QueueServiceClient
 
 from emulators.__main__ import cluster, main
 from emulators.process import PartFailed, heed_ctrl_c, wait_for
-from emulators.up import Options, fetch_azurite, start
+from emulators.up import Options, start
 from tests.emulators.azureml.clouds import gone
 
 READY_SECONDS = 60.0  # on a machine that does much else
@@ -108,14 +108,6 @@ def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:
     with pytest.raises(PartFailed, match="unknown configuration keys: \\['colour'\\]"):
         start(tmp_path, Options(more={"azureml": {"colour": "red"}}))
     assert main(["env", "--home", str(tmp_path)]) == 1
-
-
-def test_without_npm_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where neither Azurite nor npm is, the error says what to install."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PartFailed, match=r"install Node\.js"):
-        fetch_azurite(tmp_path, print)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", ["gpu", "=2", "gpu=many"])

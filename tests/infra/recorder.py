@@ -1,4 +1,4 @@
-"""Three proxies before Azurite that write down each request: what the app and its host ask of the storage account."""
+"""Three proxies before the storage account that write down each request: what the app and its host ask of it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")
 
 
 class Recorder:
-    """Before the account of Azurite in `home`, whose key it chooses, and before queues and tables that `others` serve.
+    """Before the account in `home`, whose key it chooses.
 
     Where the emulators leave their ports is read with the first request: they may start after us.
     """
 
-    def __init__(self, home: Path, *others: Path) -> None:
+    def __init__(self, home: Path) -> None:
         self.requests: list[tuple[Request, int]] = []
-        self._ports_files = [folder / "ports.json" for folder in (home, *others)]
+        self._ports_file = home / "ports.json"
         self._key = base64.b64encode(secrets.token_bytes(64)).decode()
         home.mkdir(parents=True, exist_ok=True)
         (home / "account.key").write_text(self._key)
@@ -50,8 +50,7 @@ class Recorder:
             server.server_close()
 
     def pass_on(self, service: str, method: str, path: str, headers: dict[str, str], body: bytes) -> Any:
-        ports = [json.loads(file.read_text()).get(service) for file in self._ports_files if file.exists()]
-        port = next(filter(None, reversed(ports)))
+        port = json.loads(self._ports_file.read_text())[service]
         upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             upstream.request(method, path, body, headers)

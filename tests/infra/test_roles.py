@@ -58,7 +58,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     home = tmp_path_factory.mktemp("roles")
     (home / "routes.yaml").write_text(ROUTES)
     (home / "quick.yaml").write_text(QUICK)
-    with Recorder(home / "cloud" / "azurite", home / "cloud" / "storage") as recorder:
+    with Recorder(home / "cloud" / "storage") as recorder:
         options = Options(
             routes=home / "routes.yaml",
             node_start_seconds=0.2,

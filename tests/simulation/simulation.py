@@ -6,10 +6,8 @@ once. Then the faults end, and a few periods of the timers must bring everything
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -29,6 +27,7 @@ from shared.runs.request import RunRequest
 from tests.fakes import Clock, Crash, FakeBlobs, Message
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle
+from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.scheduler import Invocation, Scheduler, Violation
 from tests.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
@@ -57,19 +56,6 @@ FATES = (
     ("Queued", "Queued", "Completed"),
 )
 CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
-
-
-@dataclass
-class Outcome:
-    """How a schedule went. `broken` is '' if all held, `periods` how many the timers needed after the faults."""
-
-    seed: int
-    broken: str = ""
-    periods: int = 0
-    calls: int = 0
-    checks: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    trace: list[str] = field(default_factory=list)
 
 
 class Simulation:
@@ -123,23 +109,8 @@ class Simulation:
             invocation.ended = lambda _: None
             self.scheduler.kill(invocation, "the schedule is over")
         self.outcome.checks = self.oracle.checks
-        self._count()
+        self.outcome.count(self.world)
         return self.outcome
-
-    def _count(self) -> None:
-        """What came about, so that one sees whether schedules reach what they are for."""
-        for run in [row.value for row in self.world.runs.rows.values()]:
-            kind = "elastic" if run.elastic else "plain"
-            self.counts[f"{kind} runs {run.state}"] += 1
-            self.counts["resubmissions"] += run.elastic.resubmitted if run.elastic else 0
-            self.counts["retries"] += bool(run.retry_of)
-            self.counts["jobs started again"] += run.attempts > 1
-            self.counts["archives given up"] += run.gave_up_at is not None
-        for drop in [row.value for row in self.world.drops.rows.values()]:
-            self.counts[f"drops {drop.state}"] += 1
-            self.counts["further generations"] += max(0, drop.generation - 1)
-        self.counts["clusters taken to zero"] += len(self.world.clusters.zeroed)
-        self.counts["events published"] += len(self.world.events.distinct())
 
     def note(self, what: str, args: tuple[Any, ...] = (), word: str = "") -> None:
         """Write a line of the trace: who, what, with what, and what became of it."""
@@ -414,20 +385,6 @@ class Simulation:
 
 
 BEGIN = Clock().now
-
-
-def short(value: Any) -> str:
-    """An argument, as a trace shows it."""
-    name = getattr(value, "name", None) or getattr(value, "value", None) or value
-    if isinstance(value, dict) and "name" in value:
-        name = value["name"]
-    if hasattr(name, "key"):
-        name = f"{name.key} {name.state}"
-    elif hasattr(name, "state"):
-        name = f"{getattr(name, 'name', '')} {name.state}".strip()
-    if " at 0x" in repr(name):
-        return type(name).__name__
-    return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
 
 
 def play(seed: int, trainers: Path, traced: bool = False) -> Outcome:

@@ -12,7 +12,8 @@ import pytest
 
 from shared.clusters import sweep
 from shared.runs import archive, follow, submit
-from tests.simulation.simulation import Outcome, play
+from tests.simulation.outcome import Outcome
+from tests.simulation.simulation import play
 from tests.world import trainers_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,13 +23,15 @@ from typing import Any
 
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
 
-from .member import Joined, Member
+from .member import Member
+from .protocol import Joined
 from .worker import AGENT, Channel
 
 # How long a round that is to end may take to come to its next step before it is cut, in seconds.
 CLEAN_BREAK = 3.0
-# Workers that make no step for that long, or for so many times the pace that they had, stand still.
-STILL_SECONDS, STILL_TIMES = 2.0, 5
+# Workers that make no step for that long, or for so many times the pace that they had, stand still. A slow step that is
+# taken for that costs looks and rings, and nobody is lost by it.
+STILL_SECONDS, STILL_TIMES = 1.0, 3
 # A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
 # started again: the others wait for its node, and have the state.
 BACK_TIMES = 5

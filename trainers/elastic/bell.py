@@ -11,13 +11,14 @@ import contextlib
 import socket
 import threading
 from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from .protocol import Node
 
 ANSWERS, REFUSED, SILENT = "answers", "refused", "silent"
 ANSWER_SECONDS = 1.0
 TOGETHER = 32
+HURRY_SECONDS = 0.02  # between two questions whether it is enough
 
 
 class Bell:
@@ -70,10 +71,18 @@ def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
     return ANSWERS if heard.decode(errors="replace") == node.name else REFUSED  # another process has the port now
 
 
-def ring_all(nodes: Iterable[Node]) -> dict[str, str]:
-    """Ring all of them at the same time, and give each one's answer by name."""
+def ring_all(nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
+    """Ring all of them at the same time, and give each one's answer by name.
+
+    Once `enough` is set, those of which nothing is known yet are left out, and nobody waits for them.
+    """
     called: Collection[Node] = list(nodes)
     if not called:
         return {}
-    with ThreadPoolExecutor(min(len(called), TOGETHER), "ring") as pool:
-        return dict(zip([node.name for node in called], pool.map(ring, called), strict=True))
+    pool = ThreadPoolExecutor(min(len(called), TOGETHER), "ring")
+    calls = {pool.submit(ring, node): node.name for node in called}
+    done, ringing = wait(calls, HURRY_SECONDS if enough else None)
+    while ringing and enough and not enough.is_set():
+        done, ringing = wait(calls, HURRY_SECONDS)
+    pool.shutdown(wait=False, cancel_futures=True)
+    return {name: call.result() for call, name in calls.items() if call in done}

@@ -28,8 +28,8 @@ from torch.distributed.elastic.rendezvous.api import (
 from .backend import AzureTableRendezvousBackend
 from .client import Table, connect
 from .errors import TableError
-from .member import Member, Times
-from .protocol import Limits
+from .member import Member
+from .protocol import Limits, Times
 from .round_store import RoundStore
 from .store import AzureTableStore
 

@@ -10,20 +10,22 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torch.distributed import TCPStore
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
+    RendezvousConnectionError,
     RendezvousError,
     RendezvousStateError,
     RendezvousTimeoutError,
 )
 
 from .backend import AzureTableRendezvousBackend
-from .bell import ANSWERS, REFUSED, Bell, ring_all
+from .bell import REFUSED, SILENT, Bell, ring_all
+from .errors import Unreachable
 from .events import note
-from .protocol import Limits, Node, Round, Unreadable, View, changes, next_round
+from .protocol import Joined, Limits, Node, Round, Times, Unreadable, View, changes, next_round
 from .silences import Silences
 
 # Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
@@ -31,41 +33,16 @@ FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
 REGROUP_PAUSE, SURPLUS_PAUSE = 0.2, 5.0
 # The first of those that wait writes the round; the next in line does so if nothing happened for that long.
 TURN = 0.05
-# At work: a look for so many heartbeats; one a second while somebody is silent or the workers stand still.
+# At work: a look for so many heartbeats; one a second while somebody is silent or the workers stand still, which is
+# asked more often, for it costs nothing.
 LOOKS = 3
 SUSPICIOUS_PAUSE = 1.0
+STILL_PAUSE = 0.25
 RUNG_PAUSE = 0.2
 # So many times longer may a node be silent while our workers are at work and we don't know whether they get on.
 AT_WORK = 3
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Times:
-    """All in seconds; README.md says what each is for."""
-
-    join: float = 600
-    last_call: float = 5
-    close: float = 30
-    heartbeat: float = 5
-    interval: float = 3
-    attempts: int = 2
-    read: float = 120
-    leave: float = 5
-
-    @property
-    def silence(self) -> float:
-        """How long a node may be silent that others wait for."""
-        return self.interval * self.attempts
-
-
-@dataclass(frozen=True)
-class Joined:
-    """A round, and this node's place in it."""
-
-    round: Round
-    rank: int
 
 
 class Member:
@@ -89,6 +66,7 @@ class Member:
         self._token: object = None
         self._silences = Silences(times.interval)
         self._refused: dict[str, int] = {}  # whose bell refused, and its heartbeat then: a later one takes it back
+        self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look at work
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -145,11 +123,11 @@ class Member:
         self.view = View(current, nodes, frozenset(self._refused) - {self.me.name})
         return self.view
 
-    def _call(self, nodes: Iterable[Node]) -> dict[str, str]:
-        """Ring these, and note whose process is gone."""
+    def _call(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
+        """Ring these, until `enough` is set, and note whose process is gone."""
         called = [node for node in nodes if node.name != self.me.name]
-        answers = ring_all(called)
-        refused = {node.name: node.beat for node in called if answers[node.name] == REFUSED}
+        answers = ring_all(called, enough)
+        refused = {node.name: node.beat for node in called if answers.get(node.name) == REFUSED}
         if refused.keys() - self._refused.keys():
             note("bell refused", nodes=sorted(refused))
         self._refused = {**self._refused, **refused}  # a new one: another thread may be reading
@@ -190,24 +168,30 @@ class Member:
         self._watcher = None
 
     def _keep_watch(self, stop: threading.Event) -> None:
-        interval = self._times.interval
-        beat_at = time.monotonic() + interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load; no secret)
-        look_at = time.monotonic() + interval
+        interval, looked_at, rung = self._times.interval, time.monotonic(), False
+        beat_at = looked_at + interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load; no secret)
+        look_at = looked_at + interval
         while not stop.is_set():
-            still = self.stands_still()
-            until = min(beat_at, look_at, time.monotonic() + SUSPICIOUS_PAUSE)
-            rung = self._rung.wait(max(0.0, until - time.monotonic()))
+            now = time.monotonic()
+            if self._rung.wait(max(0.0, min(beat_at, look_at, now + STILL_PAUSE) - now)):
+                self._rung.clear()
+                rung = True
             if stop.is_set():
                 return
-            now = time.monotonic()
+            now, still = time.monotonic(), self.stands_still()
+            if still:  # nobody looks more often then: all of a team that stands still ring one another
+                look_at = min(look_at, looked_at + SUSPICIOUS_PAUSE)
             with contextlib.suppress(RendezvousError), self._told():
                 if now >= beat_at:
                     beat_at = now + interval
                     self._say()
-                if rung or still or now >= look_at:
-                    self._rung.clear()
-                    look_at = time.monotonic() + self._look_around(still)
-                    stop.wait(RUNG_PAUSE if rung else 0)
+                if now >= look_at or (rung and not still):
+                    looked_at, look_at = now, now + SUSPICIOUS_PAUSE  # if it fails
+                    pause, rung = RUNG_PAUSE if rung else 0, False
+                    self.look()
+                    looked_at = time.monotonic()
+                    look_at = looked_at + self._judge(still, stop)
+                    stop.wait(pause)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -217,25 +201,35 @@ class Member:
             logger.warning("the table cannot be asked just now, training goes on: %s", error)
             raise
 
-    def _look_around(self, still: bool | None) -> float:
-        """Look once at work; say what changed, and give the seconds until the next look."""
-        self.look()
-        times = self._times
-        team = [node for node in map(self.view.nodes.get, self.view.round.names) if node and node.name != self.me.name]
-        quiet = self._silences.longer_than(0.1) & {node.name for node in team}
-        if still or quiet:
-            answers = self._call(node for node in team if still or node.name in quiet)
-            # Its process may live and only its way to the table be broken. As long as steps are made, it works.
-            gone = {
-                name
-                for name in self._silences.longer_than(times.silence if still else times.silence * AT_WORK)
-                if answers.get(name) != ANSWERS and still is not False
-            }
-            self.view = replace(self.view, gone=frozenset((gone | self._refused.keys()) - {self.me.name}))
+    def _judge(self, still: bool | None, stop: threading.Event) -> float:
+        """After a look at work: say what changed, ring who may be gone, and give the seconds until the next look.
+
+        Gone is who is silent for long and let its bell ring after the look before: so nobody waits for it once more.
+        Its process may live and only its way to the table be broken; as long as steps are made, it works.
+        """
+        times, unheard, self._unheard = self._times, self._unheard, frozenset()
+        team = {node.name: node for node in map(self.view.nodes.get, self.view.round.names) if node}
+        quiet = self._silences.longer_than(0.1) & team.keys() - {self.me.name}
+        gone: set[str] = set()
+        if still or (quiet and still is None):
+            silent = self._silences.longer_than(times.silence if still else times.silence * AT_WORK)
+            gone = silent - (team.keys() - unheard)
+        self._say_changes(gone)
+        if not still and not quiet:
+            return times.interval * LOOKS
+        answers = self._call((node for node in team.values() if still or node.name in quiet), stop)
+        if REFUSED in answers.values():
+            self._say_changes(gone)
+        if still is False:
+            return times.interval * LOOKS
+        self._unheard = frozenset(name for name, answer in answers.items() if answer == SILENT)
+        return SUSPICIOUS_PAUSE
+
+    def _say_changes(self, gone: set[str]) -> None:
+        self.view = replace(self.view, gone=frozenset((gone | self._refused.keys()) - {self.me.name}))
         if why := self.why_meet_again():
             note("node sees a change", why=why)
             self.changed(self.me.joined, why)
-        return SUSPICIOUS_PAUSE if still or (quiet and still is None) else times.interval * LOOKS
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
@@ -262,10 +256,22 @@ class Member:
         self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
 
     def finish(self, patience: float) -> None:
-        """Say that this node's work is done, and wait until all of the team are; the last closes the run."""
+        """Say that this node's work is done, and wait until all of the team are; the last closes the run.
+
+        So many seconds it also waits for a table that is away. Raises RendezvousError.
+        """
         self._stop_watching()
-        self._backend.patience = self._times.close
         deadline = time.monotonic() + patience
+        while True:
+            self._backend.patience = self._times.close
+            try:
+                return self._finish(deadline)
+            except RendezvousConnectionError as error:
+                if not isinstance(error.__cause__, Unreachable) or time.monotonic() > deadline:
+                    raise
+                logger.warning("the work is done, and the table is waited for: %s", error)
+
+    def _finish(self, deadline: float) -> None:
         self._say(done=True)
         while not self.look().round.closed:
             team = [node for node in map(self.view.nodes.get, self.view.round.names) if node]
@@ -315,7 +321,7 @@ class _Waiter:
         if view.round.closed:
             raise RendezvousClosedError(view.round.closed)
         if (holding := view.holding()) and self._may_ring(view, now):
-            member._call(view.nodes[held.name] for held in holding)
+            member._call((view.nodes[held.name] for held in holding), member._rung)
             view = member._silent(self._times.silence)
         self._check_time(view, now)
         new = next_round(view, self._limits, self._last_call_is_over(view))

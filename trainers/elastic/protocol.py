@@ -97,6 +97,14 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Joined:
+    """A round, and this node's place in it."""
+
+    round: Round
+    rank: int
+
+
+@dataclass(frozen=True)
 class View:
     """What one look shows, and whom the looker counts as gone."""
 
@@ -127,6 +135,25 @@ class View:
 class Limits:
     least: int
     most: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """All in seconds; README.md says what each is for."""
+
+    join: float = 600
+    last_call: float = 5
+    close: float = 30
+    heartbeat: float = 5
+    interval: float = 3
+    attempts: int = 2
+    read: float = 120
+    leave: float = 5
+
+    @property
+    def silence(self) -> float:
+        """How long a node may be silent that others wait for."""
+        return self.interval * self.attempts
 
 
 def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:

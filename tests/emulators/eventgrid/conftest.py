@@ -132,7 +132,7 @@ def new_grid(
                 "access_log": str(storage.access_log),
             },
             "topics": [
-                {"name": "storage", "resource": RESOURCE, "source": "azurite"},
+                {"name": "storage", "resource": RESOURCE, "source": "storage"},
                 {"name": "trainyard", "resource": CUSTOM, "key": TOPIC_KEY},
             ],
             "subscriptions": subscriptions,

@@ -85,7 +85,7 @@ def test_a_bad_subscription_is_named(change: dict[str, Any], message: str) -> No
         ({"subscriptions": [SUBSCRIPTION, SUBSCRIPTION]}, "two subscriptions have one name"),
         ({"topics": [{"name": "t", "resource": "/t"}] * 2}, "two topics have one name"),
         ({"topics": [{"name": "t", "resource": "/t", "source": "s3"}]}, "source 's3'"),
-        ({"topics": [{"name": n, "resource": "/", "source": "azurite"} for n in "tu"]}, "only one topic can have"),
+        ({"topics": [{"name": n, "resource": "/", "source": "storage"} for n in "tu"]}, "only one topic can have"),
     ],
 )
 def test_a_bad_configuration_is_named(change: dict[str, Any], message: str) -> None:

@@ -13,8 +13,8 @@ from azure.eventgrid import EventGridEvent
 from jsonschema import Draft4Validator, FormatChecker
 
 from emulators.eventgrid import schema
-from emulators.eventgrid.accesslog import Write
-from emulators.eventgrid.schema import CLOUD, EVENT_GRID, BadEvents, BlobFacts, Event
+from emulators.eventgrid.accesslog import BlobFacts, Write
+from emulators.eventgrid.schema import CLOUD, EVENT_GRID, BadEvents, Event
 
 SPECS = Path(__file__).parents[4] / "shared" / "specs"
 DATA_PLANE = SPECS / "azure-rest-api-specs" / "specification" / "eventgrid" / "data-plane"

@@ -17,7 +17,7 @@ from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.raw import Raw
 
 NAMES = ("azurite", "ours")
-BLOB_SIDES = ("azurite",)  # the sides that have blobs
+BLOB_SIDES = ("azurite", "ours")  # the sides that have blobs
 collect_ignore_glob = [] if "ours" in BLOB_SIDES else ["test_blob_ours_*.py"]
 PAGE = "http://page.test"  # the origin of a web page that both sides let in
 
@@ -40,7 +40,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]
         theirs.let_in(PAGE)
         yield {
             "azurite": Side("azurite", theirs.connection_string, theirs.queue_url, theirs.table_url, theirs.blob_url),
-            "ours": Side("ours", ours.connection_string, ours.queue_url, ours.table_url),
+            "ours": Side("ours", ours.connection_string, ours.queue_url, ours.table_url, ours.blob_url),
         }
 
 

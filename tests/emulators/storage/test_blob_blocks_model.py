@@ -56,8 +56,8 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(STEPS, max_size=10))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=8))
 def test_any_order_of_steps(
     blob_side: Side, container: ContainerClient, raw: Raw, steps: list[tuple[object, ...]]
 ) -> None:

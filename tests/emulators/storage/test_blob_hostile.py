@@ -104,6 +104,25 @@ def test_what_is_no_http_at_all(container: ContainerClient, raw: Raw) -> None:
     container.upload_blob("b", b"")
 
 
+def test_a_connection_lasts(container: ContainerClient, raw: Raw) -> None:
+    """After a refusal, whose request had bytes, the next request on the same connection is answered as it should be."""
+    connection = raw.connect()
+    answers = []
+    try:
+        for method, name, headers, body in (
+            ("PUT", "a", {**BLOCK_BLOB, "If-Match": "*"}, b"x" * 100_000), ("PUT", "a", BLOCK_BLOB, b"hello"),
+            ("HEAD", "missing", {}, b""), ("GET", "a", {}, b""), ("PUT", "b", {**BLOCK_BLOB, "Content-MD5": "x"}, b"1"),
+            ("GET", "a", {"Range": "bytes=1-2"}, b""),
+        ):  # fmt: skip
+            target = raw.path(f"{container.container_name}/{name}")
+            connection.request(method, target, body=body, headers={"x-ms-version": VERSION, **headers})
+            reply = connection.getresponse()
+            answers.append((reply.status, reply.read() if reply.status < 300 else reply.read() and b""))
+    finally:
+        connection.close()
+    assert answers == [(412, b""), (201, b""), (404, b""), (200, b"hello"), (400, b""), (206, b"el")]
+
+
 def test_three_hundred_headers(container: ContainerClient, raw: Raw) -> None:
     """Are taken or refused, and either way there is an answer."""
     headers = {**BLOCK_BLOB, **{f"x-other-{number}": "x" for number in range(300)}}

@@ -10,7 +10,7 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 
 from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import BLOCK_BLOB, Raw
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas
 
 
 @pytest.fixture
@@ -29,6 +29,19 @@ ABSENT = {
     "undeletion": ("PUT", "a", "comp=undelete", {}),
     "search by tags": ("GET", "", "comp=blobs&where=%22k%22%3D%27v%27", {}),
     "legal holds": ("PUT", "a", "comp=legalhold", {"x-ms-legal-hold": "true"}),
+    "a blob from a framed body": (
+        "PUT",
+        "new",
+        "",
+        {**BLOCK_BLOB, "x-ms-structured-body": "XSM/1.0; properties=crc64"},
+    ),
+    "encryption with the client's key": (
+        "PUT",
+        "new",
+        "",
+        {**BLOCK_BLOB, "x-ms-encryption-key": "AAAA", "x-ms-encryption-algorithm": "AES256"},
+    ),
+    "encryption scopes": ("PUT", "new", "", {**BLOCK_BLOB, "x-ms-encryption-scope": "mine"}),
     "immutability": ("PUT", "a", "comp=immutabilityPolicies", {}),
 }
 
@@ -43,6 +56,20 @@ def test_what_is_absent_says_so(container: ContainerClient, ours: Side, what: st
     assert reply.status in (400, 404, 405, 501)
     assert reply.code
     assert [(blob.name, blob.size) for blob in container.list_blobs()] == [("a", 3)]
+
+
+def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> None:
+    """Public access is refused when it is asked for, as by an account that forbids it."""
+    raw = Raw(ours.blob_url)
+    headers = {"x-ms-blob-public-access": "blob"}
+    made = raw.ask("PUT", f"{container.container_name}-open", "restype=container", headers)
+    assert made.refusal == (409, "PublicAccessNotPermitted")
+    body = b"<SignedIdentifiers></SignedIdentifiers>"
+    opened = raw.ask(
+        "PUT", container.container_name, f"restype=container&comp=acl&{account_sas()}", headers, body, False
+    )
+    assert opened.status in (403, 409)
+    assert container.get_container_properties().public_access is None
 
 
 def test_features_in_words(container: ContainerClient, ours: Side) -> None:

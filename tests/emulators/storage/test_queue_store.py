@@ -210,6 +210,6 @@ def test_one_process_serves_a_folder(tmp_path: Path) -> None:
         QueueClient.from_connection_string(running.connection_string, "one") as queue,
     ):
         queue.create_queue()
-        with pytest.raises(process.PartFailed, match=r"queues\.sqlite can't be opened; is another process serving it"):
+        with pytest.raises(process.PartFailed, match=r"blobs\.sqlite can't be opened; is another process serving it"):
             services.start(tmp_path)
         queue.send_message("x")

@@ -1,8 +1,8 @@
-"""What Azurite forgets when it is killed: blobs and rows that a client had a 201 for, and the age of the oldest.
+"""What a storage account forgets when it is killed: blobs and rows that a client had a 201 for, and the oldest's age.
 
-    python3 trainyard.py bench azurite_kill [--trials N] [--json]
+    python3 trainyard.py bench storage_kill [--side azurite|ours|both] [--trials N] [--json]
 
-A client writes a blob and a row in turn; at a random moment Azurite gets SIGKILL and is started again on its data.
+A client writes a blob and a row in turn; at a random moment the account gets SIGKILL and is started again on its data.
 """
 
 from __future__ import annotations
@@ -15,28 +15,42 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
-from emulators.process import wait_for
-from emulators.storage import azurite
+from emulators.storage import azurite, services
 
 LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
 PAUSE_SECONDS = 0.02
 Written = list[tuple[float, str]]  # when it was acknowledged, and its name
 
 
-def trial(account: azurite.Azurite, seconds: float) -> dict[str, float]:
+class Account(Protocol):
+    @property
+    def connection_string(self) -> str: ...
+
+    @property
+    def pid(self) -> int: ...
+
+
+Start = Callable[[Path], AbstractContextManager[Account]]
+SIDES: dict[str, Start] = {"azurite": azurite.start, "ours": services.start}
+
+
+def trial(start: Start, home: Path, seconds: float) -> dict[str, float]:
     """Write for so long, kill, start again, and count what is missing."""
-    written = write(account, time.monotonic() + seconds)
-    killed = time.monotonic()
-    os.kill(account.pid, signal.SIGKILL)
-    wait_for(lambda: not account.alive(), 10, "the end of Azurite")
-    account.restart_if_dead()
-    blobs, rows = there(account)
+    with start(home) as account:
+        written = write(account, time.monotonic() + seconds)
+        killed = time.monotonic()
+        os.kill(account.pid, signal.SIGKILL)
+    with start(home) as account:
+        blobs, rows = there(account)
     found: dict[str, float] = {"written": len(written)}
     for kind, names in (("blobs", blobs), ("rows", rows)):
         lost = [at for at, name in written if name not in names]
@@ -44,7 +58,7 @@ def trial(account: azurite.Azurite, seconds: float) -> dict[str, float]:
     return found
 
 
-def write(account: azurite.Azurite, until: float) -> Written:
+def write(account: Account, until: float) -> Written:
     written: Written = []
     with (
         BlobServiceClient.from_connection_string(account.connection_string) as blobs,
@@ -60,7 +74,7 @@ def write(account: azurite.Azurite, until: float) -> Written:
     return written
 
 
-def there(account: azurite.Azurite) -> tuple[set[str], set[str]]:
+def there(account: Account) -> tuple[set[str], set[str]]:
     """The names of the blobs and rows that are there; none if even container or table is gone."""
     blobs: set[str] = set()
     rows: set[str] = set()
@@ -77,18 +91,20 @@ def there(account: azurite.Azurite) -> tuple[set[str], set[str]]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python3 trainyard.py bench azurite_kill", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python3 trainyard.py bench storage_kill", description=__doc__)
+    parser.add_argument("--side", choices=[*SIDES, "both"], default="both")
     parser.add_argument("--trials", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one more line at the end, for machines")
     options = parser.parse_args(argv)
-    made, results = random.Random(options.seed), []
-    for number in range(options.trials):
-        with tempfile.TemporaryDirectory() as home, azurite.start(Path(home)) as account:
-            results.append(trial(account, made.uniform(LEAST_SECONDS, MOST_SECONDS)))
-        print(
-            f"trial {number + 1}: " + ", ".join(f"{name} {value:g}" for name, value in results[-1].items()), flush=True
-        )
+    results: dict[str, list[dict[str, float]]] = {}
+    for side in SIDES if options.side == "both" else [options.side]:
+        made, results[side] = random.Random(options.seed), []
+        for number in range(options.trials):
+            with tempfile.TemporaryDirectory() as home:
+                results[side].append(trial(SIDES[side], Path(home), made.uniform(LEAST_SECONDS, MOST_SECONDS)))
+            told = ", ".join(f"{name} {value:g}" for name, value in results[side][-1].items())
+            print(f"{side}, trial {number + 1}: {told}", flush=True)
     if options.json:
         print(json.dumps(results))
     return 0

@@ -1,0 +1,137 @@
+"""What is done with containers, and with the blobs of one: make, list, delete.
+
+https://learn.microsoft.com/rest/api/storageservices/operations-on-containers
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import replace
+
+from emulators.storage import blob_headers as headers
+from emulators.storage import blobs_xml as xml
+from emulators.storage.blob_desk import Desk, checked_container, lease_id
+from emulators.storage.blob_operations import XML
+from emulators.storage.blobs import Container
+from emulators.storage.calls import Answer, Call
+from emulators.storage.conditions import Conditions
+from emulators.storage.errors import bad_parameter
+from emulators.storage.service_xml import HEAD
+
+MOST = 5000  # in one answer
+UNTIL = 2**31 - 1
+INCLUDES = frozenset(
+    {"copy", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "metadata", "permissions"}
+    | {"snapshots", "system", "tags", "uncommittedblobs", "versions"}
+)
+
+
+class ContainerOperations:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._blobs = desk.blobs
+
+    def create(self, call: Call) -> Answer:
+        self._desk.admit(call, "c", "w", kind="c")
+        made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
+        return Answer(201, headers=headers.version(made))
+
+    def delete(self, call: Call) -> Answer:
+        container = self._writable(call, "d")
+        self._blobs.delete_container(container)
+        return Answer(202)
+
+    def properties(self, call: Call) -> Answer:
+        container = self._readable(call)
+        lease = headers.lease(container.lease, self._blobs.clock())
+        facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
+        found = {**headers.version(container), **headers.with_prefix(container.metadata), **lease}
+        return Answer(200, headers={**found, **facts})
+
+    def set_metadata(self, call: Call) -> Answer:
+        return self._changed(replace(self._writable(call, "w"), metadata=headers.metadata(call.headers)))
+
+    def policies(self, call: Call) -> Answer:
+        """The stored access policies, for the holder of the key."""
+        self._desk.admit(call, kind="c")  # no shared access signature allows it
+        container = self._blobs.container(checked_container(call.resource))
+        text = container.policies or f"{HEAD}<SignedIdentifiers/>"
+        return Answer(200, text.encode(), {**headers.version(container), **XML})
+
+    def set_policies(self, call: Call) -> Answer:
+        self._desk.admit(call, kind="c")  # no shared access signature allows it
+        container = self._blobs.container(checked_container(call.resource))
+        xml.read_policies(call.body)
+        return self._changed(replace(container, policies=call.body.decode()))
+
+    def listed(self, call: Call, endpoint: str) -> Answer:
+        """A page of the blobs."""
+        container = self._readable(call, "l")
+        limit, start = page_of(call)
+        includes = included(call)
+        found = list(
+            self._blobs.listed(
+                container.id,
+                call.text("prefix"),
+                call.text("delimiter"),
+                start,
+                limit + 1,
+                "uncommittedblobs" in includes,
+            )
+        )
+        following = marker_of(found[limit][0]) if len(found) > limit else ""
+        page = xml.Page(endpoint, call.query, includes, self._blobs.clock(), following)
+        return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
+
+    def all_listed(self, call: Call, endpoint: str) -> Answer:
+        """A page of the containers."""
+        self._desk.admit(call, "l", kind="s")
+        limit, start = page_of(call)
+        found = self._blobs.containers(call.text("prefix"), start, limit + 1)
+        following = marker_of(found[limit].name) if len(found) > limit else ""
+        page = xml.Page(endpoint, call.query, included(call), self._blobs.clock(), following)
+        return Answer(200, xml.containers(page, found[:limit]), XML)
+
+    def _readable(self, call: Call, permission: str = "r") -> Container:
+        self._desk.admit(call, permission, kind="c")
+        container = self._blobs.container(checked_container(call.resource))
+        container.lease.admit_read(self._blobs.clock(), lease_id(call), "Container")
+        return container
+
+    def _writable(self, call: Call, permission: str) -> Container:
+        self._desk.admit(call, permission, kind="c")
+        container = self._blobs.container(checked_container(call.resource))
+        if permission == "d":
+            container.lease.admit(self._blobs.clock(), lease_id(call), "Container")
+        else:
+            container.lease.admit_read(self._blobs.clock(), lease_id(call), "Container")
+        Conditions.of(call.headers).allow_write(container.etag, container.modified)
+        return container
+
+    def _changed(self, container: Container) -> Answer:
+        made = replace(container, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        self._blobs.change_container(made)
+        return Answer(200, headers=headers.version(made))
+
+
+def page_of(call: Call) -> tuple[int, str]:
+    """How many entries are asked for, and from which name on."""
+    limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
+    text = call.text("marker")
+    try:
+        return limit, base64.urlsafe_b64decode(text.encode()).decode()
+    except (binascii.Error, ValueError):
+        raise bad_parameter("marker", text, "It is none that an answer had as NextMarker.") from None
+
+
+def included(call: Call) -> frozenset[str]:
+    """What a list is to tell beside names and properties. Raises StorageError, 400."""
+    wanted = frozenset(filter(None, call.text("include").split(",")))
+    if unknown := wanted - INCLUDES:
+        raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")
+    return wanted
+
+
+def marker_of(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()

@@ -1,0 +1,171 @@
+"""What is done with one blob: put, get, delete, and its properties."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from emulators.storage import blob_headers as headers
+from emulators.storage import blobs_xml as xml
+from emulators.storage.blob_access import OVERRIDES
+from emulators.storage.blob_desk import Desk, Target, blob_not_found, not_here
+from emulators.storage.blobs import Blob, Content
+from emulators.storage.calls import Answer, Call
+from emulators.storage.conditions import invalid_header
+from emulators.storage.errors import StorageError, missing_header
+from emulators.storage.extents import Upload, part_of
+from emulators.storage.leases import Lease
+from emulators.storage.service_xml import HEAD
+
+XML = {"Content-Type": "application/xml"}
+MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
+
+
+class BlobOperations:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._blobs = desk.blobs
+
+    # Writing
+
+    async def put(self, call: Call) -> Answer:
+        """A block blob of these bytes, or an append blob without any."""
+        kind = call.headers.get("x-ms-blob-type")
+        self._desk.writable(call, "w", "c")
+        if kind is None:
+            raise missing_header("x-ms-blob-type")
+        if kind == "PageBlob":
+            raise not_here("page blobs")
+        if kind not in ("BlockBlob", "AppendBlob"):
+            raise invalid_header("x-ms-blob-type", kind)
+        facts = self.new(call, kind)
+        upload = await self._desk.received(call)
+        headers.check_md5(call, upload, "x-ms-blob-content-md5")
+        if kind == "AppendBlob" and upload.size:
+            raise invalid_header("Content-Length", upload.size)
+        target = self._desk.writable(call, "w", "c")  # things may have changed while the bytes came
+        return self.written(target, facts, upload)
+
+    def new(self, call: Call, kind: str) -> Blob:
+        """The facts of a blob that replaces what is there, as the request says them."""
+        found = headers.content_headers(call.headers, plain=call.text("comp") != "blocklist")
+        return Blob(
+            kind,
+            headers=found,
+            metadata=headers.metadata(call.headers),
+            tags=headers.tags(call.headers.get("x-ms-tags")),
+            tier=headers.tier(call),
+        )
+
+    def written(self, target: Target, facts: Blob, content: Content | Upload, status: int = 201) -> Answer:
+        """Write it under a new version."""
+        if isinstance(content, Upload):
+            size = content.size
+            if facts.kind == "BlockBlob":
+                facts = replace(facts, headers={**facts.headers, "Content-MD5": headers.as_md5(content.md5)})
+        else:
+            size = sum(piece[2] for piece in content.pieces)
+        now, old = self._blobs.clock(), target.blob
+        lease = old.lease if old and old.lease.held(now) else Lease()
+        created = old.created if old else now
+        made = replace(facts, size=size, etag=self._blobs.new_etag(), created=created, modified=now, lease=lease)
+        self._blobs.write(target.container.id, target.name, made, content)
+        md5 = {name: value for name, value in made.headers.items() if name == "Content-MD5"}
+        return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
+
+    def changed(self, target: Target, blob: Blob) -> dict[str, str]:
+        """Write new facts under a new version, and give the headers that tell it."""
+        made = replace(blob, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        self._blobs.change(target.container.id, target.name, made)
+        return headers.version(made)
+
+    # Reading
+
+    async def get(self, call: Call) -> Answer:
+        target = self._desk.readable(call, "r")
+        blob = target.there
+        content = self._blobs.content(target.container.id, target.name)
+        found = headers.properties(blob, self._blobs.clock())
+        asked = headers.byte_range(call, blob.size)
+        begin, length = asked or (0, blob.size)
+        if asked:
+            found["Content-Range"] = f"bytes {begin}-{begin + length - 1}/{blob.size}"
+            found.pop("Content-MD5", None)
+        if "Content-MD5" in blob.headers:
+            found["x-ms-blob-content-md5"] = blob.headers["Content-MD5"]
+        found |= {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+        pieces = part_of(content.pieces, begin, length)
+        found["Content-Length"] = str(length)
+        if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
+            return await self._hashed(found, asked, self._blobs.extents.read(pieces))
+        status, body = 206 if asked else 200, self._blobs.extents.at_once(pieces)
+        if body is not None:
+            return Answer(status, body, found)
+        return Answer(status, headers=found, stream=self._blobs.extents.read(pieces))
+
+    async def _hashed(
+        self, found: dict[str, str], asked: tuple[int, int] | None, parts: AsyncGenerator[bytes, None]
+    ) -> Answer:
+        if asked is None or asked[1] > MOST_HASHED:
+            sentence = "A range of at most 4 MiB can be asked for with its hash."
+            raise StorageError(400, "InvalidHeaderValue", sentence)
+        body = b"".join([part async for part in parts])
+        digest = hashlib.md5(body, usedforsecurity=False).digest()
+        return Answer(206, body, {**found, "Content-MD5": headers.as_md5(digest)})
+
+    def head(self, call: Call) -> Answer:
+        blob = self._desk.readable(call, "r").there
+        facts = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
+        return Answer(200, headers={**facts, "Content-Length": str(blob.size)})
+
+    # Properties
+
+    def metadata(self, call: Call) -> Answer:
+        blob = self._desk.readable(call, "r").there
+        return Answer(200, headers={**headers.version(blob), **headers.with_prefix(blob.metadata)})
+
+    def set_metadata(self, call: Call) -> Answer:
+        target = self._desk.writable(call, "w")
+        blob = replace(target.there, metadata=headers.metadata(call.headers))
+        return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
+
+    def set_properties(self, call: Call) -> Answer:
+        """Set all of the content's headers: those that the request does not name are gone."""
+        target = self._desk.writable(call, "w")
+        blob = replace(target.there, headers=headers.content_headers(call.headers, plain=False))
+        return Answer(200, headers=self.changed(target, blob))
+
+    def set_tier(self, call: Call) -> Answer:
+        target = self._desk.writable(call, "w")
+        wanted = headers.tier(call)
+        if not wanted:
+            raise missing_header("x-ms-access-tier")
+        if target.there.kind != "BlockBlob":
+            raise StorageError(409, "InvalidBlobType", "The access tier is that of block blobs alone.")
+        self._blobs.change(target.container.id, target.name, replace(target.there, tier=wanted))
+        return Answer(200)
+
+    def tags(self, call: Call) -> Answer:
+        blob = self._desk.readable(call, "t").there
+        return Answer(200, f"{HEAD}{xml.tags(blob.tags)}".encode(), XML)
+
+    def set_tags(self, call: Call) -> Answer:
+        self._desk.admit(call, "t")
+        target = self._desk.target(call)
+        blob = target.there
+        blob.lease.admit(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+        tags = headers.checked_tags(xml.read_tags(call.body))
+        self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
+        return Answer(204)
+
+    def delete(self, call: Call) -> Answer:
+        self._desk.admit(call, "d")
+        target = self._desk.target(call)
+        if target.blob is None:
+            raise blob_not_found()
+        if "snapshot" in call.query or call.headers.get("x-ms-delete-snapshots", "").lower() == "only":
+            raise not_here("snapshots and versions")
+        self._desk.check_write(call, target)
+        self._blobs.delete(target.container.id, target.name)
+        return Answer(202, headers={"x-ms-delete-type-permanent": "true"})

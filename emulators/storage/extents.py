@@ -1,0 +1,187 @@
+"""Where the bytes of blobs lie: in extents, which are written once, and shared by blobs that were copied.
+
+A small extent is in the SQLite file, so that a small blob is one transaction; a larger one is a file of its own. How
+many blobs and blocks hold an extent is counted beside it, and `purge` removes those that nothing holds: whatever was
+left half-written by a process that was killed, too. Extents that are being written or read are pinned meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+SMALL = 64 * 1024  # bytes of an extent in the SQLite file
+AT_ONCE = 1024 * 1024  # bytes of one write or read, which a thread does
+PURGED_AT_ONCE = 500
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS extents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, refs INTEGER NOT NULL DEFAULT 0, data BLOB);
+CREATE INDEX IF NOT EXISTS unheld ON extents (id) WHERE refs = 0;
+"""
+
+Piece = tuple[int, int, int]  # an extent, where in it, how many bytes
+
+
+class Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class Upload:
+    """Bytes that came: small ones are here, others in an extent already."""
+
+    size: int
+    md5: bytes
+    data: bytes | None = None
+    extent: int = 0
+
+
+class Extents:
+    """The extents of one account, in its database, and in files under `folder`."""
+
+    def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
+        self._db = db
+        self._folder = folder
+        self._pins = Counter[int]()
+
+    # Writing
+
+    async def receive(self, source: AsyncIterator[bytes], *more: Digest) -> Upload:
+        """Take bytes as they come, and tell them to the digests. They are forgotten unless `store` follows before the
+        next `purge`."""
+        md5, size, waiting = hashlib.md5(usedforsecurity=False), 0, bytearray()
+        digests = (md5, *more)
+        with contextlib.ExitStack() as stack:
+            file: BinaryIO | None = None
+            extent = 0
+            async for part in source:
+                waiting += part
+                size += len(part)
+                if file is None and size > SMALL:
+                    extent = self._new(stack)
+                    file = stack.enter_context(self._opened(extent))
+                if file is not None and len(waiting) >= AT_ONCE:
+                    await asyncio.to_thread(_write, file, bytes(waiting), digests)
+                    waiting.clear()
+            if file is None:
+                _update(digests, bytes(waiting))
+                return Upload(size, md5.digest(), bytes(waiting))
+            await asyncio.to_thread(_write, file, bytes(waiting), digests)
+            return Upload(size, md5.digest(), None, extent)
+
+    def _new(self, stack: contextlib.ExitStack) -> int:
+        extent = self._db.execute("INSERT INTO extents (size) VALUES (0)").lastrowid or 0
+        stack.enter_context(self.pinned([extent]))
+        return extent
+
+    def _opened(self, extent: int) -> BinaryIO:
+        path = self._path(extent)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path.open("wb", buffering=0)  # closed by the stack
+
+    def store(self, upload: Upload) -> list[Piece]:
+        """What was received, as pieces that nothing holds yet. Part of a transaction."""
+        if not upload.size:
+            return []
+        if upload.data is None:
+            self._db.execute("UPDATE extents SET size = ? WHERE id = ?", (upload.size, upload.extent))
+            return [(upload.extent, 0, upload.size)]
+        row = (upload.size, upload.data)
+        extent = self._db.execute("INSERT INTO extents (size, data) VALUES (?, ?)", row).lastrowid or 0
+        return [(extent, 0, upload.size)]
+
+    def hold(self, pieces: Iterable[Piece]) -> None:
+        self._db.executemany("UPDATE extents SET refs = refs + 1 WHERE id = ?", [(piece[0],) for piece in pieces])
+
+    def let_go(self, pieces: Iterable[Piece]) -> None:
+        self._db.executemany("UPDATE extents SET refs = refs - 1 WHERE id = ?", [(piece[0],) for piece in pieces])
+
+    # Reading
+
+    def at_once(self, pieces: Iterable[Piece]) -> bytes | None:
+        """All of the bytes, if they are few and lie in the database."""
+        found: list[bytes] = []
+        for extent, offset, length in pieces:
+            data = self._inline(extent)
+            if data is None or len(found) == 2:
+                return None
+            found.append(data[offset : offset + length])
+        return b"".join(found)
+
+    async def read(self, pieces: list[Piece]) -> AsyncGenerator[bytes, None]:
+        """The bytes, in parts of at most AT_ONCE. Close it, or the extents stay pinned."""
+        with self.pinned([piece[0] for piece in pieces]):
+            for extent, offset, length in pieces:
+                data = self._inline(extent)
+                if data is not None:
+                    yield data[offset : offset + length]
+                    continue
+                with self._path(extent).open("rb", buffering=0) as file:
+                    for begin in range(offset, offset + length, AT_ONCE):
+                        wanted = min(AT_ONCE, offset + length - begin)
+                        yield await asyncio.to_thread(os.pread, file.fileno(), wanted, begin)
+
+    @contextlib.contextmanager
+    def pinned(self, extents: list[int]) -> Iterator[None]:
+        self._pins.update(extents)
+        try:
+            yield
+        finally:
+            self._pins.subtract(extents)
+            for extent in set(extents):
+                if not self._pins[extent]:
+                    del self._pins[extent]
+
+    def _inline(self, extent: int) -> bytes | None:
+        (data,) = self._db.execute("SELECT data FROM extents WHERE id = ?", (extent,)).fetchone()
+        return data if data is None else bytes(data)
+
+    # Removing
+
+    def purge(self) -> bool:
+        """Remove some extents that nothing holds. Says whether there may be more."""
+        rows = self._db.execute(
+            "SELECT id, data IS NULL FROM extents WHERE refs = 0 LIMIT ?", (PURGED_AT_ONCE + len(self._pins),)
+        ).fetchall()
+        unheld = [(extent, is_file) for extent, is_file in rows if extent not in self._pins]
+        for extent, is_file in unheld:
+            if is_file:
+                self._path(extent).unlink(missing_ok=True)
+        self._db.executemany("DELETE FROM extents WHERE id = ?", [(extent,) for extent, _ in unheld])
+        return len(unheld) >= PURGED_AT_ONCE
+
+    def _path(self, extent: int) -> Path:
+        return self._folder / f"{extent % 256:02x}" / str(extent)
+
+
+def _update(digests: Iterable[Digest], data: bytes) -> None:
+    for digest in digests:
+        digest.update(data)
+
+
+def _write(file: BinaryIO, data: bytes, digests: Iterable[Digest]) -> None:
+    _update(digests, data)
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def part_of(pieces: Iterable[Piece], offset: int, length: int) -> list[Piece]:
+    """The pieces of a range of bytes."""
+    found = []
+    for extent, begin, size in pieces:
+        skipped = min(offset, size)
+        taken = min(length, size - skipped)
+        if taken:
+            found.append((extent, begin + skipped, taken))
+        offset, length = offset - skipped, length - taken
+    return found

@@ -1,0 +1,126 @@
+"""How a node at work learns that another is silent, and how seldom it asks the table meanwhile."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from emulators.process import wait_for
+from emulators.storage import azurite
+from tests.elastic.agents import DEADLINE_SECONDS
+from trainers.elastic.backend import AzureTableRendezvousBackend
+from trainers.elastic.bell import SILENT, Bell, ring_all
+from trainers.elastic.client import connect
+from trainers.elastic.member import Member
+from trainers.elastic.protocol import Limits, Node, Round, Times
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def backend(account: azurite.Azurite, run: str) -> Iterator[AzureTableRendezvousBackend]:
+    with closing(connect(account.table_url, {})) as table:
+        yield AzureTableRendezvousBackend(table, run)
+
+
+@contextmanager
+def _joined(backend: AzureTableRendezvousBackend, times: Times, nodes: int = 2) -> Iterator[list[Member]]:
+    """So many members of this process that are at work in one round."""
+    with ExitStack() as stack:
+        members = [Member(backend, Limits(nodes, nodes), times, HOST) for _ in range(nodes)]
+        for member in members:
+            stack.callback(member.leave)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Member.join, members))
+        yield members
+
+
+@contextmanager
+def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iterator[Member]:
+    """A member at work with another whose row was written once, and whose bell is at this port."""
+    peer = Node("peer", address=HOST, bell=port)
+    backend.tell(peer)
+    member = Member(backend, Limits(2, 2), times, HOST)
+    try:
+        member.join()
+        backend.tell(replace(peer, joined=1, beat=1))
+        yield member
+    finally:
+        member.leave()
+
+
+def _drained(server: socket.socket) -> int:
+    """How many called since the last time. The kernel takes calls for who is stopped."""
+    server.setblocking(False)
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            server.accept()[0].close()
+            count += 1
+    return count
+
+
+def test_who_is_silent_for_long_is_not_waited_for_once_more(backend: AzureTableRendezvousBackend) -> None:
+    """A node is gone at the look at which it was silent for long enough, if it let its bell ring after the one before;
+    its bell is not rung again first, for that takes a second."""
+    times = Times(interval=1, attempts=1)
+    with socket.create_server((HOST, 0)) as server, _peer(backend, times, server.getsockname()[1]) as member:
+        _drained(server)  # the calls of the join
+        known: list[tuple[list[str], int]] = []
+        member.changed = lambda _number, why: known.append((why, _drained(server)))
+        member.stands_still = lambda: True
+        wait_for(lambda: known, DEADLINE_SECONDS, "the silence to be known")
+        assert known[0] == (["peer is gone"], 1)
+
+
+def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) -> None:
+    """A node whose way to the table is broken stays in the team, however long its row stands still."""
+    bell = Bell("peer", HOST, threading.Event())
+    with _peer(backend, Times(interval=1, attempts=1), bell.port) as member:
+        told: list[list[str]] = []
+        member.changed = lambda _number, why: told.append(why)
+        member.stands_still = lambda: True
+        silent = member._silences
+        wait_for(lambda: silent.longer_than(3), DEADLINE_SECONDS, "three times the silence of a dead node")
+        assert told == []
+        bell.close()
+        wait_for(lambda: told, DEADLINE_SECONDS, "the bell to refuse")
+
+
+def test_a_team_that_stands_still_looks_once_a_second(backend: AzureTableRendezvousBackend) -> None:
+    """While all of a team stand still, as in a long validation, they ring one another, and nobody looks more often."""
+    with _joined(backend, Times(interval=60)) as members:  # no heartbeat, nor any other look
+        for member in members:
+            member.stands_still = lambda: True
+        before, began = backend.table.requests, time.monotonic()
+        wait_for(lambda: backend.table.requests >= before + 10, DEADLINE_SECONDS, "five looks of each")
+        looks = (backend.table.requests - before) / len(members)
+        assert looks <= time.monotonic() - began + 1.5
+
+
+def test_a_table_that_cannot_be_read_is_asked_once_a_second(backend: AzureTableRendezvousBackend) -> None:
+    """A refusal that comes at once, as of an expired credential or of a row that holds no round, is no loop."""
+    with _joined(backend, Times(interval=1), nodes=1):
+        backend.table.rows(backend._run_id, "rendezvous").put("state", b"no round", time.monotonic() + 30)
+        before, began = backend.table.requests, time.monotonic()
+        wait_for(lambda: backend.table.requests >= before + 8, DEADLINE_SECONDS, "four looks and heartbeats")
+        assert backend.table.requests - before <= 2 * (time.monotonic() - began + 2)
+        backend.table.clear(backend._run_id, time.monotonic() + 30)
+        assert backend.replace(Round().text(), None)
+
+
+def test_a_ring_that_is_enough() -> None:
+    """Who has not answered when it is enough is left out, and is not taken for silent."""
+    enough = threading.Event()
+    with socket.create_server((HOST, 0)) as server:
+        stopped = Node("stopped", address=HOST, bell=server.getsockname()[1])
+        assert ring_all([stopped], enough) == {"stopped": SILENT}
+        enough.set()
+        assert ring_all([stopped], enough) == {}

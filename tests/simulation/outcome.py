@@ -1,0 +1,52 @@
+"""How a schedule went: what broke, what came about, and its trace."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.world import World
+
+
+@dataclass
+class Outcome:
+    """How a schedule went. `broken` is '' if all held, `periods` how many the timers needed after the faults."""
+
+    seed: int
+    broken: str = ""
+    periods: int = 0
+    calls: int = 0
+    checks: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    trace: list[str] = field(default_factory=list)
+
+    def count(self, world: World) -> None:
+        """What came about, so that one sees whether schedules reach what they are for."""
+        for run in [row.value for row in world.runs.rows.values()]:
+            kind = "elastic" if run.elastic else "plain"
+            self.counts[f"{kind} runs {run.state}"] += 1
+            self.counts["resubmissions"] += run.elastic.resubmitted if run.elastic else 0
+            self.counts["retries"] += bool(run.retry_of)
+            self.counts["jobs started again"] += run.attempts > 1
+            self.counts["archives given up"] += run.gave_up_at is not None
+        for drop in [row.value for row in world.drops.rows.values()]:
+            self.counts[f"drops {drop.state}"] += 1
+            self.counts["further generations"] += max(0, drop.generation - 1)
+        self.counts["clusters taken to zero"] += len(world.clusters.zeroed)
+        self.counts["events published"] += len(world.events.distinct())
+
+
+def short(value: Any) -> str:
+    """An argument, as a trace shows it."""
+    name = getattr(value, "name", None) or getattr(value, "value", None) or value
+    if isinstance(value, dict) and "name" in value:
+        name = value["name"]
+    if hasattr(name, "key"):
+        name = f"{name.key} {name.state}"
+    elif hasattr(name, "state"):
+        name = f"{getattr(name, 'name', '')} {name.state}".strip()
+    if " at 0x" in repr(name):
+        return type(name).__name__
+    return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
