@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -112,7 +113,8 @@ class BlobOperations:
         if asked is None or asked[1] > MOST_HASHED:
             sentence = "A range of at most 4 MiB can be asked for with its hash."
             raise StorageError(400, "InvalidHeaderValue", sentence)
-        body = b"".join([part async for part in parts])
+        async with contextlib.aclosing(parts):
+            body = b"".join([part async for part in parts])
         digest = hashlib.md5(body, usedforsecurity=False).digest()
         return Answer(206, body, {**found, "Content-MD5": headers.as_md5(digest)})
 

@@ -33,7 +33,7 @@ class TagIndex:
 
     def search(self, query: Query, start: Start, limit: int) -> list[Found]:
         """At most `limit` blobs from `start` on."""
-        first, *others = query.terms
+        first, *others = sorted(query.terms, key=lambda term: term.operator != "=")  # one value is read in order
         values: list[object] = [first.key, first.value, *start]
         text = (
             "SELECT t.container, t.name, c.name, b.facts"  # noqa: S608

@@ -28,6 +28,7 @@ log = logging.getLogger("storage")
 http_log = logging.getLogger("storage.http")
 
 LONG = 64 * 1024  # bytes of a body from which on it is not read at once
+LONGEST_LINE = 32 * 1024  # of a request's head: a name of 1,024 characters, each as twelve, and a signature
 PURGE_SECONDS = 1.0
 BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
 
@@ -65,7 +66,15 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
     http_log.addFilter(_without_requests)
     # aiohttp's own access log would hold the signatures of addresses, and cost a sixth of a request. Bodies that are
     # encoded are a blob's content as they are.
-    return web.Server(handle, request_factory=made, access_log=None, auto_decompress=False, logger=http_log)
+    return web.Server(
+        handle,
+        request_factory=made,
+        access_log=None,
+        auto_decompress=False,
+        logger=http_log,
+        max_line_size=LONGEST_LINE,
+        max_field_size=LONGEST_LINE,
+    )
 
 
 def _without_requests(record: logging.LogRecord) -> bool:

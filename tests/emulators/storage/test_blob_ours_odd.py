@@ -99,6 +99,14 @@ def test_a_source_is_of_this_account(container: ContainerClient, raw: Raw, sourc
     assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == status
 
 
+def test_the_longest_name_of_all(container: ContainerClient) -> None:
+    """1,024 characters of four bytes are 12 KiB of an address, and of a copy's header."""
+    name = "🚂" * 1024
+    blob = container.upload_blob(name, b"1")
+    container.get_blob_client(name[:-1]).start_copy_from_url(blob.url)
+    assert [one.name for one in container.list_blobs(name_starts_with="🚂")] == [name[:-1], name]
+
+
 def test_metadata_comes_once(container: ContainerClient, raw: Raw) -> None:
     """Names differ not only by case, and there are at most 8 KiB of it."""
     path = f"{container.container_name}/b"
