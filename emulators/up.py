@@ -22,7 +22,7 @@ from typing import Any
 
 from emulators import process
 from emulators.private import private_folder, write_private
-from emulators.storage import azurite
+from emulators.storage import keys
 
 Json = dict[str, Any]
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
@@ -110,7 +110,7 @@ def start(home: Path, options: Options | None = None) -> Running:
 
         certs.ensure(home / "certs")
     ports, topic_key = _ports(home), _topic_key(home)
-    key = azurite.own_key(home / "storage")
+    key = keys.own_key(home / "storage")
     configs = _configs(home, wanted, ports, key, topic_key)
     running = _start_all(home, key, configs, topic_key)
     running.seconds = time.monotonic() - begun
@@ -143,11 +143,11 @@ def _start(home: Path, name: str, config: Json) -> process.Part:
 
 
 def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, topic_key: str) -> Json:
-    urls = {name: f"http://127.0.0.1:{ports[name]}/{azurite.ACCOUNT}" for name in ("blob", "queue", "table")}
+    urls = {name: f"http://127.0.0.1:{ports[name]}/{keys.ACCOUNT}" for name in ("blob", "queue", "table")}
     storage = {"connection_string": _connection_string(key, urls["blob"], urls["queue"], urls["table"])}
     group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
     workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
-    account = f"{group}/Microsoft.Storage/storageAccounts/{azurite.ACCOUNT}"
+    account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
     topics = [
         {"name": "storage", "resource": account, "source": "storage"},
         {"name": "workspace", "resource": workspace},
@@ -190,7 +190,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
 
 def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
     endpoints = f"BlobEndpoint={blobs};QueueEndpoint={queues};TableEndpoint={tables};"
-    return f"DefaultEndpointsProtocol=http;AccountName={azurite.ACCOUNT};AccountKey={key};{endpoints}"
+    return f"DefaultEndpointsProtocol=http;AccountName={keys.ACCOUNT};AccountKey={key};{endpoints}"
 
 
 def _ports(home: Path) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""The one-machine cloud: Azurite, Event Grid, the Functions host and the Azure ML control plane."""
+"""The one-machine cloud: storage account, Event Grid, the Functions host and the Azure ML control plane."""

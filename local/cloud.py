@@ -25,7 +25,7 @@ from emulators import certs, process
 from emulators.arm.declared import Storage
 from emulators.eventgrid import access
 from emulators.private import write_private
-from emulators.storage import azurite
+from emulators.storage import keys
 from local import configs
 from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
@@ -125,7 +125,7 @@ class Cloud:
     @property
     def storage_key(self) -> str:
         """The account's key, which is drawn for each folder of a cloud."""
-        return azurite.own_key(self.home / configs.STORAGE)
+        return keys.own_key(self.home / configs.STORAGE)
 
     @property
     def blob_url(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT
+from emulators.storage.keys import ACCOUNT
 from local.declaration import Declaration
 from local.record import REPOSITORY
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 from collections import Counter
@@ -19,8 +18,8 @@ from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.events.announce import tell as announce_now
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.notices import decide, render, tell
-from shared.notices.model import Channel, DeliveryState, Kind, Notice, Subscription
+from shared.notices import decide, tell
+from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
 from shared.notices.watch import look_at_idleness
@@ -35,11 +34,6 @@ NOTICE = Notice("RunArchived:mnist-1", Kind.FAILED, "Run mnist-1 failed.", NOW, 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(trainers_folder(tmp_path))
-
-
-def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[Kind, ...] = (Kind.FAILED,)) -> Subscription:
-    secret = render.SECRET_PREFIX + base64.b64encode(b"k" * 32).decode()
-    return Subscription("n-1", on, channel, HOOK, NOW, secret=secret)
 
 
 def trained(world: World, raw: str = "Completed") -> str:

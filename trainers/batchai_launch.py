@@ -7,7 +7,7 @@ shared/batchai/translate.py writes. The first process of a node lays out the mou
 once; then each runs its old command line in a shell. The images of 2018 have Python 3.6, so nothing newer is used here.
 
 It stays one file: a job's command names it alone, so whoever takes the printed job to `az ml job create` with code of
-their own lays this one file beside it, and a module of a common name could be taken for one of the old script's.
+their own lays this one file beside it.
 """
 
 import contextlib

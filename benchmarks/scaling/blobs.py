@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.scaling.cloud import memory_mib
 from emulators import process
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters import storage
 from shared.adapters.blobs import StorageBlobs
 from shared.drops.decide import survey

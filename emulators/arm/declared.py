@@ -79,7 +79,7 @@ def datastores(deployment: Deployment) -> dict[str, str]:
 
 
 def topics(deployment: Deployment) -> list[Json]:
-    """Topics as the Event Grid emulator's configuration has them: the storage account's is fed by Azurite."""
+    """Topics as the Event Grid emulator's configuration has them: the storage account's is fed by its log."""
     account, found = deployment.one(ACCOUNT), []
     for topic in deployment.of(SYSTEM_TOPICS):
         source = topic.properties["source"]

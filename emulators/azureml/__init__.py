@@ -19,5 +19,5 @@ The unmodified `azure.ai.ml.MLClient` works against it. Who does what:
                               process groups of a rank, who ends them if this process is killed, and two launchers
     blobs, places, web, data, logs, copies, registering
                               inputs, outputs and logs in the storage account, and outputs that become assets
-    events, blobfront         status changes to Event Grid; TLS in front of Azurite for the SDK's datastore access
+    events, blobfront         status changes to Event Grid; TLS in front of the blobs for the SDK's datastore access
 """

@@ -1,4 +1,4 @@
-"""TLS in front of Azurite: bytes pass through in both directions, as streams, unchanged.
+"""TLS in front of the storage account: bytes pass through in both directions, as streams, unchanged.
 
 The SDK reaches datastores over https alone and takes no option for it. Paths stay as they are (/ACCOUNT/...), so
 the signatures that clients compute stay valid.

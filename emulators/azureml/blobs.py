@@ -58,7 +58,7 @@ class Blobs:
         )
         self.account = str(self._service.account_name)
         self.key = str(self._service.credential.account_key)
-        self.url = str(self._service.url).rstrip("/")  # http://HOST:PORT/ACCOUNT for Azurite
+        self.url = str(self._service.url).rstrip("/")  # http://HOST:PORT/ACCOUNT for an emulator
 
     async def close(self) -> None:
         await self._service.close()

@@ -101,6 +101,8 @@ class Environments:
         notes = json.loads((base / COMPLETE).read_text())["notes"]
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
         _lay_over(base, folder)
+        if unwanted.is_set():
+            _remove(folder)  # whoever gave it up has removed the folders around it, which uv made anew
         return JobEnvironment(folder, recipe.variables, (*recipe.notes, *notes), time.monotonic() - began)
 
     def _check(self, recipe: Recipe) -> None:
@@ -210,6 +212,14 @@ def _python_of(folder: Path) -> Path:
 def _site(folder: Path) -> Path:
     """Where an environment's packages lie."""
     return folder / "Lib" / "site-packages" if IS_WINDOWS else next(folder.glob("lib/python3*/site-packages"))
+
+
+def _remove(folder: Path) -> None:
+    """Remove it with its attempt's and its job's folder, if they hold nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()
 
 
 def _lay_over(base: Path, folder: Path) -> None:

@@ -24,7 +24,7 @@ HISTORY = "/history/v1.0" + WORKSPACE
 DATA = "/data/v1.0" + WORKSPACE
 PREFLIGHT = "/preflight/v1.0" + WORKSPACE
 VIEWS = {"ActiveOnly": False, "ArchivedOnly": True, "All": None}  # listViewType: archived
-OUTPUT_ASSET = re.compile(r".*/data/azureml_(?P<job>.+)_output_data_(?P<output>.+)/versions/1")
+OUTPUT_ASSET = re.compile(r"(?P<job>[\w-]{1,255})_output_data_(?P<output>[\w.-]{1,255})/versions/1")
 
 
 class JobRoutes:
@@ -133,8 +133,10 @@ class JobRoutes:
         return web.json_response({"values": {asset: self._resolved(asset) for asset in asked}})
 
     def _resolved(self, asset: str) -> Json:
-        if not (match := OUTPUT_ASSET.fullmatch(asset)):
-            raise NotFound(f"There is no data asset {asset!r}; only the named outputs of jobs are data assets here.")
+        if not (match := OUTPUT_ASSET.fullmatch(asset.rpartition("/data/azureml_")[2])):
+            raise NotFound(
+                f"There is no data asset {asset!r:.300}; only the named outputs of jobs are data assets here."
+            )
         job = self._parts.workspace.job(match["job"])
         for output in self._parts.workspace.job_spec(job).outputs:
             if output.name == match["output"]:

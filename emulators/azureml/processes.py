@@ -41,7 +41,8 @@ class RankProcess:
 
     @classmethod
     async def start(cls, launch: Launch, guard: Guard) -> RankProcess:
-        """Start the command under a shell. Raises OSError when there is no shell or no such folder."""
+        """Start the command under a shell. Raises OSError when there is no shell or folder, or no process can have this
+        command or environment."""
         reading, writing = os.pipe()
         errors = ErrorCopy(reading, launch.log)
         try:
@@ -55,6 +56,8 @@ class RankProcess:
                     stderr=writing,
                     start_new_session=not IS_WINDOWS,
                 )
+        except ValueError as error:
+            raise OSError(f"The job's process can't be started: {error}.") from error
         finally:
             os.close(writing)
         guard.watch(process.pid)

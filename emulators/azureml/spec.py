@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,13 +150,20 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
     def optional(match: re.Match[str]) -> str:
         return match[1] if all(f"{a}.{b}" in values for a, b in PLACEHOLDER.findall(match[1])) else ""
 
-    return PLACEHOLDER.sub(lambda match: values[f"{match[1]}.{match[2]}"], OPTIONAL.sub(optional, command))
+    return PLACEHOLDER.sub(lambda match: values[f"{match[1]}.{match[2]}"], _with_options(optional, command))
+
+
+def _with_options(replace: Callable[[re.Match[str]], str], command: str) -> str:
+    """The command with its optional sections replaced. What follows the last end of one is not searched: each beginning
+    without an end would take a search to the command's end."""
+    end = command.rfind("]]") + 2
+    return OPTIONAL.sub(replace, command[:end]) + command[end:] if end > 1 else command
 
 
 def _command(properties: Json, inputs: tuple[Input, ...], outputs: tuple[Output, ...]) -> str:
     command = checks.text(properties, "command")
     known = {f"inputs.{i.name}" for i in inputs} | {f"outputs.{o.name}" for o in outputs}
-    for group, key in PLACEHOLDER.findall(OPTIONAL.sub("", command)):
+    for group, key in PLACEHOLDER.findall(_with_options(lambda _: "", command)):
         if f"{group}.{key}" not in known:
             raise BadRequest(f"The command uses ${{{{{group}.{key}}}}}, which the job lacks; it has: {among(known)}.")
     return command

@@ -82,7 +82,7 @@ class Wire:
 
     def datastore(self, datastore: Datastore, created: str) -> Json:
         """The SDK builds https://{accountName}.blob.{endpoint} from a datastore. Our accountName ends in '#', which
-        makes the rest a fragment that every URL parser drops: what is left is this server's own TLS front of Azurite,
+        makes the rest a fragment that every URL parser drops: what is left is this server's own TLS front of the blobs,
         reached without any name resolution."""
         properties: Json = {
             "datastoreType": "AzureBlob",

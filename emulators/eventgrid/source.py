@@ -37,7 +37,7 @@ class BlobSource:
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS))
 
     async def run(self) -> None:
-        """Follow the log until cancelled. While Azurite is away it waits: no write is passed over."""
+        """Follow the log until cancelled. While the account is away it waits: no write is passed over."""
         while True:
             lines = self.tail.read(time.time())
             if not lines:

@@ -34,7 +34,7 @@ class Account:
 
 
 def account(connection_string: str) -> Account:
-    """Read a connection string that names its endpoints, as Azurite's does. Raises ValueError for another one."""
+    """Read a connection string that names its endpoints, as an emulator's does. Raises ValueError for another one."""
     parts = dict(part.split("=", 1) for part in connection_string.split(";") if part)
     try:
         return Account(parts["AccountName"], parts["AccountKey"], parts["BlobEndpoint"], parts["QueueEndpoint"])

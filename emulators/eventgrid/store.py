@@ -2,7 +2,7 @@
 
 An event and the position behind its log line are written in one transaction, so a restart neither loses a write nor
 reads it again. A delivery is removed shortly after it is made; one made in the last moment before a crash is made
-again. It survives a killed process, not a power cut (synchronous=OFF): Azurite itself loses seconds then.
+again. It survives a killed process; a power cut is nothing that a laptop's emulator need survive (synchronous=OFF).
 """
 
 from __future__ import annotations

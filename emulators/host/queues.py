@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,23 +157,26 @@ class QueueListener:
 
     async def _run(self, message: QueueMessage, body: Value) -> Outcome:
         """Run the function while its message stays hidden."""
-        done = asyncio.Event()
-        renewal = asyncio.create_task(self._renew(message, done.wait))
+        done, renewals = asyncio.Event(), list[asyncio.Task[None]]()
+
+        def renew() -> None:
+            renewals.append(asyncio.create_task(self._renew(message, done)))
+
+        later = asyncio.get_running_loop().call_later(self._invisibility / 2, renew)  # most are done before
         try:
             inputs = {self._trigger.parameter: body}
             return await self._invoker.invoke(self._function, inputs, messages.metadata(message, body))
         finally:
+            later.cancel()
             done.set()
-            await renewal  # never cancelled: a renewal that storage has seen changes the receipt needed to delete
+            for renewal in renewals:
+                await renewal  # never cancelled: a renewal that storage has seen changes the receipt needed to delete
 
-    async def _renew(self, message: QueueMessage, done: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-        while True:
-            try:
-                await asyncio.wait_for(done(), self._invisibility / 2)
-            except TimeoutError:
-                await self._tried(self._show(message, self._invisibility), "renew")
-            else:
-                return
+    async def _renew(self, message: QueueMessage, done: asyncio.Event) -> None:
+        while not done.is_set():
+            await self._tried(self._show(message, self._invisibility), "renew")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(done.wait(), self._invisibility / 2)
 
     async def _show(self, message: QueueMessage, seconds: int) -> None:
         """Let the message appear in `seconds`. Its content stays as it is."""

@@ -9,8 +9,8 @@ from azure.storage.queue.aio import QueueClient
 
 from emulators.host.light_queue import Connections, LightQueueClient, key_parts
 
-# The clients' own retries wait 15 s and longer, for a service that is far away. Azurite restarts within a second, and
-# whoever calls here has a loop of his own.
+# The clients' own retries wait 15 s and longer, for a service that is far away. An emulator is back within a second,
+# and whoever calls here has a loop of his own.
 RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 0, "increment_base": 1, "random_jitter_range": 0}
 
 

@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's storage emulator, over HTTP: blobs alone, beside our queues and tables, or all three services.
+"""Azurite, Microsoft's storage emulator, over HTTP: what our own services are held against.
 
 Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a stop
 loses nothing. A kill, or a power cut, loses what was written since the last save, though the client has its 201.
@@ -9,13 +9,11 @@ alone are served: a page of another origin, or under a name that was bent to thi
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import importlib.util
 import json
 import os
 import re
-import secrets
 import shutil
 import socket
 import subprocess
@@ -26,13 +24,13 @@ from pathlib import Path
 
 from emulators.private import PRIVATE_UMASK, private_append, write_private
 from emulators.process import IS_WINDOWS, PartFailed, tail
+from emulators.storage.keys import ACCOUNT, KEY, own_key
 
-ACCOUNT = "devstoreaccount1"
-# Published by Microsoft for every Azurite; it protects nothing. Only for clients that know no other.
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 ACCESS_LOG = "access.log"  # under its home
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
+
+__all__ = ["ACCOUNT", "KEY", "Azurite", "Ports", "default_node_home", "own_key", "start"]
 
 # Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
 # down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
@@ -113,9 +111,7 @@ class Ports:
 class Azurite:
     """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
 
-    def __init__(
-        self, home: Path, command: list[str], ports: Ports, key: str, blobs_only: bool = False, tls: Path | None = None
-    ) -> None:
+    def __init__(self, home: Path, command: list[str], ports: Ports, key: str, tls: Path | None = None) -> None:
         self.home = home
         self._tls = tls
         self._scheme = "https" if tls else "http"
@@ -124,7 +120,7 @@ class Azurite:
         self.error_log = home / "azurite.log"
         self._command = command
         self._origins: set[str] = set()
-        self._services = ("blob",) if blobs_only else ("blob", "queue", "table")
+        self._services = ("blob", "queue", "table")
         self._process, self.ports = self._launch(ports)
 
     @property
@@ -230,10 +226,9 @@ def start(
     *,
     key: str = "",
     names: Iterable[str] = (),
-    blobs_only: bool = False,
     tls: Path | None = None,
 ) -> Azurite:
-    """Start Azurite on the data under `home` and wait until it serves; with `blobs_only` not its queues and tables.
+    """Start Azurite on the data under `home` and wait until it serves.
 
     Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
     they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
@@ -243,32 +238,18 @@ def start(
     `home` at a time. With `tls`, a PEM file of key and certificate, it serves HTTPS, and takes tokens of Entra ID too
     (it looks at their claims alone: whoever makes one may do everything).
     """
-    program = str(_program(node_home or default_node_home(), "blob/main.js" if blobs_only else "azurite.js"))
+    program = str(_program(node_home or default_node_home(), "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     account_key = key or own_key(home)
-    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, blobs_only, tls)
+    azurite = Azurite(home, command, ports or _saved_ports(home / "ports.json"), account_key, tls)
     write_private(home / "ports.json", json.dumps(asdict(azurite.ports)) + "\n")
     return azurite
-
-
-def own_key(home: Path) -> str:
-    """The account's key of this home, drawn when it is first asked for."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = home / "account.key"
-    if not path.exists():
-        write_private(path, base64.b64encode(secrets.token_bytes(64)).decode())
-    return path.read_text()
 
 
 def default_node_home() -> Path:
     """The npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
-
-
-def is_installed(node_home: Path) -> bool:
-    """Whether there is an Azurite under this npm prefix."""
-    return _find(node_home, "azurite.js") is not None
 
 
 def _program(node_home: Path, name: str) -> Path:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.azurite import ACCOUNT, KEY
 from emulators.storage.identities import Identities
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from emulators import process
 from emulators.private import write_private
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY
 
 
 class Services:

@@ -1,4 +1,4 @@
-"""The storage account's clients, by connection string (Azurite) or with the app's identity (Azure)."""
+"""The storage account's clients, by connection string (on one machine) or with the app's identity (Azure)."""
 
 from __future__ import annotations
 

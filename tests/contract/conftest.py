@@ -109,7 +109,7 @@ def without_tables(clients: StorageClients) -> StorageClients:
 def own_clients(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
     """The same account with the emulators' own queues and tables."""
     with services.start(tmp_path_factory.mktemp("storage")) as running:
-        text = f"{running.connection_string}BlobEndpoint={account.blob_url};"
+        text = running.connection_string.replace(running.blob_url, account.blob_url)
         made = storage.clients(Storage(connection_string=text))
         with closing(made.blob), closing(made.queue), closing(made.table):
             yield made

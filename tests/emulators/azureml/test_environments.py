@@ -97,6 +97,25 @@ def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
     assert not complete.exists()
 
 
+def test_what_was_under_way_for_a_canceled_job_goes(tmp_path: Path) -> None:
+    """Its own environment is not left behind, nor the folders around it that were removed meanwhile."""
+    environments = Environments(tmp_path / "made", Path(sys.executable))
+
+    async def canceled() -> None:
+        task = asyncio.create_task(
+            environments.give(Recipe(()), tmp_path / "work" / "job" / "attempt-1" / "environment")
+        )
+        while not environments._threads._threads:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.to_thread(environments._threads.shutdown)
+
+    (tmp_path / "work").mkdir()
+    asyncio.run(canceled())
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
     """uv's own words are in the error, and the half that was made is not taken for a whole the next time."""
     for _ in range(2):

@@ -130,6 +130,13 @@ def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:
     assert cloud.log("literal") == "lr=0.1 end\n"
 
 
+def test_what_no_process_can_have_fails_the_job(cloud: Cloud) -> None:
+    """A command with a zero byte is told as such."""
+    cloud.submit("zero", "cpu-cluster", "echo a\0b")
+    assert cloud.wait("zero")["status"] == "Failed"
+    assert "can't be started: embedded null byte" in cloud.details("zero")["error"]["error"]["message"]
+
+
 @pytest.mark.parametrize("kind", ["uri_file", "uri_folder"])
 def test_missing_input_fails_the_job_with_its_path(cloud: Cloud, kind: str) -> None:
     """A job whose input isn't there never starts its command, and its error names the input and the path."""

@@ -10,7 +10,7 @@ import requests
 from azure.storage.blob import BlobServiceClient
 
 from emulators.storage.azurite import ACCOUNT
-from tests.emulators.azureml.clouds import Cloud, cluster_body
+from tests.emulators.azureml.clouds import ENVIRONMENT, Cloud, cluster_body
 
 BLOBS = {"datastoreType": "AzureBlob", "accountName": ACCOUNT, "containerName": "drops"}
 INSTANCE: dict[str, Any] = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
@@ -108,6 +108,21 @@ def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
     ):
         (refusal,) = cloud.call("POST", look, {"job": {"environment": {"build": build}}}).json()["refusals"]
         assert why in refusal
+
+
+def test_no_text_takes_long_to_read(cloud: Cloud) -> None:
+    """A command of many beginnings without an end, and an id as long, are answered before the client gives up; nobody
+    else would be meanwhile."""
+    job = {
+        "jobType": "Command",
+        "command": "$[[" * 250_000 + "${{inputs.none}}",
+        "computeId": f"{cloud.workspace}/computes/cpu-cluster",
+        "environmentId": f"{cloud.workspace}/environments/{ENVIRONMENT}",
+    }
+    answer = cloud.call("PUT", f"{cloud.workspace}/jobs/long-to-read", {"properties": job})
+    assert (answer.status_code, "uses ${{inputs.none}}" in answer.text) == (400, True)
+    ids = {"values": ["/data/azureml_a_output_data_" * 20_000]}
+    assert cloud.call("POST", f"/data/v1.0{cloud.workspace}/dataversion/batchGetResolvedUris", ids).status_code == 404
 
 
 def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: BlobServiceClient) -> None:

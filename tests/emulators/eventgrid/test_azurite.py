@@ -135,7 +135,7 @@ def test_node_comes_from_the_wheel_where_path_has_none(tmp_path: Path, monkeypat
 
 def test_a_name_that_no_listing_can_hold_is_refused(tmp_path: Path) -> None:
     """A blob with a control character in its name gets 400, and the listing of its folder goes on."""
-    with azurite.start(tmp_path, blobs_only=True) as running:
+    with azurite.start(tmp_path) as running:
         put(running, "a/1")
         for name in ("a/\x1b[2J", "a/\ufffe"):
             with pytest.raises(HttpResponseError, match="no control characters"):
