@@ -16,7 +16,7 @@ from emulators.storage.blob_operations import XML
 from emulators.storage.blobs import Container
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import Conditions
-from emulators.storage.errors import bad_parameter
+from emulators.storage.errors import StorageError, bad_parameter
 from emulators.storage.service_xml import HEAD
 
 MOST = 5000  # in one answer
@@ -34,6 +34,7 @@ class ContainerOperations:
 
     def create(self, call: Call) -> Answer:
         self._desk.admit(call, "c", "w", kind="c")
+        _keep_closed(call)
         made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
         return Answer(201, headers=headers.version(made))
 
@@ -62,6 +63,7 @@ class ContainerOperations:
     def set_policies(self, call: Call) -> Answer:
         self._desk.admit(call, kind="c")  # no shared access signature allows it
         container = self._blobs.container(checked_container(call.resource))
+        _keep_closed(call)
         xml.read_policies(call.body)
         return self._changed(replace(container, policies=call.body.decode()))
 
@@ -115,12 +117,18 @@ class ContainerOperations:
         return Answer(200, headers=headers.version(made))
 
 
+def _keep_closed(call: Call) -> None:
+    """Raises StorageError, 409, if a container is to be open to all: nobody is let in without a signature here."""
+    if "x-ms-blob-public-access" in call.headers:
+        raise StorageError(409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
+
+
 def page_of(call: Call) -> tuple[int, str]:
     """How many entries are asked for, and from which name on."""
     limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
     text = call.text("marker")
     try:
-        return limit, base64.urlsafe_b64decode(text.encode()).decode()
+        return limit, max(base64.urlsafe_b64decode(text.encode()).decode(), call.text("startFrom"))
     except (binascii.Error, ValueError):
         raise bad_parameter("marker", text, "It is none that an answer had as NextMarker.") from None
 

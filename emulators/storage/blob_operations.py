@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
@@ -13,12 +14,13 @@ from emulators.storage.blob_desk import Desk, Target, blob_not_found, not_here
 from emulators.storage.blobs import Blob, Content
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import invalid_header
-from emulators.storage.errors import StorageError, missing_header
+from emulators.storage.errors import StorageError, bad_parameter, missing_header
 from emulators.storage.extents import Upload, part_of
 from emulators.storage.leases import Lease
 from emulators.storage.service_xml import HEAD
 
 XML = {"Content-Type": "application/xml"}
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
 
 
@@ -94,7 +96,7 @@ class BlobOperations:
             found.pop("Content-MD5", None)
         if "Content-MD5" in blob.headers:
             found["x-ms-blob-content-md5"] = blob.headers["Content-MD5"]
-        found |= {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+        found |= overridden(call)
         pieces = part_of(content.pieces, begin, length)
         found["Content-Length"] = str(length)
         if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
@@ -169,3 +171,14 @@ class BlobOperations:
         self._desk.check_write(call, target)
         self._blobs.delete(target.container.id, target.name)
         return Answer(202, headers={"x-ms-delete-type-permanent": "true"})
+
+
+def overridden(call: Call) -> dict[str, str]:
+    """Headers of the answer that a signature sets. Raises StorageError, 400, for a value that can be none."""
+    if "sig" not in call.query:
+        return {}
+    found = {name: (key, call.text(key)) for key, name in OVERRIDES.items() if call.text(key)}
+    for key, value in found.values():
+        if CONTROL.search(value):
+            raise bad_parameter(key, value, "A header has no control characters.")
+    return {name: value for name, (_, value) in found.items()}

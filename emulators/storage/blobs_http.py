@@ -43,6 +43,14 @@ NOT_HERE = {
     "blobs": "search by tags",
     "userdelegationkey": "user delegation keys",
 }
+# Headers whose wish would otherwise be passed over: the client would take what was not done for done.
+UNHEEDED = {
+    "x-ms-if-tags": "conditions on tags",
+    "x-ms-source-if-tags": "conditions on tags",
+    "x-ms-structured-body": "bodies in frames",
+    "x-ms-encryption-key": "encryption with a client's key",
+    "x-ms-encryption-scope": "encryption scopes",
+}
 PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "tags", "tier")
 SECRET = "sig"
 
@@ -97,6 +105,9 @@ class BlobService(Service):
     async def _answered(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
+        for header, what in UNHEEDED.items():
+            if header in call.headers:
+                raise not_here(what)
         container, _, name = call.resource.partition("/")
         if call.method == "POST" and call.text("comp") == "batch" and not name:
             self._desk.account.admit_any(call)

@@ -85,6 +85,8 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
+    if blob.tags:
+        facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)

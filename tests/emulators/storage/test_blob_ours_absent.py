@@ -41,6 +41,7 @@ ABSENT = {
         "",
         {**BLOCK_BLOB, "x-ms-encryption-key": "AAAA", "x-ms-encryption-algorithm": "AES256"},
     ),
+    "conditions on tags": ("PUT", "a", "", {**BLOCK_BLOB, "x-ms-if-tags": "\"k\"='w'"}),
     "encryption scopes": ("PUT", "new", "", {**BLOCK_BLOB, "x-ms-encryption-scope": "mine"}),
     "immutability": ("PUT", "a", "comp=immutabilityPolicies", {}),
 }
