@@ -13,8 +13,8 @@ from dataclasses import replace
 from emulators.storage import blob_headers as headers
 from emulators.storage import blobs_xml as xml
 from emulators.storage.blob_desk import Desk, Target, blob_not_found, invalid_type
+from emulators.storage.blob_model import Block, Content
 from emulators.storage.blob_operations import XML, BlobOperations
-from emulators.storage.blobs import Block, Content
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import invalid_header, not_met
 from emulators.storage.errors import StorageError, bad_parameter, out_of_range
@@ -80,10 +80,10 @@ class BlockOperations:
 
     def block_list(self, call: Call) -> Answer:
         self._desk.admit(call, "r")
-        target, kind = self._desk.target(call), call.text("blocklisttype").lower() or "committed"
+        target, kind = self._desk.place(call), call.text("blocklisttype").lower() or "committed"
         if kind not in ("committed", "uncommitted", "all"):
             raise bad_parameter("blocklisttype", kind, "It is committed, uncommitted or all.")
-        staged = self._blobs.staged(target.container.id, target.name)
+        staged = {} if target.snapshot else self._blobs.staged(target.container.id, target.name)
         if target.blob is None and not staged:
             raise blob_not_found()
         if target.blob and target.blob.kind != "BlockBlob":
@@ -92,7 +92,7 @@ class BlockOperations:
         if target.blob:
             target.blob.lease.admit_read(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
             found |= headers.version(target.blob)
-        made = self._blobs.content(target.container.id, target.name).blocks if target.blob else []
+        made = self._desk.content(target).blocks if target.blob else []
         body = xml.block_list(made if kind != "uncommitted" else (), staged.values() if kind != "committed" else ())
         return Answer(200, body, {**found, **XML})
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from emulators.storage import blob_headers as headers
 from emulators.storage import blobs_xml as xml
 from emulators.storage.blob_desk import Desk, checked_container, lease_id
+from emulators.storage.blob_listing import ITSELF, Wanted
+from emulators.storage.blob_model import Container, Listed
 from emulators.storage.blob_operations import XML
-from emulators.storage.blobs import Container
 from emulators.storage.calls import Answer, Call
 from emulators.storage.conditions import Conditions
 from emulators.storage.errors import StorageError, bad_parameter
@@ -34,7 +35,7 @@ class ContainerOperations:
 
     def create(self, call: Call) -> Answer:
         self._desk.admit(call, "c", "w", kind="c")
-        _keep_closed(call)
+        _check_private(call)
         made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
         return Answer(201, headers=headers.version(made))
 
@@ -63,7 +64,7 @@ class ContainerOperations:
     def set_policies(self, call: Call) -> Answer:
         self._desk.admit(call, kind="c")  # no shared access signature allows it
         container = self._blobs.container(checked_container(call.resource))
-        _keep_closed(call)
+        _check_private(call)
         xml.read_policies(call.body)
         return self._changed(replace(container, policies=call.body.decode()))
 
@@ -72,17 +73,11 @@ class ContainerOperations:
         container = self._readable(call, "l")
         limit, start = page_of(call)
         includes = included(call)
-        found = list(
-            self._blobs.listed(
-                container.id,
-                call.text("prefix"),
-                call.text("delimiter"),
-                start,
-                limit + 1,
-                "uncommittedblobs" in includes,
-            )
-        )
-        following = marker_of(found[limit][0]) if len(found) > limit else ""
+        name, _, time = (start or call.text("startFrom")).partition("\0")
+        also = ("uncommittedblobs" in includes, "snapshots" in includes)
+        wanted = Wanted(call.text("prefix"), call.text("delimiter"), (name, time), limit + 1, *also)
+        found = self._blobs.listed(container.id, wanted)
+        following = marker_of(_start_of(found[limit])) if len(found) > limit else ""
         page = xml.Page(endpoint, call.query, includes, self._blobs.clock(), following)
         return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
 
@@ -117,10 +112,14 @@ class ContainerOperations:
         return Answer(200, headers=headers.version(made))
 
 
-def _keep_closed(call: Call) -> None:
-    """Raises StorageError, 409, if a container is to be open to all: nobody is let in without a signature here."""
-    if "x-ms-blob-public-access" in call.headers:
+def _check_private(call: Call) -> None:
+    if call.headers.get("x-ms-blob-public-access"):
         raise StorageError(409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
+
+
+def _start_of(entry: Listed) -> str:
+    name, blob = entry
+    return name if blob is None else f"{name}\0{blob.snapshot or ITSELF}"
 
 
 def page_of(call: Call) -> tuple[int, str]:
@@ -128,7 +127,7 @@ def page_of(call: Call) -> tuple[int, str]:
     limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
     text = call.text("marker")
     try:
-        return limit, max(base64.urlsafe_b64decode(text.encode()).decode(), call.text("startFrom"))
+        return limit, base64.urlsafe_b64decode(text.encode()).decode()
     except (binascii.Error, ValueError):
         raise bad_parameter("marker", text, "It is none that an answer had as NextMarker.") from None
 

@@ -9,11 +9,12 @@ import uuid
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from emulators.origin import LOCAL_NAMES
 from emulators.storage import blob_headers as headers
 from emulators.storage.blob_blocks import BlockOperations, block_id
-from emulators.storage.blob_desk import Desk, Target, lease_id, split
+from emulators.storage.blob_desk import Desk, Target, lease_id
+from emulators.storage.blob_model import Content
 from emulators.storage.blob_operations import BlobOperations
-from emulators.storage.blobs import Content
 from emulators.storage.calls import Answer, Call, http_date, parse_query
 from emulators.storage.conditions import Conditions, invalid_header
 from emulators.storage.errors import StorageError
@@ -47,7 +48,7 @@ class CopyOperations:
                 "completion-time": http_date(copied),
             },
         )
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         answer = self._operations.written(target, facts, content, status=202)
         told = {"x-ms-copy-id": facts.copy["id"], "x-ms-copy-status": "success"}
         return Answer(202, headers={**answer.headers, **told})
@@ -59,14 +60,14 @@ class CopyOperations:
         facts = self._operations.new(call, "BlockBlob")
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.there.headers, **facts.headers})
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         return self._operations.written(target, facts, Content(content.pieces))
 
     def put_block_from_url(self, call: Call) -> Answer:
         block = block_id(call)
         container = self._blocks.check_block(call, block)
         source = self._source(call)
-        content = self._blobs.content(source.container.id, source.name)
+        content = self._desk.content(source)
         asked = {"x-ms-range": call.headers.get("x-ms-source-range", "")}
         span = headers.byte_range(replace(call, headers=asked), source.there.size)
         pieces = part_of(content.pieces, *(span or (0, source.there.size)))
@@ -82,22 +83,32 @@ class CopyOperations:
 
     def _source(self, call: Call) -> Target:
         """The blob that is to be copied. Raises StorageError, 400, 403, 404 or 412."""
-        address = call.headers[SOURCE]
-        url = urlsplit(address)
-        prefix = f"/{self._desk.account.name}/"
-        if url.scheme not in ("http", "https") or not url.path.startswith(prefix):
-            if url.scheme in ("http", "https"):
-                sentence = f"This emulator copies within its own account, {self._desk.account.name}, alone."
-                raise StorageError(404, "CannotVerifyCopySource", sentence)
-            raise invalid_header(SOURCE, address.partition("?")[0])
-        asked = Call("GET", url.path, parse_query(url.query), {}, b"")
+        path, own = self._address(call)
+        # Without a signature of its own the source is opened by that of the request, if that is for it too.
+        asked = Call("GET", path, own if "sig" in own else {**call.query, **own}, {}, b"", secure=call.secure)
         if "sig" in asked.query:
-            self._desk.admit(asked, "r")
-        elif "sig" in call.query:  # a signature for the target opens nothing else
-            sentence = "The source of a copy under a shared access signature needs one too."
-            raise StorageError(403, "CannotVerifyCopySource", sentence)
-        source = self._desk.place(*split(asked.resource))
+            try:
+                self._desk.admit(asked, "r")
+            except StorageError as error:
+                sentence = f"The signature does not open the source of the copy: {error.message}"
+                raise StorageError(403, "CannotVerifyCopySource", sentence, error.details) from None
+        source = self._desk.place(asked)
         blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
         blob.lease.admit_read(self._blobs.clock(), lease_id(call, "x-ms-source-lease-id"), "Blob")
-        conditions.allow_write(blob.etag, blob.modified)
+        conditions.allow_write(blob.etag, blob.modified, blob.tags)
         return source
+
+    def _address(self, call: Call) -> tuple[str, dict[str, str]]:
+        """The path and query of the source. Raises StorageError, 400, and 404 if it is not of this account."""
+        address, host = call.headers[SOURCE], call.headers.get("Host", "")
+        try:
+            url = urlsplit(address)
+            is_here = url.hostname in LOCAL_NAMES and url.port == urlsplit(f"//{host}").port
+        except ValueError:
+            is_here, url = False, urlsplit("")
+        if url.scheme not in ("http", "https") or not address.isprintable():
+            raise invalid_header(SOURCE, address.partition("?")[0])
+        if not is_here or not url.path.startswith(f"/{self._desk.account.name}/"):
+            sentence = f"This emulator copies within its own account, {self._desk.account.name}, alone."
+            raise StorageError(404, "CannotVerifyCopySource", sentence)
+        return url.path, parse_query(url.query)

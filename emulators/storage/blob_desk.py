@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from emulators.storage import blob_headers as headers
 from emulators.storage.account import Right
-from emulators.storage.blob_access import BlobAccount
-from emulators.storage.blobs import Blob, Blobs, Container
+from emulators.storage.blob_access import BlobAccount, split
+from emulators.storage.blob_model import Blob, Container, Content
+from emulators.storage.blob_snapshots import TIME
+from emulators.storage.blobs import Blobs
 from emulators.storage.blobs_xml import UNFIT
 from emulators.storage.calls import Call
 from emulators.storage.conditions import Conditions, invalid_header
 from emulators.storage.crc64 import Crc64
-from emulators.storage.errors import StorageError
+from emulators.storage.errors import StorageError, bad_parameter
 from emulators.storage.extents import Upload
 
 CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
@@ -29,6 +32,7 @@ class Target:
     container: Container
     name: str
     blob: Blob | None
+    snapshot: str = ""
 
     @property
     def there(self) -> Blob:
@@ -50,23 +54,34 @@ class Desk:
         return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0]))
 
     def target(self, call: Call) -> Target:
-        """What a request names that was admitted. Raises StorageError, 400 and 404."""
-        return self.place(*split(call.resource))
+        """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""
+        if "snapshot" in call.query:
+            raise bad_parameter("snapshot", call.query["snapshot"], "A snapshot can be read, copied and deleted alone.")
+        return self.place(call)
 
-    def place(self, container: str, name: str) -> Target:
+    def place(self, call: Call) -> Target:
+        """The blob, or the snapshot of one."""
+        container, name = split(call.resource)
+        if "%" in call.path:
+            check_encoding(call.path)
         found = self.blobs.container(checked_container(container))
         checked_blob(name)
-        return Target(found, name, self.blobs.find(found.id, name))
+        if "versionid" in call.query:
+            raise not_here("versions of blobs")
+        snapshot = checked_snapshot(call)
+        return Target(found, name, self.blobs.find(found.id, name, snapshot), snapshot)
+
+    def content(self, target: Target) -> Content:
+        """What is there consists of."""
+        return self.blobs.content(target.container.id, target.name, target.snapshot)
 
     def readable(self, call: Call, *any_of: str) -> Target:
         """A blob that is there, and under the request's lease and conditions."""
         self.admit(call, *any_of)
-        target = self.target(call)
+        target = self.place(call)
         blob = target.there
-        if "snapshot" in call.query or "versionid" in call.query:
-            raise not_here("snapshots and versions")
         blob.lease.admit_read(self.blobs.clock(), lease_id(call), "Blob")
-        Conditions.of(call.headers).allow_read(blob.etag, blob.modified)
+        Conditions.of(call.headers).allow_read(blob.etag, blob.modified, blob.tags)
         return target
 
     def writable(self, call: Call, *any_of: str) -> Target:
@@ -89,7 +104,7 @@ class Desk:
                 raise StorageError(412, "LeaseNotPresentWithBlobOperation", sentence)
             return
         blob.lease.admit(self.blobs.clock(), lease_id(call), "Blob")
-        conditions.allow_write(blob.etag, blob.modified)
+        conditions.allow_write(blob.etag, blob.modified, blob.tags)
 
     async def received(self, call: Call) -> Upload:
         """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
@@ -108,12 +123,6 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-def split(resource: str) -> tuple[str, str]:
-    """Container and blob. A blob directly under the account is in the container $root."""
-    container, slash, name = resource.partition("/")
-    return (container, name) if slash else ("$root", container)
-
-
 def checked_container(name: str) -> str:
     if CONTAINER_NAME.fullmatch(name):
         return name
@@ -121,6 +130,14 @@ def checked_container(name: str) -> str:
         sentence = "The specified resource name length is not within the permissible limits."
         raise StorageError(400, "OutOfRangeInput", sentence)
     raise StorageError(400, "InvalidResourceName", "The specified resource name contains invalid characters.")
+
+
+def check_encoding(path: str) -> None:
+    """Raises StorageError, 400, for bytes that are no UTF-8: two such names would become one."""
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise StorageError(400, "InvalidUri", "The requested URI is not UTF-8 once it is decoded.") from None
 
 
 def checked_blob(name: str) -> str:
@@ -131,6 +148,14 @@ def checked_blob(name: str) -> str:
         sentence = "A name may hold no control characters: a listing, which is XML, could not be written."
         raise StorageError(400, "InvalidUri", sentence)
     return name
+
+
+def checked_snapshot(call: Call) -> str:
+    """The time of the snapshot that is asked for, or nothing. Raises StorageError, 400."""
+    text = call.query.get("snapshot")
+    if text is not None and not TIME.fullmatch(text):
+        raise bad_parameter("snapshot", text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
+    return text or ""
 
 
 def lease_id(call: Call, name: str = "x-ms-lease-id") -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from emulators.storage.blobs import Blob, Container
+from emulators.storage.blob_model import Blob, Container
 from emulators.storage.calls import Call, http_date
 from emulators.storage.conditions import invalid_header
 from emulators.storage.errors import StorageError
@@ -19,6 +19,7 @@ from emulators.storage.extents import Upload
 from emulators.storage.leases import FOR_EVER, Lease
 
 METADATA = "x-ms-meta-"
+MOST_METADATA = 8 * 1024
 METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The content's headers in an answer, and the names under which a request sets them.
 CONTENT = {
@@ -31,7 +32,7 @@ CONTENT = {
 }
 OCTETS = "application/octet-stream"
 TIERS = ("Hot", "Cool", "Cold", "Archive")
-RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
+RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})", re.ASCII)
 MOST_TAGS = 10
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
 
@@ -39,6 +40,9 @@ TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r
 def metadata(headers: Mapping[str, str]) -> dict[str, str]:
     """Those of a request, by name. Raises StorageError, 400, for a name or value that can be none."""
     found = {key[len(METADATA) :]: value for key, value in headers.items() if key.lower().startswith(METADATA)}
+    if len({name.lower() for name in found}) < len(found) or sum(map(len, (*found, *found.values()))) > MOST_METADATA:
+        sentence = f"The metadata is at most {MOST_METADATA} characters, and each name is there once."
+        raise StorageError(400, "InvalidMetadata", f"The metadata specified is invalid. {sentence}")
     for name, value in found.items():
         if not METADATA_NAME.fullmatch(name) or not value.isascii():
             raise StorageError(400, "InvalidMetadata", "The metadata specified is invalid. It has invalid characters.")
@@ -63,6 +67,9 @@ def content_headers(headers: Mapping[str, str], plain: bool) -> dict[str, str]:
     found = {name: value for name, asked in CONTENT.items() if (value := headers.get(asked))}
     if plain and "Content-Type" not in found and (kind := headers.get("Content-Type")):
         found["Content-Type"] = kind
+    for name, value in found.items():
+        if not value.isprintable():
+            raise invalid_header(name, value)
     return found
 
 
@@ -120,7 +127,7 @@ def whole_number(call: Call, name: str) -> int | None:
     text = call.headers.get(name)
     if text is None:
         return None
-    if not re.fullmatch(r"-?\d{1,18}", text):
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise invalid_header(name, text)
     return int(text)
 

@@ -27,7 +27,7 @@ class LeaseOperations:
         action = _action(call)
         self._desk.admit(call, "w")
         target = self._desk.target(call)
-        Conditions.of(call.headers).allow_write(target.there.etag, target.there.modified)
+        Conditions.of(call.headers).allow_write(target.there.etag, target.there.modified, target.there.tags)
         changed, told = self._changed(call, target.there.lease)
         self._blobs.change(target.container.id, target.name, replace(target.there, lease=changed))
         return Answer(STATUS[action], headers={**headers.version(target.there), **told})

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from emulators.storage import blob_headers as headers
 from emulators.storage import blobs_xml as xml
 from emulators.storage.blob_access import OVERRIDES
-from emulators.storage.blob_desk import Desk, Target, blob_not_found, not_here
-from emulators.storage.blobs import Blob, Content
+from emulators.storage.blob_desk import Desk, Target, blob_not_found, lease_id, not_here
+from emulators.storage.blob_model import Blob, Content
 from emulators.storage.calls import Answer, Call
-from emulators.storage.conditions import invalid_header
+from emulators.storage.conditions import Conditions, invalid_header
 from emulators.storage.errors import StorageError, bad_parameter, missing_header
 from emulators.storage.extents import Upload, part_of
 from emulators.storage.leases import Lease
 from emulators.storage.service_xml import HEAD
 
 XML = {"Content-Type": "application/xml"}
-CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+DELETE_SNAPSHOTS = "x-ms-delete-snapshots"
 MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
 
 
@@ -71,7 +70,8 @@ class BlobOperations:
         now, old = self._blobs.clock(), target.blob
         lease = old.lease if old and old.lease.held(now) else Lease()
         created = old.created if old else now
-        made = replace(facts, size=size, etag=self._blobs.new_etag(), created=created, modified=now, lease=lease)
+        etag = self._blobs.new_etag()
+        made = replace(facts, size=size, etag=etag, created=created, modified=now, lease=lease, snapshot="")
         self._blobs.write(target.container.id, target.name, made, content)
         md5 = {name: value for name, value in made.headers.items() if name == "Content-MD5"}
         return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
@@ -87,7 +87,7 @@ class BlobOperations:
     async def get(self, call: Call) -> Answer:
         target = self._desk.readable(call, "r")
         blob = target.there
-        content = self._blobs.content(target.container.id, target.name)
+        content = self._desk.content(target)
         found = headers.properties(blob, self._blobs.clock())
         asked = headers.byte_range(call, blob.size)
         begin, length = asked or (0, blob.size)
@@ -96,7 +96,7 @@ class BlobOperations:
             found.pop("Content-MD5", None)
         if "Content-MD5" in blob.headers:
             found["x-ms-blob-content-md5"] = blob.headers["Content-MD5"]
-        found |= overridden(call)
+        found |= _overrides(call)
         pieces = part_of(content.pieces, begin, length)
         found["Content-Length"] = str(length)
         if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
@@ -156,29 +156,56 @@ class BlobOperations:
         self._desk.admit(call, "t")
         target = self._desk.target(call)
         blob = target.there
-        blob.lease.admit(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+        self._desk.check_write(call, target)
         tags = headers.checked_tags(xml.read_tags(call.body))
         self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
         return Answer(204)
 
-    def delete(self, call: Call) -> Answer:
-        self._desk.admit(call, "d")
+    def snapshot(self, call: Call) -> Answer:
+        """Keep the blob as it is. One who holds no lease may do so too."""
+        self._desk.admit(call, "w", "c")
         target = self._desk.target(call)
+        blob, own = target.there, headers.metadata(call.headers)
+        blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
+        Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
+        if own:
+            blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        made = self._blobs.take_snapshot(target.container.id, target.name, blob)
+        told = {"x-ms-snapshot": made.snapshot, "x-ms-request-server-encrypted": "true"}
+        return Answer(201, headers={**headers.version(made), **told})
+
+    def delete(self, call: Call) -> Answer:
+        """Delete a snapshot, a blob, a blob with its snapshots, or these alone."""
+        self._desk.admit(call, "d")
+        target = self._desk.place(call)
         if target.blob is None:
             raise blob_not_found()
-        if "snapshot" in call.query or call.headers.get("x-ms-delete-snapshots", "").lower() == "only":
-            raise not_here("snapshots and versions")
+        key, which = (target.container.id, target.name), _snapshots_to_delete(call)
         self._desk.check_write(call, target)
-        self._blobs.delete(target.container.id, target.name)
+        if target.snapshot:
+            self._blobs.delete_snapshots(*key, target.snapshot)
+        elif which == "only":
+            self._blobs.delete_snapshots(*key)
+        elif not which and self._blobs.has_snapshots(*key):
+            sentence = "This operation is not permitted while the blob has snapshots."
+            raise StorageError(409, "SnapshotsPresent", sentence)
+        else:
+            self._blobs.delete(*key)
         return Answer(202, headers={"x-ms-delete-type-permanent": "true"})
 
 
-def overridden(call: Call) -> dict[str, str]:
-    """Headers of the answer that a signature sets. Raises StorageError, 400, for a value that can be none."""
-    if "sig" not in call.query:
-        return {}
-    found = {name: (key, call.text(key)) for key, name in OVERRIDES.items() if call.text(key)}
-    for key, value in found.values():
-        if CONTROL.search(value):
-            raise bad_parameter(key, value, "A header has no control characters.")
-    return {name: value for name, (_, value) in found.items()}
+def _overrides(call: Call) -> dict[str, str]:
+    """Headers of the answer that the signature sets. Raises StorageError, 400, for what can't be one."""
+    found = {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+    for key, name in OVERRIDES.items():
+        if not found.get(name, "").isprintable():
+            raise bad_parameter(key, call.text(key), "A header has no control characters.")
+    return found
+
+
+def _snapshots_to_delete(call: Call) -> str:
+    """include, only, or nothing. Raises StorageError, 400."""
+    which = call.headers.get(DELETE_SNAPSHOTS, "").lower()
+    if which not in ("", "include", "only") or (which and "snapshot" in call.query):
+        raise invalid_header(DELETE_SNAPSHOTS, which)
+    return which

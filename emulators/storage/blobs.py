@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from emulators.storage import blob_snapshots, blob_tags
+from emulators.storage.blob_listing import Wanted, listed
+from emulators.storage.blob_model import (
+    Blob,
+    Block,
+    Container,
+    Content,
+    Listed,
+    blob_of,
+    container_of,
+    content_of,
+    facts_of,
+    pieces_of,
+)
 from emulators.storage.database import open_database, transaction
 from emulators.storage.errors import StorageError
 from emulators.storage.extents import SCHEMA as EXTENTS_SCHEMA
 from emulators.storage.extents import SMALL, Extents, Piece, Upload
-from emulators.storage.leases import Lease
 
-NONE = Lease()
 STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
 PURGED_AT_ONCE = 500
-FEW_ROWS, ROWS_AT_ONCE = 16, 1000
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
@@ -35,58 +45,7 @@ CREATE TABLE IF NOT EXISTS blocks (
     container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
     PRIMARY KEY (container, name, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{EXTENTS_SCHEMA}"""
-
-
-@dataclass(frozen=True)
-class Container:
-    """`policies`: the stored access policies, as the XML that set them."""
-
-    id: int
-    name: str
-    etag: str
-    modified: float
-    metadata: dict[str, str]
-    policies: str = ""
-    lease: Lease = NONE
-
-
-@dataclass(frozen=True)
-class Blob:
-    """`headers` are those of the content, by their names in an answer; `copy` says of what it is a copy."""
-
-    kind: str
-    size: int = 0
-    etag: str = ""
-    created: float = 0.0
-    modified: float = 0.0
-    headers: dict[str, str] = field(default_factory=dict)
-    metadata: dict[str, str] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
-    tier: str = ""
-    appended: int = 0
-    copy: dict[str, str] = field(default_factory=dict)
-    lease: Lease = NONE
-
-
-@dataclass(frozen=True)
-class Content:
-    """A blob's bytes, and the blocks it was made of: id and size."""
-
-    pieces: list[Piece] = field(default_factory=list)
-    blocks: list[tuple[str, int]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block that waits for its list."""
-
-    id: str
-    size: int
-    pieces: list[Piece]
-
-
-Listed = tuple[str, Blob | None]  # a blob, or a prefix of several
+{EXTENTS_SCHEMA}{blob_snapshots.SCHEMA}{blob_tags.SCHEMA}"""
 
 
 class Blobs:
@@ -95,6 +54,8 @@ class Blobs:
     def __init__(self, file: Path, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._db = open_database(file, SCHEMA)
         self.extents = Extents(self._db, folder)
+        self._snapshots = blob_snapshots.Snapshots(self._db, self.extents)
+        self.tags = blob_tags.TagIndex(self._db)
         self.clock = clock
         self._ticks = 0
 
@@ -103,8 +64,11 @@ class Blobs:
 
     def new_etag(self) -> str:
         """One that no version had before."""
-        self._ticks = max(self._ticks + 1, int(self.clock() * 1e7))
-        return f"0x{self._ticks:X}"
+        return f"0x{self._tick():X}"
+
+    def _tick(self) -> int:
+        self._ticks = max(self._ticks + 1, int(self.clock() * blob_snapshots.TICKS))
+        return self._ticks
 
     # Containers
 
@@ -113,19 +77,19 @@ class Blobs:
         row = self._db.execute("SELECT id, facts FROM containers WHERE name = ?", (name,)).fetchone()
         if row is None:
             raise StorageError(404, "ContainerNotFound", "The specified container does not exist.")
-        return _container(row[0], name, row[1])
+        return container_of(row[0], name, row[1])
 
     def create_container(self, name: str, metadata: dict[str, str]) -> Container:
         """Raises StorageError, 409, if it is there."""
         if self._db.execute("SELECT 1 FROM containers WHERE name = ?", (name,)).fetchone():
             raise StorageError(409, "ContainerAlreadyExists", "The specified container already exists.")
         made = Container(0, name, self.new_etag(), self.clock(), metadata)
-        row = (name, _facts(made))
+        row = (name, facts_of(made))
         number = self._db.execute("INSERT INTO containers (name, facts) VALUES (?, ?)", row).lastrowid
         return replace(made, id=number or 0)
 
     def change_container(self, changed: Container) -> None:
-        self._db.execute("UPDATE containers SET facts = ? WHERE id = ?", (_facts(changed), changed.id))
+        self._db.execute("UPDATE containers SET facts = ? WHERE id = ?", (facts_of(changed), changed.id))
 
     def delete_container(self, container: Container) -> None:
         """Remove it. Its blobs go from the file little by little, in `purge`."""
@@ -139,30 +103,34 @@ class Blobs:
             "SELECT id, name, facts FROM containers WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
             (max(prefix, start), len(prefix), prefix, limit),
         )
-        return [_container(*row) for row in found]
+        return [container_of(*row) for row in found]
 
     # Blobs
 
-    def find(self, container: int, name: str) -> Blob | None:
+    def find(self, container: int, name: str, snapshot: str = "") -> Blob | None:
+        if snapshot:
+            return self._snapshots.find(container, name, snapshot)
         row = self._db.execute("SELECT facts FROM blobs WHERE container = ? AND name = ?", (container, name)).fetchone()
-        return _blob(row[0]) if row else None
+        return blob_of(row[0]) if row else None
 
-    def content(self, container: int, name: str) -> Content:
+    def content(self, container: int, name: str, snapshot: str = "") -> Content:
         """What a blob that is there consists of."""
+        if snapshot:
+            return self._snapshots.content(container, name, snapshot)
         (text,) = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
-        return _content(text)
+        return content_of(text)
 
     def write(self, container: int, name: str, blob: Blob, content: Content | Upload) -> None:
         """Make or replace a blob. The blocks that waited for its list are dropped."""
         with transaction(self._db):
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
-            self.extents.hold(made.pieces)
-            self._let_go(container, name)
-            self._drop_staged(container, name)
-            row = (container, name, _facts(blob), json.dumps([made.pieces, made.blocks], separators=(",", ":")))
+            before = self._pieces(container, name) + self._drop_staged(container, name)
+            self.extents.hold(made.pieces, instead_of=before)
+            row = (container, name, facts_of(blob), json.dumps([made.pieces, made.blocks], separators=(",", ":")))
             self._db.execute("REPLACE INTO blobs VALUES (?, ?, ?, ?)", row)
+            self.tags.put(container, name, blob.tags)
 
     def append(self, container: int, name: str, blob: Blob, upload: Upload) -> None:
         """Put bytes behind those of an append blob, whose new facts are `blob`. Small ends are joined."""
@@ -176,7 +144,7 @@ class Blobs:
             text = json.dumps([[*pieces, *added], []], separators=(",", ":"))
             self._db.execute(
                 "UPDATE blobs SET facts = ?, content = ? WHERE container = ? AND name = ?",
-                (_facts(blob), text, container, name),
+                (facts_of(blob), text, container, name),
             )
 
     def _joined(self, last: list[Piece], upload: Upload) -> Upload | None:
@@ -188,13 +156,36 @@ class Blobs:
 
     def change(self, container: int, name: str, blob: Blob) -> None:
         """New facts of a blob that is there."""
-        self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", (_facts(blob), container, name))
+        with transaction(self._db):
+            row = (facts_of(blob), container, name)
+            self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
+            self.tags.put(container, name, blob.tags)
 
     def delete(self, container: int, name: str) -> None:
+        """The blob, its snapshots, and the blocks that wait for its list."""
         with transaction(self._db):
-            self._let_go(container, name)
-            self._drop_staged(container, name)
-            self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (container, name))
+            self._delete(container, name)
+
+    def _delete(self, container: int, name: str) -> None:
+        self.extents.let_go(self._pieces(container, name) + self._drop_staged(container, name))
+        self._snapshots.delete(container, name)
+        self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (container, name))
+        self.tags.put(container, name, {})
+
+    # Snapshots
+
+    def take_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
+        """Keep a blob that is there as it is, with these facts, of which `snapshot` is then the time."""
+        with transaction(self._db):
+            return self._snapshots.take(container, name, blob, self._tick())
+
+    def has_snapshots(self, container: int, name: str) -> bool:
+        return self._snapshots.any(container, name)
+
+    def delete_snapshots(self, container: int, name: str, snapshot: str = "") -> None:
+        """This one, or all of the blob."""
+        with transaction(self._db):
+            self._snapshots.delete(container, name, snapshot)
 
     # Blocks that wait for their list
 
@@ -207,7 +198,7 @@ class Blobs:
                 (container, name, block),
             ).fetchall()
             for (old,) in before:
-                self.extents.let_go(_pieces(json.loads(old)))
+                self.extents.let_go(pieces_of(json.loads(old)))
             size = sum(piece[2] for piece in pieces)
             row = (container, name, block, size, self.clock(), json.dumps(pieces))
             self._db.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
@@ -217,7 +208,7 @@ class Blobs:
         rows = self._db.execute(
             "SELECT id, size, pieces FROM blocks WHERE container = ? AND name = ? ORDER BY id", (container, name)
         )
-        return {row[0]: Block(row[0], row[1], _pieces(json.loads(row[2]))) for row in rows}
+        return {row[0]: Block(row[0], row[1], pieces_of(json.loads(row[2]))) for row in rows}
 
     def length_of_ids(self, container: int, name: str) -> int | None:
         """How long the ids of its waiting blocks are; None if none waits."""
@@ -228,43 +219,8 @@ class Blobs:
 
     # Listing
 
-    def listed(
-        self, container: int, prefix: str, delimiter: str, start: str, limit: int, uncommitted: bool = False
-    ) -> Iterator[Listed]:
-        """At most `limit` blobs in the order of their names, from `start` on; those that have the delimiter behind the
-        prefix are one entry for each name up to it. With `uncommitted` those too that have only blocks so far."""
-        lowest, end = max(prefix, start), after(prefix)
-        batch = FEW_ROWS if delimiter else ROWS_AT_ONCE
-        while limit > 0:
-            wanted = min(limit, batch)
-            rows = self._rows(container, lowest, end, wanted, uncommitted)
-            group = ""
-            for name, facts in rows:
-                limit -= 1
-                at = name.find(delimiter, len(prefix)) if delimiter else -1
-                if at >= 0:
-                    group = name[: at + len(delimiter)]
-                    yield group, None
-                    break  # and on behind all that begin with it
-                yield name, _blob(facts) if facts else Blob("BlockBlob")
-            following = after(group) if group else rows[-1][0] + "\0" if len(rows) == wanted else None
-            if following is None:
-                return
-            lowest, batch = following, FEW_ROWS if group else min(2 * batch, ROWS_AT_ONCE)
-
-    def _rows(
-        self, container: int, start: str, end: str | None, limit: int, uncommitted: bool
-    ) -> list[tuple[str, str | None]]:
-        below = "" if end is None else "AND name < :end"
-        text = f"SELECT name, facts FROM blobs WHERE container = :container AND name >= :start {below}"  # noqa: S608
-        if uncommitted:
-            text += (
-                f" UNION ALL SELECT DISTINCT name, NULL FROM blocks AS b WHERE container = :container"  # noqa: S608
-                f" AND name >= :start {below} AND NOT EXISTS"
-                " (SELECT 1 FROM blobs WHERE container = b.container AND name = b.name)"
-            )
-        values = {"container": container, "start": start, "end": end, "limit": limit}
-        return self._db.execute(f"{text} ORDER BY name LIMIT :limit", values).fetchall()
+    def listed(self, container: int, wanted: Wanted) -> list[Listed]:
+        return list(listed(self._db, container, wanted))
 
     # The service's own settings
 
@@ -292,13 +248,12 @@ class Blobs:
         if dropped is None:
             return False
         names = self._db.execute(
-            "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1 LIMIT ?2",
+            "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1"
+            " UNION SELECT name FROM snapshots WHERE container = ?1 LIMIT ?2",
             (*dropped, PURGED_AT_ONCE),
         ).fetchall()
         for (name,) in names:
-            self._let_go(dropped[0], name)
-            self._drop_staged(dropped[0], name)
-            self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (*dropped, name))
+            self._delete(dropped[0], name)
         if not names:
             self._db.execute("DELETE FROM dropped WHERE container = ?", dropped)
         return True
@@ -309,57 +264,19 @@ class Blobs:
             (self.clock() - STAGED_SECONDS, PURGED_AT_ONCE),
         ).fetchall()
         for container, name in old:
-            self._drop_staged(container, name)
+            self.extents.let_go(self._drop_staged(container, name))
         return bool(old)
 
-    def _let_go(self, container: int, name: str) -> None:
+    def _pieces(self, container: int, name: str) -> list[Piece]:
+        """Those of the blob, if it is there."""
         row = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
-        if row:
-            self.extents.let_go(_content(row[0]).pieces)
+        return content_of(row[0]).pieces if row else []
 
-    def _drop_staged(self, container: int, name: str) -> None:
+    def _drop_staged(self, container: int, name: str) -> list[Piece]:
+        """Drop the blocks that wait for a list, and give their pieces, which are to be let go."""
         rows = self._db.execute(
             "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
         ).fetchall()
-        for (pieces,) in rows:
-            self.extents.let_go(_pieces(json.loads(pieces)))
-
-
-def after(prefix: str) -> str | None:
-    """The least text above all that begin with this prefix; None if there is none."""
-    while prefix:
-        last = ord(prefix[-1]) + 1
-        if last <= 0x10FFFF:
-            return prefix[:-1] + chr(0xE000 if last == 0xD800 else last)
-        prefix = prefix[:-1]
-    return None
-
-
-def _facts(thing: Blob | Container) -> str:
-    """What there is to say of it, without what is as in every new one."""
-    facts: dict[str, Any] = {key: value for key, value in vars(thing).items() if value and key not in ("id", "name")}
-    lease = facts.pop("lease")
-    return json.dumps(facts | ({"lease": asdict(lease)} if lease.id else {}), separators=(",", ":"))
-
-
-def _container(number: int, name: str, text: str) -> Container:
-    facts = json.loads(text)
-    lease = Lease(**facts.pop("lease", {}))
-    return Container(number, name, **{"metadata": {}, **facts}, lease=lease)
-
-
-def _blob(text: str) -> Blob:
-    facts = json.loads(text)
-    lease = facts.pop("lease", None)
-    return Blob(**facts, lease=Lease(**lease)) if lease else Blob(**facts)
-
-
-def _content(text: str) -> Content:
-    pieces, blocks = json.loads(text)
-    return Content(_pieces(pieces), [(block, size) for block, size in blocks])
-
-
-def _pieces(found: Iterable[list[int]]) -> list[Piece]:
-    return [(extent, offset, length) for extent, offset, length in found]
+        return [piece for (pieces,) in rows for piece in pieces_of(json.loads(pieces))]

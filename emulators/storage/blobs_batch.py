@@ -36,8 +36,8 @@ async def _one(
     call: Call, ask: Callable[[Call], Awaitable[Answer]], failure: Callable[[StorageError, str], Answer]
 ) -> Answer:
     try:
-        if (call.method, call.text("comp")) not in ALLOWED:
-            raise invalid_input(f"A batch may not hold {call.method} {call.text('comp')}.")
+        if (call.method, call.text("comp")) not in ALLOWED or "restype" in call.query:
+            raise invalid_input(f"A batch may not hold {call.method} {call.text('restype')} {call.text('comp')}.")
         return await ask(call)
     except StorageError as error:
         answered = failure(error, "")

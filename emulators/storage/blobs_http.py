@@ -10,20 +10,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, TextIO
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from emulators.storage import blob_cors as cors
 from emulators.storage import blobs_batch, service_xml
 from emulators.storage import blobs_xml as xml
 from emulators.storage.account import Terms
-from emulators.storage.blob_access import BlobAccount
+from emulators.storage.blob_access import BlobAccount, split
 from emulators.storage.blob_blocks import BlockOperations
 from emulators.storage.blob_containers import ContainerOperations
 from emulators.storage.blob_copies import SOURCE, CopyOperations
-from emulators.storage.blob_desk import Desk, not_here, split
+from emulators.storage.blob_desk import Desk, not_here
 from emulators.storage.blob_headers import OCTETS
 from emulators.storage.blob_leases import LeaseOperations
 from emulators.storage.blob_operations import XML, BlobOperations
+from emulators.storage.blob_search import SearchOperations
 from emulators.storage.blobs import Blobs
 from emulators.storage.calls import Answer, Call
 from emulators.storage.errors import StorageError, bad_parameter, not_served
@@ -31,7 +32,6 @@ from emulators.storage.service import Service
 
 LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
 NOT_HERE = {
-    "snapshot": "snapshots and versions",
     "undelete": "deleted blobs that can come back",
     "page": "page blobs",
     "pagelist": "page blobs",
@@ -40,18 +40,16 @@ NOT_HERE = {
     "seal": "sealed append blobs",
     "legalhold": "legal holds",
     "immutabilityPolicies": "immutability policies",
-    "blobs": "search by tags",
     "userdelegationkey": "user delegation keys",
 }
-# Headers whose wish would otherwise be passed over: the client would take what was not done for done.
-UNHEEDED = {
-    "x-ms-if-tags": "conditions on tags",
-    "x-ms-source-if-tags": "conditions on tags",
-    "x-ms-structured-body": "bodies in frames",
-    "x-ms-encryption-key": "encryption with a client's key",
+HEADERS_NOT_HERE = {
+    "x-ms-structured-body": "framed bodies",
+    "x-ms-encryption-key": "encryption with keys of the client's",
     "x-ms-encryption-scope": "encryption scopes",
+    "x-ms-immutability-policy-until-date": "immutability policies",
+    "x-ms-legal-hold": "legal holds",
 }
-PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "tags", "tier")
+PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
 SECRET = "sig"
 
 
@@ -71,6 +69,7 @@ class BlobService(Service):
         self._copies = CopyOperations(self._desk, self._blob, self._blocks)
         self._leases = LeaseOperations(self._desk)
         self._containers = ContainerOperations(self._desk)
+        self._search = SearchOperations(self._desk)
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
@@ -105,7 +104,7 @@ class BlobService(Service):
     async def _answered(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
-        for header, what in UNHEEDED.items():
+        for header, what in HEADERS_NOT_HERE.items():
             if header in call.headers:
                 raise not_here(what)
         container, _, name = call.resource.partition("/")
@@ -126,6 +125,8 @@ class BlobService(Service):
         match call.method, call.text("restype"), call.text("comp"):
             case "GET", "", "list":
                 return self._containers.all_listed(call, self.endpoint)
+            case "GET", "", "blobs":
+                return self._search.of_all(call, self.endpoint)
             case "GET", "service", "properties":
                 self._desk.admit(call, "r", kind="s")
                 text = self._blobs.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
@@ -163,6 +164,8 @@ class BlobService(Service):
                 return containers.set_policies(call)
             case "GET", "list":
                 return containers.listed(call, self.endpoint)
+            case "GET", "blobs":
+                return self._search.of_container(call, self.endpoint)
             case "PUT", "lease":
                 return self._leases.of_container(call)
         raise not_served(call.method, call.path)
@@ -209,11 +212,13 @@ class BlobService(Service):
                 return self._blob.tags(call)
             case "PUT", "tags":
                 return self._blob.set_tags(call)
+            case "PUT", "snapshot":
+                return self._blob.snapshot(call)
             case "PUT", "lease":
                 return self._leases.of_blob(call)
             case "PUT", "copy":
                 return self._copies.abort(call)
-            case _, what if what not in PARTS:
+            case _, what if what not in ("", *PARTS):
                 raise bad_parameter("comp", what, f"It is one of {', '.join(PARTS)}.")
         raise not_served(call.method, call.path)
 
@@ -241,5 +246,6 @@ class BlobService(Service):
             return
         query = urlencode({key: value for key, value in call.query.items() if key != SECRET})
         when = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(self._blobs.clock()))
-        target = f"{call.path}?{query}" if query else call.path
+        path = call.path if call.path.count("/") > 2 else quote(f"/{call.account}/{call.resource}")  # for a/%2F
+        target = f"{path}?{query}" if query else path
         print(f'127.0.0.1 - - [{when}] "{call.method} {target} HTTP/1.1" {status} -{facts}', file=self._journal)

@@ -6,22 +6,29 @@ https://learn.microsoft.com/rest/api/storageservices/list-blobs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 from emulators.storage.account import Terms
 from emulators.storage.blob_headers import OCTETS
-from emulators.storage.blobs import Blob, Block, Container, Listed
+from emulators.storage.blob_model import Blob, Block, Container, Listed
+from emulators.storage.blob_tags import Found
 from emulators.storage.calls import http_date
 from emulators.storage.errors import StorageError, bad_xml
 from emulators.storage.leases import FOR_EVER, Lease
-from emulators.storage.service_xml import HEAD, parsed
+from emulators.storage.service_xml import HEAD, parsed, printable
 
 MOST_BLOCKS = 50_000
 MOST_POLICIES = 5
-ECHOED = (("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"), ("delimiter", "Delimiter"))
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # for an XML document
+ECHOED = (
+    ("where", "Where"),
+    ("prefix", "Prefix"),
+    ("marker", "Marker"),
+    ("maxresults", "MaxResults"),
+    ("delimiter", "Delimiter"),
+)
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # for an XML document
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Page:
 
 def text_of(value: str) -> str:
     # A carriage return would be read back as a line feed if it stood there as itself.
-    return escape(value, {"\r": "&#13;"})
+    return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
 
 
 def _list(page: Page, attributes: str, tag: str, entries: Iterable[str]) -> bytes:
@@ -69,6 +76,16 @@ def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
     return _list(page, f" ContainerName={quoteattr(container)}", "Blobs", entries)
 
 
+def found_by_tags(page: Page, keys: Collection[str], found: Iterable[Found]) -> bytes:
+    """What a search found, each blob with those of its tags that were asked for."""
+    entries = (
+        f"<Blob><Name>{text_of(name)}</Name><ContainerName>{container}</ContainerName>"
+        f"{tags({key: value for key, value in own.items() if key in keys})}</Blob>"
+        for _, name, container, own in found
+    )
+    return _list(page, "", "Blobs", entries)
+
+
 def _blob(name: str, blob: Blob, page: Page) -> str:
     facts = (
         f"<Creation-Time>{http_date(blob.created)}</Creation-Time>"
@@ -82,15 +99,16 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if blob.created and blob.kind == "BlockBlob":
         inferred = "" if blob.tier else "<AccessTierInferred>true</AccessTierInferred>"
         facts += f"<AccessTier>{blob.tier or 'Hot'}</AccessTier>{inferred}"
+    if blob.tags:
+        facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
-    if blob.tags:
-        facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)
-    return f"<Blob><Name>{text_of(name)}</Name><Properties>{facts}</Properties>{more}</Blob>"
+    snapshot = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
+    return f"<Blob><Name>{text_of(name)}</Name>{snapshot}<Properties>{facts}</Properties>{more}</Blob>"
 
 
 def _copy_tag(key: str) -> str:

@@ -33,16 +33,8 @@ class Call:
 
     @property
     def resource(self) -> str:
-        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing.
-
-        Raises StorageError, 400, for what is no UTF-8: read with replacements, two such names would become one.
-        """
-        try:
-            text = unquote(self.path[1:].partition("/")[2], errors="strict")
-            text.encode()
-        except UnicodeError:
-            raise StorageError(400, "InvalidUri", "The path is not UTF-8.") from None
-        return text
+        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
+        return unquote(self.path[1:].partition("/")[2])
 
     def text(self, name: str) -> str:
         return self.query.get(name, "")

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from emulators.storage.errors import StorageError
+from emulators.storage.tag_query import Query, condition
 
 ANY = "*"
+NO_TAGS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Conditions:
     none_match: str | None = None
     modified_since: float | None = None
     unmodified_since: float | None = None
+    tags: Query | None = None
 
     @classmethod
     def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
@@ -31,10 +34,12 @@ class Conditions:
             _etag(headers.get(f"{prefix}If-None-Match")),
             _seconds(headers, f"{prefix}If-Modified-Since"),
             _seconds(headers, f"{prefix}If-Unmodified-Since"),
+            _tags(headers, f"{prefix or 'x-ms-'}if-tags"),
         )
 
-    def allow_read(self, etag: str, modified: float) -> None:
+    def allow_read(self, etag: str, modified: float, tags: Mapping[str, str]) -> None:
         """Return if they hold. Raises StorageError: 304 for what the reader has already, 412 for anything else."""
+        self._check_tags(tags)
         if self.match not in (None, ANY, etag) or (
             self.match is None and self.unmodified_since is not None and int(modified) > self.unmodified_since
         ):
@@ -45,8 +50,9 @@ class Conditions:
         if self.none_match == etag or has_it:
             raise StorageError(304, "ConditionNotMet", "The condition specified was not met.")
 
-    def allow_write(self, etag: str | None, modified: float = 0.0) -> None:
+    def allow_write(self, etag: str | None, modified: float = 0.0, tags: Mapping[str, str] = NO_TAGS) -> None:
         """Return if they hold; without an etag there is nothing yet. Raises StorageError, 409 or 412."""
+        self._check_tags(tags)
         if etag is None:
             if self.match is not None:
                 raise not_met()
@@ -58,6 +64,10 @@ class Conditions:
             since, until = self.modified_since, self.unmodified_since
             unmet = (since is not None and int(modified) <= since) or (until is not None and int(modified) > until)
         if unmet:
+            raise not_met()
+
+    def _check_tags(self, tags: Mapping[str, str]) -> None:
+        if self.tags is not None and not self.tags.holds(tags):
             raise not_met()
 
 
@@ -77,6 +87,16 @@ def _seconds(headers: Mapping[str, str], name: str) -> float | None:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         raise invalid_header(name, text) from None
+
+
+def _tags(headers: Mapping[str, str], name: str) -> Query | None:
+    text = headers.get(name)
+    if not text:
+        return None
+    try:
+        return condition(text)
+    except ValueError as error:
+        raise invalid_header(name, f"{text}: {error}") from None
 
 
 def invalid_header(name: str, value: object) -> StorageError:

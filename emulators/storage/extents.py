@@ -21,6 +21,7 @@ from typing import BinaryIO, Protocol
 SMALL = 64 * 1024  # bytes of an extent in the SQLite file
 AT_ONCE = 1024 * 1024  # bytes of one write or read, which a thread does
 PURGED_AT_ONCE = 500
+READ_AT_ONCE = 200  # small extents
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS extents (
@@ -99,11 +100,15 @@ class Extents:
         extent = self._db.execute("INSERT INTO extents (size, data) VALUES (?, ?)", row).lastrowid or 0
         return [(extent, 0, upload.size)]
 
-    def hold(self, pieces: Iterable[Piece]) -> None:
-        self._db.executemany("UPDATE extents SET refs = refs + 1 WHERE id = ?", [(piece[0],) for piece in pieces])
+    def hold(self, pieces: Iterable[Piece], instead_of: Iterable[Piece] = ()) -> None:
+        """These are named by one more row; those of `instead_of` by one less. Part of a transaction."""
+        counts = Counter(piece[0] for piece in pieces)
+        counts.subtract(piece[0] for piece in instead_of)
+        changes = [(count, extent) for extent, count in counts.items() if count]
+        self._db.executemany("UPDATE extents SET refs = refs + ? WHERE id = ?", changes)
 
     def let_go(self, pieces: Iterable[Piece]) -> None:
-        self._db.executemany("UPDATE extents SET refs = refs - 1 WHERE id = ?", [(piece[0],) for piece in pieces])
+        self.hold((), instead_of=pieces)
 
     # Reading
 
@@ -120,15 +125,28 @@ class Extents:
     async def read(self, pieces: list[Piece]) -> AsyncGenerator[bytes, None]:
         """The bytes, in parts of at most AT_ONCE. Close it, or the extents stay pinned."""
         with self.pinned([piece[0] for piece in pieces]):
-            for extent, offset, length in pieces:
+            waiting = bytearray()  # of small extents, which go together
+            for number, (extent, offset, length) in enumerate(pieces, 1):
                 data = self._inline(extent)
                 if data is not None:
-                    yield data[offset : offset + length]
-                    continue
-                with self._path(extent).open("rb", buffering=0) as file:
-                    for begin in range(offset, offset + length, AT_ONCE):
-                        wanted = min(AT_ONCE, offset + length - begin)
-                        yield await asyncio.to_thread(os.pread, file.fileno(), wanted, begin)
+                    waiting += data[offset : offset + length]
+                if waiting and (data is None or len(waiting) >= AT_ONCE):
+                    yield bytes(waiting)
+                    waiting.clear()
+                if data is None:
+                    async with contextlib.aclosing(self._from_file(extent, offset, length)) as parts:
+                        async for part in parts:
+                            yield part
+                elif number % READ_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # for other requests
+            if waiting:
+                yield bytes(waiting)
+
+    async def _from_file(self, extent: int, offset: int, length: int) -> AsyncGenerator[bytes, None]:
+        with self._path(extent).open("rb", buffering=0) as file:
+            for begin in range(offset, offset + length, AT_ONCE):
+                wanted = min(AT_ONCE, offset + length - begin)
+                yield await asyncio.to_thread(os.pread, file.fileno(), wanted, begin)
 
     @contextlib.contextmanager
     def pinned(self, extents: list[int]) -> Iterator[None]:

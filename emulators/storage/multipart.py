@@ -22,7 +22,7 @@ def parts(body: bytes, content_type: str) -> list[bytes]:
     match = BOUNDARY.match(content_type)
     if match is None:
         raise invalid_input(f"The content type is {content_type!r:.80}; multipart/mixed with a boundary is expected.")
-    pieces = _pieces(b"\n" + body, b"\n--" + match[1].encode())
+    pieces = _pieces(b"\n" + body, b"\n--" + match[1].encode(errors="surrogateescape"))
     return [piece for piece in pieces if piece.strip()]
 
 
@@ -54,9 +54,9 @@ def operation(request: bytes) -> Call:
     line, _, rest = head.partition(b"\n")
     try:
         method, target, _ = line.decode().split()
+        url = urlsplit(target)
     except ValueError:
         raise invalid_input(f"{line!r:.80} is no request line.") from None
-    url = urlsplit(target)
     return Call(method, url.path, parse_query(url.query), headers_of(rest), body.strip())
 
 

@@ -16,14 +16,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, TextIO
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from emulators.origin import refusal
 from emulators.serving import BODY_SECONDS, Door, read_body
 from emulators.storage.calls import VERSION, Answer, Call, http_date, parse_query
-from emulators.storage.errors import StorageError, too_large
+from emulators.storage.errors import StorageError, invalid_input, too_large
 from emulators.storage.service import Service
 
 log = logging.getLogger("storage")
+http_log = logging.getLogger("storage.http")
 
 LONG = 64 * 1024  # bytes of a body from which on it is not read at once
 PURGE_SECONDS = 1.0
@@ -49,6 +51,7 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
         }
         if client_id := request.headers.get("x-ms-client-request-id"):
             headers["x-ms-client-request-id"] = client_id
+        headers = {name: value if value.isprintable() else _printable(value) for name, value in headers.items()}
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
         if answer.stream is None:
@@ -59,8 +62,23 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
         loop = asyncio.get_running_loop()
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=service.largest_body)
 
-    # aiohttp's own access log would hold the signatures of addresses, and cost a sixth of a request.
-    return web.Server(handle, request_factory=made, access_log=None)
+    http_log.addFilter(_without_requests)
+    # aiohttp's own access log would hold the signatures of addresses, and cost a sixth of a request. Bodies that are
+    # encoded are a blob's content as they are.
+    return web.Server(handle, request_factory=made, access_log=None, auto_decompress=False, logger=http_log)
+
+
+def _without_requests(record: logging.LogRecord) -> bool:
+    """Leave out the text of a request that is no HTTP: a signature may stand in it."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.exc_info, record.msg = None, f"{record.msg}: {type(error).__name__}"
+    return True
+
+
+def _printable(value: str) -> str:
+    """What may stand in a header of an answer, with ? for all else."""
+    return "".join(char if char.isprintable() else "?" for char in value)
 
 
 def _page(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -72,11 +90,20 @@ async def _streamed(
     request: web.BaseRequest, response: web.StreamResponse, parts: AsyncGenerator[bytes, None]
 ) -> web.StreamResponse:
     async with contextlib.aclosing(parts):
+        # Before anything else may run that removes what is to be read: from its first part on the stream holds it.
+        part = await anext(parts, b"")
         await response.prepare(request)
-        with contextlib.suppress(ConnectionError):  # the client has gone
-            async for part in parts:
-                await response.write(part)
+        try:
+            while part:
+                async with asyncio.timeout(BODY_SECONDS):
+                    await response.write(part)
+                part = await anext(parts, b"")
             await response.write_eof()
+        except ConnectionError:
+            pass  # the client has gone
+        except TimeoutError:  # it takes nothing any more
+            if request.transport is not None:
+                request.transport.abort()
     return response
 
 
@@ -87,6 +114,8 @@ async def _answer(service: Service, request: web.BaseRequest, request_id: str) -
         return _failure(service, error, request_id)
     except web.HTTPException:  # the body did not come in time
         raise
+    except (ConnectionError, web.RequestPayloadError):  # the client has gone, or its body is no HTTP
+        return _failure(service, invalid_input("The request's body did not come as it was announced."), request_id)
     except Exception:  # outermost: the client gets an answer, and the log the traceback
         log.exception("%s %s", request.method, request.path)
         sentence = "The server encountered an internal error. Please retry the request."

@@ -149,3 +149,16 @@ def test_lists_give_the_same_etag(container: ContainerClient, blob: BlobClient) 
     (listed,) = container.list_blobs()
     found = blob.download_blob(etag=listed.etag, match_condition=MatchConditions.IfNotModified)
     assert found.readall() == b"old"
+
+
+def test_tags_may_be_a_condition(container: ContainerClient) -> None:
+    """A read and a write go through only if the blob's tags are as said."""
+    blob = container.upload_blob("tagged", b"old", tags={"k": "v"})
+    other, same = "\"k\"='w'", "\"k\"='v'"
+    unmet = (412, "ConditionNotMet")
+    assert refusal(blob.download_blob, if_tags_match_condition=other) == unmet
+    assert refusal(blob.upload_blob, b"new", overwrite=True, if_tags_match_condition=other) == unmet
+    assert refusal(blob.delete_blob, if_tags_match_condition=other) == unmet
+    assert blob.download_blob(if_tags_match_condition=same).readall() == b"old"
+    blob.delete_blob(if_tags_match_condition=same)
+    assert not blob.exists()

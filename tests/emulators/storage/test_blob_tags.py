@@ -1,0 +1,76 @@
+"""Searches by tags, and conditions on them, against Azurite and against ours."""
+
+from __future__ import annotations
+
+import pytest
+from azure.storage.blob import BlobServiceClient, ContainerClient
+
+from tests.emulators.storage.raw import BLOCK_BLOB, Raw, escaped
+
+TAGS = {"kind": "run", "day": "2026-01-02"}
+
+
+def found(client: BlobServiceClient | ContainerClient, where: str, **options: int) -> list[tuple[str, str]]:
+    pages = client.find_blobs_by_tags(where, **options)
+    return [(str(blob.container_name), str(blob.name)) for blob in pages]
+
+
+@pytest.fixture
+def key(container: ContainerClient) -> str:
+    """A tag that no other test has."""
+    return f"k{container.container_name}"
+
+
+def test_blobs_are_found_by_their_tags(blobs: BlobServiceClient, container: ContainerClient, key: str) -> None:
+    """By one, by several, by ranges; in all containers, or in the one that is said."""
+    other = blobs.create_container(f"{container.container_name}-2")
+    here, there = container.container_name, other.container_name
+    for client, name, value in ((container, "a", "1"), (container, "b", "2"), (other, "c", "2")):
+        client.upload_blob(name, b"", tags={key: value, **TAGS})
+    container.upload_blob("without", b"")
+    assert sorted(found(blobs, f"\"{key}\" = '2'")) == sorted([(here, "b"), (there, "c")])
+    assert found(blobs, f"\"{key}\" = '2' AND \"kind\" = 'run' AND @container = '{here}'") == [(here, "b")]
+    assert found(blobs, f"\"{key}\" >= '1' AND \"{key}\" < '2'") == [(here, "a")]
+    assert found(blobs, f"\"{key}\" = '1' AND \"day\" > '2026-02'") == []
+    assert found(container, f"\"{key}\" = '2'") == [(here, "b")]
+
+
+def test_a_search_knows_of_every_change(blobs: BlobServiceClient, container: ContainerClient, key: str) -> None:
+    """New tags, new content, a copy, a deletion."""
+    where, here = f"\"{key}\" = '1'", container.container_name
+    blob = container.upload_blob("a", b"", tags={key: "1"})
+    assert found(blobs, where) == [(here, "a")]
+    blob.set_blob_tags({key: "2"})
+    assert found(blobs, where) == []
+    blob.set_blob_tags({key: "1"})
+    blob.set_blob_metadata({"other": "1"})
+    assert found(blobs, where) == [(here, "a")]
+    blob.upload_blob(b"new", overwrite=True)
+    assert found(blobs, where) == []
+    blob.upload_blob(b"newer", overwrite=True, tags={key: "1"})
+    blob.delete_blob()
+    assert found(blobs, where) == []
+
+
+def test_a_search_has_pages(container: ContainerClient, key: str) -> None:
+    """With a marker each, and each blob once."""
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        container.upload_blob(name, b"", tags={key: "1"})
+    pages = container.find_blobs_by_tags(f"\"{key}\" = '1'", results_per_page=2).by_page()
+    assert [[blob.name for blob in page] for page in pages] == [names[:2], names[2:4], names[4:]]
+
+
+@pytest.mark.parametrize(("tag", "status"), [("1", 200), ("2", 412)])
+def test_a_reader_may_ask_for_tags(container: ContainerClient, raw: Raw, tag: str, status: int) -> None:
+    """A blob with other tags is not read."""
+    container.upload_blob("a", b"", tags={"k": "1"})
+    reply = raw.ask("GET", f"{container.container_name}/a", headers={"x-ms-if-tags": f"\"k\" = '{tag}'"})
+    assert reply.status == status
+
+
+@pytest.mark.parametrize("where", ["", "nonsense", '"k" = 1', "\"k\" = 'v' XOR \"l\" = 'v'"])
+def test_a_search_that_is_none(container: ContainerClient, raw: Raw, where: str) -> None:
+    """It is refused."""
+    query = f"restype=container&comp=blobs&where={escaped(where)}"
+    assert raw.ask("GET", container.container_name, query, BLOCK_BLOB).status == 400
