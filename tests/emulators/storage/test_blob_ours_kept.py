@@ -44,6 +44,7 @@ def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
         log = container.get_blob_client("log")
         log.create_append_blob()
         log.append_block(b"line\n")
+        taken = str(log.create_snapshot()["snapshot"])
         lease = log.acquire_lease(-1)
         container.upload_blob("gone", b"1")
         container.delete_blob("gone")
@@ -64,6 +65,7 @@ def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
         log = container.get_blob_client("log")
         log.append_block(b"more\n", lease=lease.id)
         assert log.download_blob().readall() == b"line\nmore\n"
+        assert container.get_blob_client("log", snapshot=taken).download_blob().readall() == b"line\n"
         assert [rule.allowed_origins for rule in client.get_service_properties()["cors"]] == [PAGE]
 
 
