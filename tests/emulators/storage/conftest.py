@@ -17,8 +17,6 @@ from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.raw import Raw
 
 NAMES = ("azurite", "ours")
-BLOB_SIDES = ("azurite", "ours")  # the sides that have blobs
-collect_ignore_glob = [] if "ours" in BLOB_SIDES else ["test_blob_ours_*.py"]
 PAGE = "http://page.test"  # the origin of a web page that both sides let in
 
 
@@ -28,7 +26,7 @@ class Side:
     connection_string: str
     queue_url: str
     table_url: str
-    blob_url: str = ""
+    blob_url: str
 
 
 @pytest.fixture(scope="session")
@@ -72,16 +70,11 @@ def unique() -> Callable[[], str]:
     return lambda: f"t{uuid.uuid4().hex[:16]}"
 
 
-@pytest.fixture(params=BLOB_SIDES)
-def blob_side(request: pytest.FixtureRequest, sides: dict[str, Side]) -> Side:
-    return sides[request.param]
-
-
 @pytest.fixture
-def blobs(blob_side: Side) -> Iterator[BlobServiceClient]:
+def blobs(side: Side) -> Iterator[BlobServiceClient]:
     """The service as Microsoft's package speaks to it, without its retries."""
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
-    with BlobServiceClient(blob_side.blob_url, key, retry_total=0) as service:
+    with BlobServiceClient(side.blob_url, key, retry_total=0) as service:
         yield service
 
 
@@ -91,6 +84,6 @@ def container(blobs: BlobServiceClient, unique: Callable[[], str]) -> ContainerC
 
 
 @pytest.fixture
-def raw(blob_side: Side) -> Raw:
+def raw(side: Side) -> Raw:
     """The service as any program may speak to it."""
-    return Raw(blob_side.blob_url)
+    return Raw(side.blob_url)

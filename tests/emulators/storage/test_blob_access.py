@@ -209,10 +209,10 @@ def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
     assert raw.ask("GET", path, sas, signed=False).status == 403
 
 
-def test_another_key_is_refused(blob_side: Side) -> None:
+def test_another_key_is_refused(side: Side) -> None:
     """403."""
     key = AzureNamedKeyCredential(ACCOUNT, OTHER_KEY)
-    with BlobServiceClient(blob_side.blob_url, key, retry_total=0) as service:
+    with BlobServiceClient(side.blob_url, key, retry_total=0) as service:
         with pytest.raises(HttpResponseError) as caught:
             service.create_container("refused")
         assert caught.value.status_code == 403

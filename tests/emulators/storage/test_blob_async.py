@@ -13,13 +13,13 @@ from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
 
 
-def test_fifty_at_once(blob_side: Side, container: SyncContainerClient) -> None:
+def test_fifty_at_once(side: Side, container: SyncContainerClient) -> None:
     """Uploads, lists, downloads and deletes through one client do not get into each other's way."""
     data = {f"{number:02}": os.urandom(1000 + number) for number in range(50)}
 
     async def work() -> tuple[list[bytes], list[str]]:
         key = AzureNamedKeyCredential(ACCOUNT, KEY)
-        async with BlobServiceClient(blob_side.blob_url, key, retry_total=0) as service:
+        async with BlobServiceClient(side.blob_url, key, retry_total=0) as service:
             client = service.get_container_client(container.container_name)
             await asyncio.gather(*(client.upload_blob(name, content) for name, content in data.items()))
             names = [blob.name async for blob in client.list_blobs(results_per_page=20)]

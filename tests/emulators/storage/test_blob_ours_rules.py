@@ -154,3 +154,23 @@ def test_a_sources_unmet_condition_is_412(container: ContainerClient, raw: Raw) 
     }.items():
         headers = {"x-ms-copy-source": f"{source.url}?{account_sas()}", f"x-ms-source-{name}": value}
         assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == 412
+
+
+@pytest.mark.parametrize("unmet", ["If-None-Match", "If-Modified-Since"])
+def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str) -> None:
+    """An unmet condition is 412, as for each write; Azurite answers 304."""
+    container.upload_blob("a", b"1")
+    name = f"{container.container_name}/a"
+    head = raw.ask("HEAD", name).headers
+    value = head["ETag"] if unmet == "If-None-Match" else head["Last-Modified"]
+    assert raw.ask("PUT", name, "comp=snapshot", {unmet: value}).refusal == (412, "ConditionNotMet")
+
+
+def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
+    """From the oldest to the newest, then the blob itself; Azurite has them in any order."""
+    blob = container.upload_blob("a", b"1")
+    times = [blob.create_snapshot()["snapshot"] for _ in range(5)]
+    assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [*times, None]
+    pages = container.list_blobs(include=["snapshots"], results_per_page=1).by_page()
+    assert [one.snapshot for page in pages for one in page] == [*times, None]
+    assert times == sorted({str(one) for one in times})

@@ -107,12 +107,10 @@ def test_the_package_reads_parts(blob: BlobClient) -> None:
 
 
 @pytest.fixture
-def pieces(blob_side: Side, blob: BlobClient) -> Iterator[BlobClient]:
+def pieces(side: Side, blob: BlobClient) -> Iterator[BlobClient]:
     """The same blob by a client that fetches three bytes at a time."""
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
-    with BlobServiceClient(
-        blob_side.blob_url, key, retry_total=0, max_single_get_size=3, max_chunk_get_size=3
-    ) as service:
+    with BlobServiceClient(side.blob_url, key, retry_total=0, max_single_get_size=3, max_chunk_get_size=3) as service:
         yield service.get_blob_client(blob.container_name, "a")
 
 

@@ -25,11 +25,11 @@ def md5_of(data: bytes) -> str:
 
 
 @pytest.fixture
-def chunked(blob_side: Side, container: ContainerClient) -> Iterator[ContainerClient]:
+def chunked(side: Side, container: ContainerClient) -> Iterator[ContainerClient]:
     """The same container, by a client that cuts what it writes and reads into pieces of 64 KiB."""
     size = 64 * 1024
     with BlobServiceClient(
-        blob_side.blob_url,
+        side.blob_url,
         AzureNamedKeyCredential(ACCOUNT, KEY),
         retry_total=0,
         max_single_put_size=size,
