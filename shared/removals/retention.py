@@ -2,7 +2,7 @@
 
 Each pass goes through the lists of runs and of the routes' drops, a thousand at a time, and holds no more than the
 names of the drops that runs keep. A run is read by itself only once something of it is due. That all are gone through,
-and how far that goes, is decision 40 (docs/adr).
+and how far that goes, is decision 37 (docs/adr).
 """
 
 from __future__ import annotations
