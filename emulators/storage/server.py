@@ -44,15 +44,7 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
         if why:
             return web.Response(status=403, text=why)
         answer = await _answer(service, request, request_id)
-        headers = {
-            "Server": "Emulated-Storage",
-            "x-ms-request-id": request_id,
-            "x-ms-version": request.headers.get("x-ms-version") or request.headers.get("x-ms-api-version") or VERSION,
-            **answer.headers,
-        }
-        if client_id := request.headers.get("x-ms-client-request-id"):
-            headers["x-ms-client-request-id"] = client_id
-        headers = {name: value if value.isprintable() else _printable(value) for name, value in headers.items()}
+        headers = _headers(asked, answer, request_id)
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
         if answer.stream is None:
@@ -75,6 +67,18 @@ def server(service: Service, access_log: TextIO | None = None) -> web.Server:
         max_line_size=LONGEST_LINE,
         max_field_size=LONGEST_LINE,
     )
+
+
+def _headers(asked: Mapping[str, str], answer: Answer, request_id: str) -> dict[str, str]:
+    found = {
+        "Server": "Emulated-Storage",
+        "x-ms-request-id": request_id,
+        "x-ms-version": asked.get("x-ms-version") or asked.get("x-ms-api-version") or VERSION,
+        **answer.headers,
+    }
+    if client_id := asked.get("x-ms-client-request-id"):
+        found["x-ms-client-request-id"] = client_id
+    return {name: value if value.isprintable() else _printable(value) for name, value in found.items()}
 
 
 def _without_requests(record: logging.LogRecord) -> bool:
