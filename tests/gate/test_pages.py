@@ -22,7 +22,7 @@ def sent() -> Iterator[tuple[str, str, frozenset[str]]]:
     for file in sorted((ROOT / "shared").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "announce":
-                _, kind, subject, data = node.args
+                _, kind, subject, data = node.args[:4]
                 assert isinstance(data, ast.Dict), f"{file}: the data of an event must be a literal"
                 names = frozenset(ast.literal_eval(key) for key in data.keys if key)
                 yield ast.literal_eval(kind), parts(ast.unparse(subject)), names
