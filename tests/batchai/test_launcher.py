@@ -128,10 +128,16 @@ def test_a_local_node_installs_nothing(tmp_path: Path) -> None:
 def test_tensorflow_gets_its_cluster(tmp_path: Path) -> None:
     """Worker 0 is the master, the server runs beside it until all workers are done, and all know the same hosts."""
     nodes = Nodes(tmp_path, RECIPES["TensorFlow-GPU-Distributed"])
-    serve = (
-        "\nimport time\nif '--job_name=ps' in sys.argv: time.sleep(600)"
-        "\nwhile not os.path.exists(os.path.join(os.environ['TOLD'], 'ps0')): time.sleep(0.05)  # as a worker waits"
-    )
+    serve = """
+import time
+if '--job_name=ps' in sys.argv: time.sleep(600)
+while True:  # as workers wait for their server
+    try:
+        json.load(open(os.path.join(os.environ['TOLD'], 'ps0')))
+        break
+    except (OSError, ValueError):
+        time.sleep(0.05)
+"""
     told = TELL.replace('os.environ.get("ROLE", "")', "json.loads(os.environ['TF_CONFIG'])['task']['type']")
     nodes.lay("external/tensorflow_samples/mnist_replica.py", told + serve)
 
