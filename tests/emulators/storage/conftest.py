@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
-from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators.storage import azurite, services
 from emulators.storage.azurite import ACCOUNT, KEY
-from tests.emulators.storage.raw import Raw
+from tests.emulators.storage.raw import CONTENT, Raw
 
 NAMES = ("azurite", "ours")
 PAGE = "http://page.test"  # the origin of a web page that both sides let in
@@ -81,6 +81,16 @@ def blobs(side: Side) -> Iterator[BlobServiceClient]:
 @pytest.fixture
 def container(blobs: BlobServiceClient, unique: Callable[[], str]) -> ContainerClient:
     return blobs.create_container(unique())
+
+
+@pytest.fixture
+def blob(container: ContainerClient) -> BlobClient:
+    return container.upload_blob("a", CONTENT, metadata={"one": "1"})
+
+
+@pytest.fixture
+def name(blob: BlobClient) -> str:
+    return f"{blob.container_name}/{blob.blob_name}"
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
-from azure.storage.blob import BlobServiceClient, ContainerClient, generate_blob_sas
+from azure.storage.blob import ContainerClient, generate_blob_sas
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,14 +16,9 @@ from tests.emulators.storage.raw import BLOCK_BLOB, Raw, escaped
 
 
 @pytest.fixture
-def container(ours: Side, unique: Callable[[], str]) -> Iterator[ContainerClient]:
-    with BlobServiceClient(ours.blob_url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as service:
-        yield service.create_container(unique())
-
-
-@pytest.fixture
-def raw(ours: Side) -> Raw:
-    return Raw(ours.blob_url)
+def side(ours: Side) -> Side:
+    """What is said here is said of ours alone."""
+    return ours
 
 
 @pytest.mark.parametrize("name", ["%ff", "a%c3", "%ed%a0%80", "%c0%af"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from xml.etree import ElementTree as ET
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
-from azure.storage.blob import BlobBlock, BlobServiceClient, ContainerClient
+from azure.core.credentials import AzureSasCredential
+from azure.storage.blob import BlobBlock, ContainerClient
 
-from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
 from tests.emulators.storage.raw import BLOCK_BLOB, Raw, account_sas, refusal
 
@@ -17,14 +15,9 @@ LONGEST = 1024
 
 
 @pytest.fixture
-def container(ours: Side, unique: Callable[[], str]) -> Iterator[ContainerClient]:
-    with BlobServiceClient(ours.blob_url, AzureNamedKeyCredential(ACCOUNT, KEY), retry_total=0) as service:
-        yield service.create_container(unique())
-
-
-@pytest.fixture
-def raw(ours: Side) -> Raw:
-    return Raw(ours.blob_url)
+def side(ours: Side) -> Side:
+    """What is said here is said of ours alone."""
+    return ours
 
 
 def test_a_name_has_at_most_1024_characters(container: ContainerClient) -> None:

@@ -15,20 +15,7 @@ from hypothesis import strategies as st
 
 from emulators.storage.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
-from tests.emulators.storage.raw import Raw, refusal
-
-CONTENT = b"0123456789"
-
-
-@pytest.fixture
-def blob(container: ContainerClient) -> BlobClient:
-    return container.upload_blob("a", CONTENT, metadata={"one": "1"})
-
-
-@pytest.fixture
-def name(blob: BlobClient) -> str:
-    return f"{blob.container_name}/{blob.blob_name}"
-
+from tests.emulators.storage.raw import CONTENT, Raw, refusal
 
 RANGES = {
     "bytes=0-0": (b"0", "0-0"),

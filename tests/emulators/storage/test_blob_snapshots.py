@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from azure.storage.blob import BlobClient, ContainerClient
 
-from tests.emulators.storage.raw import Raw, refusal
-
-CONTENT = b"0123456789"
-
-
-@pytest.fixture
-def blob(container: ContainerClient) -> BlobClient:
-    return container.upload_blob("a", CONTENT, metadata={"one": "1"})
-
-
-@pytest.fixture
-def name(blob: BlobClient) -> str:
-    return f"{blob.container_name}/{blob.blob_name}"
+from tests.emulators.storage.raw import CONTENT, Raw, refusal
 
 
 def snapshot(blob: BlobClient, **options: Any) -> str:
