@@ -9,7 +9,7 @@ from shared.api.data import DiffQuery, FilesQuery
 from shared.api.requests import read_query
 from shared.bootstrap import system as the_system
 from shared.drops import retrain
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 
 blueprint = func.Blueprint()
 

@@ -7,8 +7,8 @@ from shared import system
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
 from shared.drops import collect
-from shared.drops.model import DropKey
 from shared.events import incoming
+from shared.kernel.drop_key import DropKey
 
 check_routes()
 blueprint = func.Blueprint()

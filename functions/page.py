@@ -23,7 +23,7 @@ from functions.modules import joined
 from shared.api.requests import UploadRequest, offered, read_body
 from shared.bootstrap import system as the_system
 from shared.drops import uploads
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import ROOT, blob_endpoint
 

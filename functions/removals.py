@@ -12,8 +12,8 @@ from shared.api import removals
 from shared.bootstrap import post as the_post
 from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
-from shared.drops.model import DropKey
 from shared.events import incoming
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import retention_schedule
 from shared.notices import deliver
 from shared.removals import remove, retention, usage

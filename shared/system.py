@@ -15,13 +15,12 @@ from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
+from shared.kernel.storage import DROPS_CONTAINER as DROPS_CONTAINER
+from shared.kernel.storage import OUTPUT_CONTAINER as OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Queues
 from shared.money.model import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.runs.ports import Runs
-
-DROPS_CONTAINER = "drops"
-OUTPUT_CONTAINER = "output"
 
 DROP_EVENTS = "drop-events"
 DROP_CHECKS = "drop-checks"

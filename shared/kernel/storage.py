@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+DROPS_CONTAINER = "drops"
+OUTPUT_CONTAINER = "output"
+
 
 @dataclass(frozen=True)
 class Blob:
