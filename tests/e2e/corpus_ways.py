@@ -23,7 +23,7 @@ from cli.client import Api
 from cli.errors import CliError
 from cli.jobfile import load
 from cli.sending import with_everything_sent
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from emulators.process import wait_for
 from local.cloud import Cloud
 from tests.e2e.lab import LOOK_SECONDS, Lab
