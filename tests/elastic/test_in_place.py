@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import tail, wait_for
-from emulators.storage import azurite
-from tests import metadata_service
+from tests import azurite, metadata_service
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, ROOT, Agent, Run
 from tests.trainers import cifar
