@@ -5,7 +5,7 @@ import os
 import azure.functions as func
 
 from functions import telemetry
-from functions.turns import Turns
+from functions.keyed_lock import KeyedLock
 from shared import system
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
@@ -17,7 +17,7 @@ from shared.runs.model import run_of_job
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
-_turns = Turns()  # of runs: the events of one come several at once, and mostly say the same
+_one_at_a_time = KeyedLock()  # of runs: the events of one come several at once, and mostly say the same
 
 
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
@@ -42,7 +42,7 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        with telemetry.span("follow run", run=run_of_job(job)), _turns.of(run_of_job(job)):
+        with telemetry.span("follow run", run=run_of_job(job)), _one_at_a_time.of(run_of_job(job)):
             follow.follow_job(the_system(), job, incoming.status_of(event))
 
 

@@ -139,7 +139,7 @@ def test_nouns_call_what_is_beside_or_below_them() -> None:
     assert {place: calls(place) for place in places} == CALLS
 
 
-@pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli"])
+@pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli", "trainers"])
 def test_no_modules_import_each_other(place: str) -> None:
     """There is an order in which every module comes after all that it imports."""
     try:

@@ -22,8 +22,10 @@ from typing import Any
 from azure.functions.decorators.function_app import Function, FunctionRegister
 from azure.functions.meta import Datum
 
-from emulators.host import signature, timespan
-from emulators.host.backend import (
+from emulators.host import timespan
+from emulators.host.errors import Refused
+from emulators.host.worker import signature
+from emulators.host.worker.backend import (
     HttpRequestData,
     HttpResponseData,
     Indexed,
@@ -32,9 +34,8 @@ from emulators.host.backend import (
     RetryPolicy,
     Value,
 )
-from emulators.host.cookies import set_cookie
-from emulators.host.errors import Refused
-from emulators.host.signature import Parameter, Signature
+from emulators.host.worker.cookies import set_cookie
+from emulators.host.worker.signature import Parameter, Signature
 
 _thread_storage = threading.local()
 

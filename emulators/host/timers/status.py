@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from emulators.host.schedule import Schedule
+from emulators.host.timers.schedule import Schedule
 
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from emulators.host.backend import (
+from emulators.host.errors import Refused
+from emulators.host.worker.backend import (
     HttpRequestData,
     HttpResponseData,
     Indexed,
@@ -23,9 +24,8 @@ from emulators.host.backend import (
     RetryPolicy,
     Value,
 )
-from emulators.host.cookies import set_cookie
-from emulators.host.errors import Refused
-from emulators.host.protos import PROTOS, SAME_SITE, Message, ParameterBinding, RpcHttp, TypedData
+from emulators.host.worker.cookies import set_cookie
+from emulators.host.worker.protos import PROTOS, SAME_SITE, Message, ParameterBinding, RpcHttp, TypedData
 
 NO_TRACE = SimpleNamespace(trace_parent="", trace_state="", attributes={})
 SAME_SITE_TEXT = {SAME_SITE.Lax: "lax", SAME_SITE.Strict: "strict", SAME_SITE.ExplicitNone: "none"}

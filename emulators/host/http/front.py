@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from aiohttp import web
 from aiohttp.web_response import Response
 
-from emulators.host.access import Gate
-from emulators.host.backend import HttpRequestData, HttpResponseData, Value
 from emulators.host.functions import Function, HttpTrigger
-from emulators.host.invoker import Invoker
-from emulators.host.routing import Route, Router
+from emulators.host.http.keys import Gate
+from emulators.host.http.routing import Route, Router
+from emulators.host.worker.backend import HttpRequestData, HttpResponseData, Value
+from emulators.host.worker.invoker import Invoker
 from emulators.serving import read_body
 
 # aiohttp writes these itself; a function that sets them would contradict the body that is really sent.

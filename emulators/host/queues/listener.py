@@ -13,15 +13,15 @@ from typing import Any
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.storage.queue import QueueMessage
 
-from emulators.host import messages
-from emulators.host.backend import Outcome, Value
 from emulators.host.config import QueueOptions
 from emulators.host.functions import Function, QueueTrigger
-from emulators.host.invoker import Invoker
-from emulators.host.light_queue import Connections
-from emulators.host.outputs import QueueWriter
+from emulators.host.queues import messages
+from emulators.host.queues.client import Connections
+from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
 from emulators.host.storage import queue_client
+from emulators.host.worker.backend import Outcome, Value
+from emulators.host.worker.invoker import Invoker
 
 log = logging.getLogger("host.queues")
 FIRST_POLL_SECONDS = 0.1

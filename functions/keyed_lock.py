@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Turns:
+class KeyedLock:
     """A lock for each name, kept while somebody has it or waits for it."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from azure.storage.queue import QueueMessage
 
-from emulators.host.backend import Value
+from emulators.host.worker.backend import Value
 
 
 def decode(content: str, *, base64: bool) -> bytes:

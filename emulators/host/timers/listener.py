@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.storage.blob.aio import ContainerClient
 
-from emulators.host.backend import Value
 from emulators.host.functions import Function, TimerTrigger
-from emulators.host.invoker import Invoker
-from emulators.host.leases import Lease
 from emulators.host.stop import Stop
-from emulators.host.timerstatus import Status, after_run, at_start
+from emulators.host.timers.leases import Lease
+from emulators.host.timers.status import Status, after_run, at_start
+from emulators.host.worker.backend import Value
+from emulators.host.worker.invoker import Invoker
 
 log = logging.getLogger("host.timers")
 CONTAINER = "azure-webjobs-hosts"

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from azure.core.exceptions import AzureError
 
 from emulators.host import logs
-from emulators.host.backend import Backend, Invocation, Outcome, RetryPolicy, Value
 from emulators.host.functions import Function
-from emulators.host.outputs import QueueWriter
+from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
-from emulators.host.worker import Worker
+from emulators.host.worker.backend import Backend, Invocation, Outcome, RetryPolicy, Value
+from emulators.host.worker.loop import Worker
 
 log = logging.getLogger("host.invocations")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from aiohttp import web
 
-from emulators.host.access import Gate
-from emulators.host.backend import Outcome, Value
 from emulators.host.functions import EventGridTrigger, Function
-from emulators.host.invoker import Invoker
+from emulators.host.http.keys import Gate
+from emulators.host.worker.backend import Outcome, Value
+from emulators.host.worker.invoker import Invoker
 from emulators.serving import parse_json, read_body
 
 Functions = dict[str, tuple[Function, EventGridTrigger]]

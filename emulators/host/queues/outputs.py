@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.storage.queue.aio import QueueClient
 
-from emulators.host.backend import Outcome, Value
 from emulators.host.functions import QueueOutput
-from emulators.host.light_queue import Connections, LightQueueClient
+from emulators.host.queues.client import Connections, LightQueueClient
 from emulators.host.storage import queue_client
+from emulators.host.worker.backend import Outcome, Value
 
 
 class QueueWriter:

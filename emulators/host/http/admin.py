@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from emulators.host.access import Gate
-from emulators.host.backend import Value
 from emulators.host.functions import Function, HttpTrigger, QueueTrigger, TimerTrigger
-from emulators.host.invoker import Invoker
-from emulators.host.timers import timer_request
+from emulators.host.http.keys import Gate
+from emulators.host.timers.listener import timer_request
+from emulators.host.worker.backend import Value
+from emulators.host.worker.invoker import Invoker
 from emulators.serving import parse_json, read_body
 
 
