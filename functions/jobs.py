@@ -12,8 +12,10 @@ from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
 from shared.kernel.settings import reconcile_schedule
 from shared.reconcile import reconcile
-from shared.runs import archive, data, follow, looks, submit
+from shared.runs import data
 from shared.runs.model import run_of_job
+from shared.runs.progress import follow, hourly_reconcile, submit
+from shared.runs.results import archive
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -56,7 +58,7 @@ def run_looks(message: func.QueueMessage) -> None:
             data.check_data(the_system(), run)
     else:
         with telemetry.span("look at runs"):
-            looks.look_at_hour(the_system(), incoming.text(asked, "hour"))
+            hourly_reconcile.look_at_hour(the_system(), incoming.text(asked, "hour"))
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)
