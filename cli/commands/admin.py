@@ -5,12 +5,12 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from .. import replay as replaying
-from .. import smoke as smoking
-from .. import upload
+from ..api import replay as replaying
+from ..files import drop_upload
+from ..nodes import smoke as smoking
 from ..results import SmokeCheck
 from ..session import Session, command_of
-from ..visible import one_line
+from ..terminal_text import one_line
 from . import options
 
 
@@ -78,7 +78,7 @@ def smoke(
 
     Example: trainyard admin smoke --markdown
     """
-    with upload.opened(session.profile, account_url) as container, upload.translated():
+    with drop_upload.opened(session.profile, account_url) as container, drop_upload.translated():
         local = bool(session.profile.connection_string) and not account_url
         stand_in = session.profile if local else None
         tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, stand_in)

@@ -10,14 +10,14 @@ from typing import Any
 
 import typer
 
-from .. import batchai
-from .. import fetch as fetching
-from ..batchai import Beside, Folder
-from ..client import patiently
+from ..api import fetch as fetching
+from ..api.client import retry_unreachable
 from ..errors import CliError
+from ..files import batchai_documents
+from ..files.batchai_documents import Beside, Folder
 from ..session import Session, command, user_path
 from . import options
-from .following import end_with, follow
+from .follow import end_with, follow
 from .runs import PATIENCE_SECONDS, go_on, seconds
 
 MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
@@ -48,12 +48,14 @@ def _import(
 
     Example: trainyard import job.json --cluster cpu-cluster --dry-run
     """
-    content = batchai.mounted(batchai.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name)
+    content = batchai_documents.mounted(
+        batchai_documents.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name
+    )
     files = [user_path(file) if file else None for file in (cluster_file, project_file)]
     beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment)
     asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
     told = session.api.post("imports", body=_filled(asked))
-    if scripts := batchai.scripts_beside(told.get("scripts", []), user_path(document).parent):
+    if scripts := batchai_documents.scripts_beside(told.get("scripts", []), user_path(document).parent):
         for name in scripts:
             session.remark(f"{name} travels with the run.", "dim")
         asked["batchai"] = replace(beside, files=scripts).body()
@@ -64,7 +66,7 @@ def _import(
         if strict and lossy:
             raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
         return
-    session.remark(batchai.as_text(told["report"]))
+    session.remark(batchai_documents.as_text(told["report"]))
     body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": asked["batchai"]}
     go_on(session, _submit(session, _filled(body), key), following)
 
@@ -105,8 +107,8 @@ def run(
 
 def _tell(session: Session, told: dict[str, Any]) -> None:
     found = told.get(told["kind"]) or {}
-    session.tell(told, batchai.as_yaml(found))
-    session.remark(batchai.as_text(told["report"]))
+    session.tell(told, batchai_documents.as_yaml(found))
+    session.remark(batchai_documents.as_text(told["report"]))
     for reason in told.get("reasons", []):
         session.remark(f"not now: {reason['message']}", "yellow")
     if told["kind"] == "compute" or told.get("compute"):
@@ -117,10 +119,10 @@ def _tell(session: Session, told: dict[str, Any]) -> None:
 
 def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}  # a repeat is safe when the first answer was lost
-    answer: dict[str, Any] = patiently(
+    answer: dict[str, Any] = retry_unreachable(
         lambda: session.api.post("runs", body=body, headers=headers),
         PATIENCE_SECONDS,
-        session.away,
+        session.outage,
     )
     return answer
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import typer
 
-from .. import batchai, clusterfile, listing, show
-from .. import workspace as workspaces
+from .. import show
+from ..api import azure_workspace as workspaces
+from ..api import run_list
 from ..errors import CliError, NotFound
+from ..files import batchai_documents, clusters_file
 from ..results import ClusterSteps
 from ..session import Session, command, user_path
 from . import options
@@ -52,10 +54,10 @@ def clusters(
         answer = session.api.get("clusters")
         session.tell(answer, show.clusters.many(answer))
         return
-    declared = clusterfile.read(_text(file), str(file))
+    declared = clusters_file.read(_text(file), str(file))
     with workspaces.opened(session.profile, workspace) as azure:
         found = azure.clusters()
-        steps = clusterfile.plan(declared, found)
+        steps = clusters_file.plan(declared, found)
         if what is ClusterVerb.apply:
             _apply(azure, steps, found)
     others = sorted(set(found) - {cluster.name for cluster in declared})
@@ -65,16 +67,16 @@ def clusters(
         raise CliError("Some clusters can't become what the file declares; see above.")
 
 
-def _apply(azure: workspaces.Workspace, steps: list[clusterfile.Step], found: dict[str, Any]) -> None:
+def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], found: dict[str, Any]) -> None:
     """Make the steps that can be made. Someone who changed a cluster since it was read wins."""
     like = next((c for c in found.values() if c.get("identity")), next(iter(found.values()), None))
     for step in steps:
         name = step.cluster.name
         if step.action == "create":
-            azure.put(name, clusterfile.body(step, None, like or {"location": azure.location()}))
+            azure.put(name, clusters_file.body(step, None, like or {"location": azure.location()}))
         elif step.action == "change":
             present, etag = azure.get(name)
-            azure.put(name, clusterfile.body(step, present, None), etag)
+            azure.put(name, clusters_file.body(step, present, None), etag)
 
 
 def _text(file: Path) -> str:
@@ -94,7 +96,7 @@ def pause(session: Session, cluster: options.PausedCluster = "", force: options.
     Example: trainyard pause cpu-cluster
     """
     if not cluster:
-        cluster = batchai.project_cluster(user_path(Path()))
+        cluster = batchai_documents.project_cluster(user_path(Path()))
         held = [lease for lease in session.api.get("leases") if lease["cluster"] == cluster]
         for lease in held:
             session.api.delete("leases", lease["lease"])
@@ -134,7 +136,7 @@ def leases(session: Session, mine: options.Mine = False) -> None:
     Example: trainyard leases --mine
     """
     answer: Any = session.api.get("leases")
-    answer = listing.own_rows(session.api, answer) if mine else answer
+    answer = run_list.own_rows(session.api, answer) if mine else answer
     session.tell(answer, show.clusters.leases(answer))
 
 

@@ -12,10 +12,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from .. import people, png
-from ..costs import dollars
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..show import people, png
+from ..show.costs import dollars
+from ..terminal_text import Text, one_line
 from . import options
 from .runs import moment
 

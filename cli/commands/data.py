@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import show
-from ..names import data_ref, drop_name
+from ..api.run_names import data_ref, drop_name
 from ..session import Session, command_of
 from . import options
 

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import png
+from ..api.phases import FINAL
 from ..errors import CliError
-from ..phases import FINAL
-from ..preempt import Way, preempt
+from ..nodes.preempt import Way, preempt
+from ..nodes.preemption_trace import Replay, Trace, read_trace
 from ..results import EvictedNode
 from ..session import Session, command, user_path
-from ..trace import Replay, Trace, read_trace
+from ..show import png
 from . import options
 from .runs import seconds
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import typer
 
-from .. import listing, show
+from .. import show
+from ..api import run_list
 from ..session import Session, command_of
 from . import options
 
@@ -43,7 +44,7 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
     Example: trainyard notify list --mine
     """
     found: Any = session.api.get("notices")
-    found = listing.own_rows(session.api, found) if mine else found
+    found = run_list.own_rows(session.api, found) if mine else found
     session.tell(found, show.notices.subscriptions(found))
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .. import fetch as fetching
+from ..api import fetch as fetching
 from ..errors import CliError
-from ..profiles import config_folder
 from ..results import Guess, Prediction
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..setup.profiles import config_folder
+from ..terminal_text import Text, one_line
 from . import options
-from .bars import bar
+from .progress_bar import bar
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600

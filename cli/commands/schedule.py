@@ -8,8 +8,10 @@ import typer
 import typer.core
 from typer import Argument, Option
 
-from .. import listing, offers, show
+from .. import show
+from ..api import run_list
 from ..session import Session, app, command_of
+from ..setup import tab_completion
 from . import options
 from .runs import requested
 
@@ -28,7 +30,8 @@ Overlap = Annotated[
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
 Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
 Name = Annotated[
-    str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=offers.schedules)
+    str,
+    Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=tab_completion.schedules),
 ]
 
 
@@ -82,7 +85,7 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
     Example: trainyard schedule list --mine
     """
     found: Any = session.api.get("schedules")
-    found = listing.own_rows(session.api, found) if mine else found
+    found = run_list.own_rows(session.api, found) if mine else found
     session.tell(found, show.schedules.many(found))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..visible import Text, one_line
+from ..terminal_text import Text, one_line
 from .tables import clock, facts_table, file_count, state_text, titled_table
 
 
