@@ -48,8 +48,8 @@ for _name, _help in {
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         sys.stdout.write(f"trainyard {version()}\n")
         raise typer.Exit
 

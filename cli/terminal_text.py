@@ -24,14 +24,14 @@ COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 UNFINISHED = re.compile(r"\x1b(\[[0-9;:]{0,32})?\Z")
 
 
-def visible(given: str) -> str:
+def visible(text: str) -> str:
     """The text with each unsafe character as a sign for it: ESC as ␛, others as \\x9b or \\u202e."""
-    return UNSAFE.sub(lambda match: _sign(match[0]), given)
+    return UNSAFE.sub(lambda match: _sign(match[0]), text)
 
 
-def one_line(given: str) -> str:
+def one_line(text: str) -> str:
     """As `visible`, for a name: a newline in it can't begin a line of its own."""
-    return visible(given).replace("\n", "␊")
+    return visible(text).replace("\n", "␊")
 
 
 def _sign(character: str) -> str:
@@ -46,8 +46,8 @@ def _sign(character: str) -> str:
 class Text(rich_text.Text):
     """rich's Text, of visible characters only."""
 
-    def __init__(self, given: str = "", *args: Any, **kwargs: Any) -> None:
-        super().__init__(visible(given), *args, **kwargs)
+    def __init__(self, text: str = "", *args: Any, **kwargs: Any) -> None:
+        super().__init__(visible(text), *args, **kwargs)
 
     def append(self, text: rich_text.Text | str, style: Any = None) -> rich_text.Text:
         return super().append(visible(text) if isinstance(text, str) else text, style)

@@ -27,13 +27,13 @@ class Workspace:
 
     def clusters(self) -> dict[str, dict[str, Any]]:
         """Its AmlComputes by name."""
-        found: dict[str, dict[str, Any]] = {}
+        clusters: dict[str, dict[str, Any]] = {}
         address = f"{self._id}/computes?api-version={VERSION}"
         while address:
             page = self._send("GET", address).json()
-            found |= {c["name"]: c for c in page["value"] if c["properties"].get("computeType") == "AmlCompute"}
+            clusters |= {c["name"]: c for c in page["value"] if c["properties"].get("computeType") == "AmlCompute"}
             address = page.get("nextLink") or ""
-        return found
+        return clusters
 
     def location(self) -> str:
         return str(self._send("GET", f"{self._id}?api-version={VERSION}").json()["location"])

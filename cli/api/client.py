@@ -81,12 +81,12 @@ class Api:
         """What the log holds from this byte on; waits up to `wait` seconds for something to come."""
         query = {"rank": rank, "offset": offset, "wait": round(wait) or None}
         answer = self.send("GET", "runs", run, "logs", query=query, timeout=TIMEOUT_SECONDS + wait)
-        told = answer.headers
+        headers = answer.headers
         return LogChunk(
             answer.content,
-            int(told.get("x-next-offset", offset + len(answer.content))),
-            told.get("x-log-complete", "").lower() == "true",
-            tuple(int(rank) for rank in told.get("x-ranks", "").split(",") if rank.strip().isdigit()),
+            int(headers.get("x-next-offset", offset + len(answer.content))),
+            headers.get("x-log-complete", "").lower() == "true",
+            tuple(int(rank) for rank in headers.get("x-ranks", "").split(",") if rank.strip().isdigit()),
         )
 
     @contextmanager
@@ -116,10 +116,10 @@ class Api:
     ) -> httpx.Response:
         """One request. A status of 300 or more raises unless it is in `accept`."""
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
-        given = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
+        filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         try:
             answer = self._http.request(
-                method, address, params=given, json=body, headers=dict(headers or {}), timeout=timeout
+                method, address, params=filled_query, json=body, headers=dict(headers or {}), timeout=timeout
             )
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc

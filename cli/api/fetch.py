@@ -68,8 +68,8 @@ def _content(api: Api, run: str) -> bytes:
 
 def chosen(files: list[File], only: list[str]) -> list[File]:
     """The files in these folders of the archive (or of these names); all of them if none is given."""
-    wanted = [part.strip("/") for part in only]
-    return [f for f in files if not wanted or any(f.name == w or f.name.startswith(f"{w}/") for w in wanted)]
+    prefixes = [part.strip("/") for part in only]
+    return [f for f in files if not prefixes or any(f.name == w or f.name.startswith(f"{w}/") for w in prefixes)]
 
 
 def fetch(api: Api, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:

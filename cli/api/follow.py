@@ -59,11 +59,11 @@ class MembersReader:
     def read(self, wait: float = 0.0) -> str:  # noqa: ARG002  # as LogReader; many logs can't be waited for at once
         """The lines that came since the last call, in the order of the jobs."""
         text = "".join(self._lines(number, reader) for number, reader in list(self._readers.items()))
-        known = {number for reader in self._readers.values() for number in reader.ranks}
-        for number in sorted(known - self._readers.keys()):
+        read_ranks = {number for reader in self._readers.values() for number in reader.ranks}
+        for number in sorted(read_ranks - self._readers.keys()):
             self._readers[number] = LogReader(self._api, self._run, number)
         self.offset = sum(reader.offset for reader in self._readers.values())
-        self.complete = known <= self._readers.keys() and all(reader.complete for reader in self._readers.values())
+        self.complete = read_ranks <= self._readers.keys() and all(reader.complete for reader in self._readers.values())
         return text
 
     def _lines(self, number: int, reader: LogReader) -> str:

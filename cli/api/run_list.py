@@ -49,8 +49,11 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
     name, reverse = by.removeprefix("-"), by.startswith("-")
     having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
     if runs and not having:
-        known = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {*FIELDS, "cost"}
-        there = f"There are: {', '.join(sorted(known))}."
+        sortable_names = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {
+            *FIELDS,
+            "cost",
+        }
+        there = f"There are: {', '.join(sorted(sortable_names))}."
         raise CliError(f"None of these runs has a parameter, metric or field {name!r}. {there}", "unknown_name")
     numbers = all(isinstance(value, int | float) for value, _ in having)
     having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
@@ -111,8 +114,8 @@ def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -
 def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of leases, schedules or subscriptions those that are yours, by the same rule."""
     name, object_id = _me(api)
-    wanted = {(object_id, True), (name, False)} - {("", True), ("", False)}
-    return [row for row in rows if (row.get("owner_id") or row["owner"], bool(row.get("owner_id"))) in wanted]
+    own_names = {(object_id, True), (name, False)} - {("", True), ("", False)}
+    return [row for row in rows if (row.get("owner_id") or row["owner"], bool(row.get("owner_id"))) in own_names]
 
 
 def _me(api: Api) -> tuple[str, str]:

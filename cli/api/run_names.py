@@ -75,10 +75,10 @@ def _find(api: Api, text: str) -> tuple[str, str]:
     if WHOLE.fullmatch(text):
         return "", text
     try:
-        found = api.get("find", name=text)
+        match = api.get("find", name=text)
     except NotFound as exc:
         if exc.code:
             raise
         name = text.removeprefix("drops/").strip("/")  # an older deployment, which knows whole names only
         return (name, "") if "/" in name else ("", name)
-    return str(found["drop"]), str(found["run"])
+    return str(match["drop"]), str(match["run"])

@@ -48,13 +48,13 @@ def register(session: Session) -> None:
 
     Example: trainyard admin register
     """
-    told = session.api.post("register")
-    broken = [route for route in told["routes"] if route["problem"]]
-    lines = [f"code         {told['code']}", f"environment  {told['environment']}"]
+    answer = session.api.post("register")
+    broken = [route for route in answer["routes"] if route["problem"]]
+    lines = [f"code         {answer['code']}", f"environment  {answer['environment']}"]
     lines += [
-        f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in told["routes"]
+        f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in answer["routes"]
     ]
-    session.tell(told, "\n".join(one_line(line) for line in lines))
+    session.tell(answer, "\n".join(one_line(line) for line in lines))
     if broken:
         raise typer.Exit(1)
 
@@ -83,8 +83,10 @@ def smoke(
         stand_in = session.profile if local else None
         tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, stand_in)
         checks = tried.run(container)
-    told: list[SmokeCheck] = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
-    session.tell(told, smoking.markdown(checks) if markdown else _table(checks))
+    results: list[SmokeCheck] = [
+        {"check": check.name, "result": check.result, "detail": check.detail} for check in checks
+    ]
+    session.tell(results, smoking.markdown(checks) if markdown else _table(checks))
     if any(check.result == smoking.FAILED for check in checks):
         raise typer.Exit(1)
 

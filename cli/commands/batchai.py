@@ -53,21 +53,21 @@ def _import(
     )
     files = [user_path(file) if file else None for file in (cluster_file, project_file)]
     beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment)
-    asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
-    told = session.api.post("imports", body=_filled(asked))
-    if scripts := batchai_documents.scripts_beside(told.get("scripts", []), user_path(document).parent):
+    request = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
+    answer = session.api.post("imports", body=_filled(request))
+    if scripts := batchai_documents.scripts_beside(answer.get("scripts", []), user_path(document).parent):
         for name in scripts:
             session.remark(f"{name} travels with the run.", "dim")
-        asked["batchai"] = replace(beside, files=scripts).body()
-        told = session.api.post("imports", body=_filled(asked))
-    lossy = [row for row in told["report"] if row["lossy"]]
-    if told["kind"] != "job" or dry_run or (strict and lossy):
-        _tell(session, told)
+        request["batchai"] = replace(beside, files=scripts).body()
+        answer = session.api.post("imports", body=_filled(request))
+    lossy = [row for row in answer["report"] if row["lossy"]]
+    if answer["kind"] != "job" or dry_run or (strict and lossy):
+        _tell(session, answer)
         if strict and lossy:
             raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
         return
-    session.remark(batchai_documents.as_text(told["report"]))
-    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": asked["batchai"]}
+    session.remark(batchai_documents.as_text(answer["report"]))
+    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": request["batchai"]}
     go_on(session, _submit(session, _filled(body), key), following)
 
 
@@ -105,15 +105,15 @@ def run(
     end_with(ended)
 
 
-def _tell(session: Session, told: dict[str, Any]) -> None:
-    found = told.get(told["kind"]) or {}
-    session.tell(told, batchai_documents.as_yaml(found))
-    session.remark(batchai_documents.as_text(told["report"]))
-    for reason in told.get("reasons", []):
+def _tell(session: Session, answer: dict[str, Any]) -> None:
+    document = answer.get(answer["kind"]) or {}
+    session.tell(answer, batchai_documents.as_yaml(document))
+    session.remark(batchai_documents.as_text(answer["report"]))
+    for reason in answer.get("reasons", []):
         session.remark(f"not now: {reason['message']}", "yellow")
-    if told["kind"] == "compute" or told.get("compute"):
+    if answer["kind"] == "compute" or answer.get("compute"):
         session.remark("Make it with `az ml compute create --file`, or in infra/ if it is to stay.", "dim")
-    elif told["kind"] == "project":
+    elif answer["kind"] == "project":
         session.remark(f"Run it with `{session.program} run`, in its folder.", "dim")
 
 
@@ -130,8 +130,8 @@ def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
 def _bring(session: Session, run: str, folder: Path) -> None:
     """Fetch what this run wrote, and nothing of any other: models and logs, each to a folder of the run's name."""
     everything = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    for part, wanted in (("models", MODELS), ("logs", re.compile("logs/"))):
-        files = [file for file in everything if wanted.match(file.name)]
+    for part, pattern in (("models", MODELS), ("logs", re.compile("logs/"))):
+        files = [file for file in everything if pattern.match(file.name)]
         place = folder / part / run
         fetching.fetch(session.api, run, files, place, lambda _: None)
         session.remark(f"{len(files)} files in {place}")
@@ -147,13 +147,13 @@ def _let_go(session: Session, cluster: str) -> None:
 
 
 def _mounts(texts: list[str] | None) -> dict[str, str]:
-    found = {}
+    shares = {}
     for text in texts or []:
         name, equals, path = text.partition("=")
         if not name or not equals or not path:
             raise typer.BadParameter(f"--mount is {text!r}; write NAME=PATH.")
-        found[name] = path
-    return found
+        shares[name] = path
+    return shares
 
 
 def _filled(body: dict[str, Any]) -> dict[str, Any]:

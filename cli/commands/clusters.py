@@ -45,10 +45,12 @@ def clusters(
     Example: trainyard clusters plan --file clusters.yaml
     """
     if history:
-        told = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
-        if history not in told:
-            raise NotFound(f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(told)) or 'none'}.")
-        session.tell(told[history], show.clusters.decisions(history, told[history]))
+        decisions = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
+        if history not in decisions:
+            raise NotFound(
+                f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(decisions)) or 'none'}."
+            )
+        session.tell(decisions[history], show.clusters.decisions(history, decisions[history]))
         return
     if what is ClusterVerb.list:
         answer = session.api.get("clusters")
@@ -56,20 +58,20 @@ def clusters(
         return
     declared = clusters_file.read(_text(file), str(file))
     with workspaces.opened(session.profile, workspace) as azure:
-        found = azure.clusters()
-        steps = clusters_file.plan(declared, found)
+        existing = azure.clusters()
+        steps = clusters_file.plan(declared, existing)
         if what is ClusterVerb.apply:
-            _apply(azure, steps, found)
-    others = sorted(set(found) - {cluster.name for cluster in declared})
+            _apply(azure, steps, existing)
+    others = sorted(set(existing) - {cluster.name for cluster in declared})
     plan: ClusterSteps = {"steps": [step.told() for step in steps], "not_in_the_file": others}
     session.tell(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
         raise CliError("Some clusters can't become what the file declares; see above.")
 
 
-def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], found: dict[str, Any]) -> None:
+def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], existing: dict[str, Any]) -> None:
     """Make the steps that can be made. Someone who changed a cluster since it was read wins."""
-    like = next((c for c in found.values() if c.get("identity")), next(iter(found.values()), None))
+    like = next((c for c in existing.values() if c.get("identity")), next(iter(existing.values()), None))
     for step in steps:
         name = step.cluster.name
         if step.action == "create":

@@ -99,9 +99,9 @@ class _Upload:
         return f"{self.route}/{self.name}"
 
     def plan(self) -> Plan:
-        wanted = drop_upload.items(self.source, self.route, self.name)
+        items = drop_upload.items(self.source, self.route, self.name)
         return drop_upload.plan(
-            self.container, self.drop, arguments.with_job_file(wanted, self.drop, self.job_file), lambda _: None
+            self.container, self.drop, arguments.with_job_file(items, self.drop, self.job_file), lambda _: None
         )
 
     def send(self, todo: Plan, delete: bool) -> None:
@@ -121,14 +121,14 @@ class _Upload:
     def finish(self, again: bool, following: bool) -> None:
         """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""
         done, session = self.done, self.session
-        found = self._closed(following)
-        run = str(found.get("run") or "") if found.get("state") == "sealed" else ""
-        unchanged = bool(run) and (not done.marked or found.get("code") == "unchanged" or self._is_old(found))
+        drop = self._closed(following)
+        run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
+        unchanged = bool(run) and (not done.marked or drop.get("code") == "unchanged" or self._is_old(drop))
         if again and unchanged:
             key = {"Idempotency-Key": uuid.uuid4().hex}
             run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
             unchanged = False
-        told: Dropped = {
+        result: Dropped = {
             **_told(self.todo),
             "drop": self.drop,
             "files": done.files,
@@ -137,7 +137,7 @@ class _Upload:
             "deleted": done.deleted,
             "closed": done.marked,
             "run": run,
-            "generation": found.get("generation", 0),
+            "generation": drop.get("generation", 0),
             "trained_before": unchanged,
         }
         words = _done_words(self.drop, done, run, unchanged, session.program)
@@ -145,7 +145,7 @@ class _Upload:
             session.remark(words)
             end_with(follow(session, run))
             return
-        session.tell(told, words)
+        session.tell(result, words)
         if unchanged:
             session.remark(f"See it: {session.program} show {run}", "dim")
             return
@@ -162,13 +162,13 @@ class _Upload:
         with Screen(self.session.err, {}).shown() as screen:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
-    def _is_old(self, found: dict[str, Any]) -> bool:
+    def _is_old(self, drop: dict[str, Any]) -> bool:
         """Whether an earlier generation had the same content, and so the same run."""
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:
             return False
-        return any(row["run"] == found["run"] and row["number"] < found["generation"] for row in rows)
+        return any(row["run"] == drop["run"] and row["number"] < drop["generation"] for row in rows)
 
 
 def _summary(todo: Plan, delete: bool) -> str:

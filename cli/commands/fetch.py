@@ -49,7 +49,7 @@ def fetch(
         new = fetching.fetch(session.api, run, files, folder, told_bytes)
     manifest.keep(folder)
     size = sum(file.size for file in files)
-    told: Fetched = {
+    result: Fetched = {
         "run": run,
         "folder": str(folder.resolve()),
         "manifest": str(folder.resolve() / fetching.MANIFEST),
@@ -58,7 +58,7 @@ def fetch(
         "new": len(new),
     }
     session.tell(
-        told, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+        result, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
     )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":
@@ -69,10 +69,10 @@ def fetch(
 def _await_archive(session: Session, run: str, wait: bool) -> None:
     while True:
         patience = PATIENCE_SECONDS if wait else 0.0
-        found: dict[str, Any] = retry_unreachable(
+        artifacts: dict[str, Any] = retry_unreachable(
             lambda: session.api.get("runs", run, "artifacts"), patience, session.outage
         )
-        if found["complete"]:
+        if artifacts["complete"]:
             return
         if not wait:
             raise CliError(f"{run} is not archived yet. --wait waits for it.", "not_archived")

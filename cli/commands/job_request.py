@@ -38,9 +38,9 @@ class Work:
         """
         file = self.job or (Path(self.what) if self.what.endswith(JOB_SUFFIXES) else None)
         chosen = {"--template": self.template, "--job": self.job, "WHAT": self.what}
-        if len(given := [name for name, value in chosen.items() if value]) != 1:
+        if len(options := [name for name, value in chosen.items() if value]) != 1:
             raise typer.BadParameter(
-                f"Give one of a trainer, a job file, a folder and --template; given: {', '.join(given) or 'none'}."
+                f"Give one of a trainer, a job file, a folder and --template; given: {', '.join(options) or 'none'}."
             )
         if self.command:
             return {"job": self._folder(session, parameters, has_data)}

@@ -35,16 +35,16 @@ def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = 
     if not tags and not remove:
         raise typer.BadParameter("give tags, NAME=VALUE, or --remove NAME.")
     answer = session.api.post("runs", run, "tags", body={"set": pairs(tags), "remove": remove or []})
-    told = ", ".join(f"{name}={value}" for name, value in sorted(answer["tags"].items()))
-    session.tell(answer, f"{answer['run']}: {told or 'no tags'}")
+    words = ", ".join(f"{name}={value}" for name, value in sorted(answer["tags"].items()))
+    session.tell(answer, f"{answer['run']}: {words or 'no tags'}")
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:
     """`team=vision` as {"team": "vision"}. Raises BadParameter for what is no pair."""
-    found = {}
+    values = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"a tag is NAME=VALUE, such as team=vision; {text!r} has no value.")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

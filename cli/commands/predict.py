@@ -36,15 +36,15 @@ def predict(session: Session, run: options.Run, files: options.Files, picture: o
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
     folder = config_folder(os.environ) / "models" / run
-    found = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    models = fetching.chosen(found, ["models"])
+    archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    models = fetching.chosen(archived, ["models"])
     if not models:
         raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    told = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
-    session.tell(told, _table(told))
+    predictions = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
+    session.tell(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
 

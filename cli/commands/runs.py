@@ -127,16 +127,14 @@ def runs(
     began = moment(since) if since else ""
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
     ask = run_list.own if mine else run_list.matching
-    found = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
-    shown, more = found.runs, found.more
+    page = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    shown, more = page.runs, page.more
     if sort:
         shown, more = run_list.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
     session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
-    if found.gave_up:
-        session.remark(
-            f"These are of the newest {found.looked_at:,} runs; --experiment, --owner or --since find older."
-        )
+    if page.gave_up:
+        session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
 
 
 @command

@@ -84,9 +84,9 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
 
     Example: trainyard schedule list --mine
     """
-    found: Any = session.api.get("schedules")
-    found = run_list.own_rows(session.api, found) if mine else found
-    session.tell(found, show.schedules.many(found))
+    schedules: Any = session.api.get("schedules")
+    schedules = run_list.own_rows(session.api, schedules) if mine else schedules
+    session.tell(schedules, show.schedules.many(schedules))
 
 
 @command_of("schedule")
@@ -95,8 +95,8 @@ def schedule_log(session: Session, schedule: Name) -> None:
 
     Example: trainyard schedule log s-0123456789abcdef
     """
-    found = session.api.get("schedules", schedule, "firings")
-    session.tell(found, show.schedules.firings(found))
+    firings = session.api.get("schedules", schedule, "firings")
+    session.tell(firings, show.schedules.firings(firings))
 
 
 @command_of("schedule")
@@ -134,7 +134,7 @@ def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dic
     if words[0] != "submit":
         raise typer.BadParameter(f"Behind the options comes the submission: submit mnist ..., not {words[0]!r}.")
     group: Any = typer.main.get_command(app)
-    given = group.commands["submit"].make_context("submit", words[1:]).params
-    if given["following"]:
+    options = group.commands["submit"].make_context("submit", words[1:]).params
+    if options["following"]:
         raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
-    return requested(session, given), given
+    return requested(session, options), options

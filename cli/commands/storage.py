@@ -31,11 +31,11 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
 
     Example: trainyard rm mnist-0123456789abcdef mnist/digits-1 --yes
     """
-    found = [drop_or_run(session.api, name) for name in things]
-    if not yes and not _agreed(session, [drop or run for drop, run in found]):
+    targets = [drop_or_run(session.api, name) for name in things]
+    if not yes and not _agreed(session, [drop or run for drop, run in targets]):
         raise CliError("Nothing was removed.", "stopped")
     done = []
-    for drop, run in found:
+    for drop, run in targets:
         where = ("drops", *drop.split("/", 1)) if drop else ("runs", run)
         done.append(session.api.post(*where, "remove"))
     session.tell(done, "\n".join(f"{each['what']} {each['name']} is being deleted." for each in done))
@@ -51,8 +51,8 @@ def du(session: Session, log: Log = False, soon: Soon = False) -> None:
         rows: list[dict[str, Any]] = session.api.get("removals" if log else "retention")
         session.tell(rows, show.storage.removed(rows) if log else show.storage.going(rows))
         return
-    found = session.api.get("usage")
-    session.tell(found, show.storage.usage(found))
+    space = session.api.get("usage")
+    session.tell(space, show.storage.usage(space))
 
 
 def _agreed(session: Session, things: list[str]) -> bool:

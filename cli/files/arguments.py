@@ -34,19 +34,22 @@ def _parameter(text: str) -> tuple[str, Any]:
     return name, literal if number else value
 
 
-def job_file(source: Path, given: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def job_file(source: Path, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """The name and content of the drop's job file, with the given parameters as its inputs; None for neither.
 
     Raises CliError for a file that can't be read, BadParameter where parameters have no place.
     """
-    found = next((name for name in JOB_FILES if (source / name).is_file()), "") if source.is_dir() else ""
-    content = job_files.load(source / found) if found else {}
-    if given and source.is_file():
+    name_of_file = next((name for name in JOB_FILES if (source / name).is_file()), "") if source.is_dir() else ""
+    content = job_files.load(source / name_of_file) if name_of_file else {}
+    if parameters and source.is_file():
         raise typer.BadParameter(f"{source.name} is a single file, which has no job file: unpack it to use -p.")
-    if not given:
-        return (found, content) if found else None
+    if not parameters:
+        return (name_of_file, content) if name_of_file else None
     inputs = content.get("inputs") or {}
-    return found or "job.json", {**content, "inputs": {**(inputs if isinstance(inputs, dict) else {}), **given}}
+    return name_of_file or "job.json", {
+        **content,
+        "inputs": {**(inputs if isinstance(inputs, dict) else {}), **parameters},
+    }
 
 
 @contextmanager
@@ -62,12 +65,12 @@ def written(job: tuple[str, dict[str, Any]] | None) -> Iterator[Path | None]:
         yield file
 
 
-def with_job_file(wanted: list[Item], drop: str, file: Path | None) -> list[Item]:
+def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]:
     """The files to upload with this job file among them, instead of the folder's own."""
     if file is None:
-        return wanted
+        return items
     blob = f"{drop}/{file.name}"
-    return [*(item for item in wanted if item.blob != blob), Item(file, blob, file.stat().st_size)]
+    return [*(item for item in items if item.blob != blob), Item(file, blob, file.stat().st_size)]
 
 
 def check_route(api: Api, route: str, job: dict[str, Any] | None) -> None:

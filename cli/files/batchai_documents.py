@@ -46,7 +46,7 @@ class Beside:
 
     def body(self) -> Json:
         """As the API takes it."""
-        found = {
+        parts = {
             "cluster": read(self.cluster_file) if self.cluster_file else None,
             "project": read(self.project_file) if self.project_file else None,
             "mounts": self.mounts,
@@ -55,7 +55,7 @@ class Beside:
             "files": self.files,
             "strict": self.strict,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in parts.items() if value}
 
 
 def mounted(document: Json, shares: list[str], containers: list[str], account: str) -> Json:

@@ -42,8 +42,8 @@ class Declared:
 
     @property
     def tags(self) -> dict[str, str]:
-        found = {PROJECT: self.project, PIN: self.pin, IDLE: "auto" if self.idle is None else ""}
-        return {name: value for name, value in found.items() if value}
+        tags = {PROJECT: self.project, PIN: self.pin, IDLE: "auto" if self.idle is None else ""}
+        return {name: value for name, value in tags.items() if value}
 
 
 @dataclass(frozen=True)
@@ -105,21 +105,21 @@ def _text(value: Any, key: str, where: str) -> str:
 
 def _seconds(value: Any, where: str) -> int:
     match = re.fullmatch(r"(\d{1,7})([smh]?)", str(value)) if type(value) in (int, str) else None
-    if not match or not 60 <= (found := int(match[1]) * UNITS[match[2]]) <= 86_400 * 7:
+    if not match or not 60 <= (seconds := int(match[1]) * UNITS[match[2]]) <= 86_400 * 7:
         raise CliError(f"{where}: idle is {value!r}; use auto, or from 60 s to 7 days: 120, 2m, 1h.")
-    return found
+    return seconds
 
 
-def plan(declared: list[Declared], found: dict[str, Json]) -> list[Step]:
+def plan(declared: list[Declared], existing: dict[str, Json]) -> list[Step]:
     """What is to be done, for each declared cluster that differs. `found` are the workspace's AmlComputes by name."""
-    steps = [_step(cluster, found.get(cluster.name)) for cluster in declared]
+    steps = [_step(cluster, existing.get(cluster.name)) for cluster in declared]
     return [step for step in steps if step is not None]
 
 
-def _step(cluster: Declared, found: Json | None) -> Step | None:
-    if found is None:
+def _step(cluster: Declared, existing: Json | None) -> Step | None:
+    if existing is None:
         return Step(cluster, "create", {key: (None, value) for key, value in wanted(cluster).items()})
-    before, after = present(found), wanted(cluster)
+    before, after = present(existing), wanted(cluster)
     if cluster.idle is None and before["idle"] == "auto":
         before = before | {"idle_seconds": after["idle_seconds"]}  # the sweeps choose it
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
@@ -144,9 +144,9 @@ def wanted(cluster: Declared) -> Json:
     }
 
 
-def present(found: Json) -> Json:
+def present(existing: Json) -> Json:
     """The same of an AmlCompute as it is."""
-    inner, tags = found["properties"]["properties"], found.get("tags") or {}
+    inner, tags = existing["properties"]["properties"], existing.get("tags") or {}
     scale = inner.get("scaleSettings") or {}
     return {
         "size": str(inner.get("vmSize") or "").lower(),
@@ -169,7 +169,7 @@ def _duration(text: str) -> float:
     return parts[0] * 86_400 + parts[1] * 3600 + parts[2] * 60 + parts[3]
 
 
-def body(step: Step, found: Json | None, like: Json | None) -> Json:
+def body(step: Step, existing: Json | None, like: Json | None) -> Json:
     """What is put for this step: a new compute, with location and identity of a cluster that is there, or the one that
     is there with the changes and nothing else."""
     cluster = step.cluster
@@ -178,20 +178,20 @@ def body(step: Step, found: Json | None, like: Json | None) -> Json:
         "maxNodeCount": cluster.max,
         "nodeIdleTimeBeforeScaleDown": f"PT{wanted(cluster)['idle_seconds']}S",
     }
-    if found is None:
+    if existing is None:
         inner: Json = {"vmSize": cluster.size, "vmPriority": TIERS[cluster.tier], "scaleSettings": scale}
         inner["remoteLoginPortPublicAccess"] = "Disabled"
         made = {"computeType": "AmlCompute", "disableLocalAuth": True, "properties": inner}
         return {**_place(like), "tags": cluster.tags, "properties": made}
     if "idle_seconds" not in step.changes and cluster.idle is None:
-        scale["nodeIdleTimeBeforeScaleDown"] = found["properties"]["properties"]["scaleSettings"].get(
+        scale["nodeIdleTimeBeforeScaleDown"] = existing["properties"]["properties"]["scaleSettings"].get(
             "nodeIdleTimeBeforeScaleDown", "PT120S"
         )
-    inner = {key: value for key, value in found["properties"]["properties"].items() if key not in _READ_ONLY_INNER}
-    outer = {key: value for key, value in found["properties"].items() if key not in _READ_ONLY}
-    others = {key: value for key, value in (found.get("tags") or {}).items() if key not in (PROJECT, PIN, IDLE)}
+    inner = {key: value for key, value in existing["properties"]["properties"].items() if key not in _READ_ONLY_INNER}
+    outer = {key: value for key, value in existing["properties"].items() if key not in _READ_ONLY}
+    others = {key: value for key, value in (existing.get("tags") or {}).items() if key not in (PROJECT, PIN, IDLE)}
     changed = {**outer, "properties": {**inner, "scaleSettings": {**inner.get("scaleSettings", {}), **scale}}}
-    return {**_place(found), "tags": {**others, **cluster.tags}, "properties": changed}
+    return {**_place(existing), "tags": {**others, **cluster.tags}, "properties": changed}
 
 
 def _place(like: Json | None) -> Json:
@@ -200,5 +200,7 @@ def _place(like: Json | None) -> Json:
         return {}
     identity = like.get("identity") or {}
     users: Json = {name: {} for name in identity.get("userAssignedIdentities") or {}}
-    given = {"type": identity["type"], **({"userAssignedIdentities": users} if users else {})} if identity else None
-    return {"location": like.get("location"), **({"identity": given} if given else {})}
+    own_identity = (
+        {"type": identity["type"], **({"userAssignedIdentities": users} if users else {})} if identity else None
+    )
+    return {"location": like.get("location"), **({"identity": own_identity} if own_identity else {})}

@@ -98,9 +98,11 @@ def items(source: Path, route: str, name: str) -> list[Item]:
             raise CliError(f"{source} is neither a folder nor an archive ({', '.join(ARCHIVES)}).")
         return [Item(source, f"{route}/{name}", source.stat().st_size)]
     files = sorted(path for path in source.rglob("*") if path.is_file())
-    found = [Item(path, f"{route}/{name}/{path.relative_to(source).as_posix()}", path.stat().st_size) for path in files]
+    local_items = [
+        Item(path, f"{route}/{name}/{path.relative_to(source).as_posix()}", path.stat().st_size) for path in files
+    ]
     marker = f"{route}/{name}/{SUCCESS}"
-    data = [item for item in found if item.blob != marker]
+    data = [item for item in local_items if item.blob != marker]
     if not data:
         raise CliError(f"{source} holds no files." if source.is_dir() else f"There is no folder {source}.")
     return data
@@ -113,22 +115,22 @@ def target_name(source: Path, name: str) -> str:
     return name if name.lower().endswith(ARCHIVES) or not suffix else f"{name}{source.name[-len(suffix) :]}"
 
 
-def plan(container: ContainerClient, drop: str, wanted: list[Item], progress: Progress) -> Plan:
+def plan(container: ContainerClient, drop: str, local_items: list[Item], progress: Progress) -> Plan:
     """Compare the folder with what is there, by name, size and MD5. A file is read only if the sizes are equal."""
     with translated():
         there = _listing(container, drop)
     added: list[Item] = []
     changed: list[Item] = []
     same: list[Item] = []
-    for item in wanted:
-        known = there.get(item.blob)
-        group = added if known is None else same if _is_same(item, known, progress) else changed
+    for item in local_items:
+        existing = there.get(item.blob)
+        group = added if existing is None else same if _is_same(item, existing, progress) else changed
         group.append(item)
     marker = f"{drop}/{SUCCESS}"
-    gone = tuple(sorted(there.keys() - {item.blob for item in wanted} - {marker}))
-    known = there.get(marker) or there.get(drop)
+    gone = tuple(sorted(there.keys() - {item.blob for item in local_items} - {marker}))
+    existing = there.get(marker) or there.get(drop)
     stale = not same or _is_stale(there, drop, same)
-    return Plan(drop, tuple(added), tuple(changed), tuple(same), gone, stale, known.by if known else "")
+    return Plan(drop, tuple(added), tuple(changed), tuple(same), gone, stale, existing.by if existing else "")
 
 
 def upload(
@@ -181,13 +183,13 @@ def whose(source: Path) -> str:
 
 def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
     """Blobs of the drop: those in its folder, and the one of its very name, which comes first of all that begin so."""
-    found = {}
+    blobs = {}
     first = next(iter(container.list_blobs(name_starts_with=drop, include=["metadata"], results_per_page=1)), None)
     inside = container.list_blobs(name_starts_with=f"{drop}/", include=["metadata"])
     for blob in itertools.chain([first] if first and first.name == drop else [], inside):
         md5, by = blob.content_settings.content_md5, unquote((blob.metadata or {}).get(BY, ""))
-        found[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
-    return found
+        blobs[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
+    return blobs
 
 
 def _is_same(item: Item, there: There, progress: Progress) -> bool:
@@ -212,12 +214,12 @@ def _send(container: ContainerClient, item: Item, progress: Progress, words: dic
     """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
     from azure.storage.blob import ContentSettings
 
-    told = 0
+    reported = 0
 
     def hook(current: int, _total: int | None) -> None:
-        nonlocal told
-        progress(current - told)
-        told = current
+        nonlocal reported
+        progress(current - reported)
+        reported = current
 
     settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
     with item.path.open("rb") as content:
@@ -230,7 +232,7 @@ def _send(container: ContainerClient, item: Item, progress: Progress, words: dic
             metadata=words,
             progress_hook=hook,
         )
-    progress(item.size - told)
+    progress(item.size - reported)
 
 
 def _md5(path: Path) -> bytes:

@@ -55,8 +55,8 @@ def environment(env: str) -> Any:
 def save(job: Job, folder: Path, file: Path) -> None:
     """Write the job down, so that `submit FILE` runs the same again."""
     code = os.path.relpath(folder.resolve(), file.resolve().parent)
-    told = {**job, "code": code if code.startswith(".") else f"./{code}"}
+    content = {**job, "code": code if code.startswith(".") else f"./{code}"}
     try:
-        file.write_text(yaml.safe_dump(told, sort_keys=False, width=120), "utf-8")
+        file.write_text(yaml.safe_dump(content, sort_keys=False, width=120), "utf-8")
     except OSError as exc:
         raise CliError(f"{file} can't be written: {exc.strerror}.") from exc

@@ -14,13 +14,13 @@ def properties(folder: Path) -> dict[str, str]:
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return {}
-    told = {
+    values = {
         "azureml.git.commit": commit,
         "azureml.git.dirty": str(bool(_git(folder, "status", "--porcelain", "--", "."))),
         "azureml.git.branch": _git(folder, "symbolic-ref", "--short", "--quiet", "HEAD"),
         "azureml.git.repository_uri": without_secrets(_git(folder, "ls-remote", "--get-url")),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
 def without_secrets(address: str) -> str:

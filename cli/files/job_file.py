@@ -30,14 +30,14 @@ def parsed(text: str, file: Path) -> dict[str, Any]:
     """The job in this text, of a file of this name. Raises CliError as `load` does."""
     read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
     try:
-        told = read(text)
+        content = read(text)
     except (yaml.YAMLError, ValueError) as exc:
         raise CliError(f"{file} is no job file: {exc}") from exc
     except RecursionError:
         raise CliError(f"{file} is no job file: it nests deeper than {DEEPEST} levels.") from None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise CliError(f"{file} holds no job: a mapping with `command`, `environment` and so on.")
-    return told
+    return content
 
 
 def _json(text: str) -> Any:
@@ -45,12 +45,12 @@ def _json(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"the key {key!r} comes twice.")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _no_number(name: str) -> NoReturn:
@@ -91,14 +91,14 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, depth: int) -> Any:
 
 
 def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, content in node.value:
         if not isinstance(name, yaml.ScalarNode) or name.tag != "tag:yaml.org,2002:str":
             _refuse(name, f"the key {getattr(name, 'value', '')!r} is no text; put it into quotes.")
-        if name.value in found:
+        if name.value in values:
             _refuse(name, f"the key {name.value!r} comes twice.")
-        found[name.value] = _value(loader, content, depth + 1)
-    return found
+        values[name.value] = _value(loader, content, depth + 1)
+    return values
 
 
 def _refuse(place: yaml.Node | yaml.Event, why: str) -> NoReturn:

@@ -80,16 +80,16 @@ class Sender:
         files = snapshot(source)
         sums = {file.name: file.md5() for file in files}
         announced = [{"name": file.name, "size": file.size, "md5": sums[file.name].hex()} for file in files]
-        told = self._api.post("uploads", body={"files": announced})
-        if told["files"]:
-            missing = {file["name"]: file["url"] for file in told["files"]}
+        answer = self._api.post("uploads", body={"files": announced})
+        if answer["files"]:
+            missing = {file["name"]: file["url"] for file in answer["files"]}
             size = sum(file.size for file in files if file.name in missing)
             self._say(f"{what}: sending {len(missing):,} of {len(files):,} files, {size:,} bytes")
             self._put_all([file for file in files if file.name in missing], missing, sums)
-            told = self._api.post("uploads", body={"files": announced})
-            if told["files"]:
-                raise CliError(f"{what}: {told['files'][0]['name']} did not arrive as it is here; submit again.")
-        path = str(told["path"])
+            answer = self._api.post("uploads", body={"files": announced})
+            if answer["files"]:
+                raise CliError(f"{what}: {answer['files'][0]['name']} did not arrive as it is here; submit again.")
+        path = str(answer["path"])
         return path + files[0].name if source.is_file() else path
 
     def _put_all(self, files: list[Sent], addresses: dict[str, str], sums: dict[str, bytes]) -> None:
@@ -140,14 +140,14 @@ def _environment(described: Any, base: Path, sender: Sender) -> Job:
 
 def read_yaml(file: Path, what: str) -> Job:
     try:
-        told = yaml.safe_load(file.read_text("utf-8"))
+        content = yaml.safe_load(file.read_text("utf-8"))
     except OSError as exc:
         raise CliError(f"{what}: {file} can't be read: {exc.strerror}.") from exc
     except (yaml.YAMLError, ValueError) as exc:
         raise CliError(f"{what}: {file} is no YAML: {exc}") from exc
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise CliError(f"{what}: {file} holds no mapping.")
-    return told
+    return content
 
 
 def _mapping(value: Any) -> Job:

@@ -39,12 +39,12 @@ def snapshot(source: Path) -> list[Sent]:
         return [Sent(source.name, source, source.stat().st_size)]
     if not source.is_dir():
         raise CliError(f"There is no folder or file {source}.")
-    found = sorted(_files(source), key=lambda file: file.name)
-    if not found:
+    files = sorted(_files(source), key=lambda file: file.name)
+    if not files:
         raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
-    if (total := sum(file.size for file in found)) > MOST_MIB * MIB:
-        raise CliError(f"{source} has {total / MIB:,.0f} MiB; {largest(found)} Leave out what the job does not need.")
-    return found
+    if (total := sum(file.size for file in files)) > MOST_MIB * MIB:
+        raise CliError(f"{source} has {total / MIB:,.0f} MiB; {largest(files)} Leave out what the job does not need.")
+    return files
 
 
 def largest(files: list[Sent]) -> str:

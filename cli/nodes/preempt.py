@@ -28,8 +28,8 @@ def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> Evict
     job = members.get(node, run["run"])
     with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
         cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
-        at_work = [found for found in cluster["nodes"] if _runs(found["job"], job, plain=not members)]
-        nodes, job = [found["index"] for found in at_work], at_work[0]["job"] if at_work else job
+        at_work = [node_row for node_row in cluster["nodes"] if _runs(node_row["job"], job, plain=not members)]
+        nodes, job = [node_row["index"] for node_row in at_work], at_work[0]["job"] if at_work else job
         place = 0 if members else node
         if (members and node not in members) or place >= len(nodes):
             raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
@@ -38,6 +38,6 @@ def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> Evict
     return {"run": run["run"], "job": job, "node": node}
 
 
-def _runs(found: str | None, job: str, plain: bool) -> bool:
+def _runs(node_job: str | None, job: str, plain: bool) -> bool:
     """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
-    return found == job or (plain and bool(found) and str(found).rpartition("-a")[0] == job)
+    return node_job == job or (plain and bool(node_job) and str(node_job).rpartition("-a")[0] == job)

@@ -71,12 +71,12 @@ class Replay:
         """
         end = self.seconds()
         of_trace = [(m.time / self.trace.speed, float(m.nodes)) for m in self.trace.moments]
-        found: dict[str, Sequence[Point]] = {TRACE: _stairs(of_trace, end)}
+        curves: dict[str, Sequence[Point]] = {TRACE: _stairs(of_trace, end)}
         at = {name: self._over_time(rows) for name, rows in series.items() if name in (AT_WORK, *LOSSES)}
         if at.get(AT_WORK):
-            found[WORK] = _stairs(at[AT_WORK], end)
-        found |= {name: at[name] for name in LOSSES if at.get(name)}
-        return found
+            curves[WORK] = _stairs(at[AT_WORK], end)
+        curves |= {name: at[name] for name in LOSSES if at.get(name)}
+        return curves
 
     def _over_time(self, rows: list[list[float | None]]) -> list[Point]:
         points = [(when - self.began, value) for _, value, when in rows if when is not None and value is not None]

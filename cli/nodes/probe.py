@@ -36,11 +36,11 @@ def token() -> None:
         return
     url = f"{endpoint}?api-version=2017-09-01&resource=https://storage.azure.com&clientid={client_id}"
     trust = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
-    asked = urllib.request.Request(url, headers={"secret": os.environ.get("MSI_SECRET", "")})  # noqa: S310 (the node's)
+    request = urllib.request.Request(url, headers={"secret": os.environ.get("MSI_SECRET", "")})  # noqa: S310 (the node's)
     try:
-        with urllib.request.urlopen(asked, timeout=30, context=trust) as answer:  # noqa: S310
-            found = json.load(answer)
-        say("token", bool(found.get("access_token")), "the node's identity gets a token for storage")
+        with urllib.request.urlopen(request, timeout=30, context=trust) as answer:  # noqa: S310
+            content = json.load(answer)
+        say("token", bool(content.get("access_token")), "the node's identity gets a token for storage")
     except (OSError, ValueError) as error:
         say("token", False, f"{type(error).__name__}: {error}")
 
@@ -115,15 +115,15 @@ def _events(check: str, patience: float, *, announced: bool) -> bool:
     trust = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust))
     url = f"{address}/metadata/scheduledevents?api-version=2020-07-01"
-    asked = urllib.request.Request(url, headers={"Metadata": "true"})  # noqa: S310 (the node's)
+    request = urllib.request.Request(url, headers={"Metadata": "true"})  # noqa: S310 (the node's)
     deadline, fault = time.time() + patience, "no event"
     while time.time() < deadline:
         try:
-            with urllib.request.build_opener(*handlers).open(asked, timeout=10) as answer:
-                found = json.load(answer)
-            kinds = [event["EventType"] for event in found["Events"]]
+            with urllib.request.build_opener(*handlers).open(request, timeout=10) as answer:
+                content = json.load(answer)
+            kinds = [event["EventType"] for event in content["Events"]]
             if kinds or not announced:
-                say(check, True, f"incarnation {found['DocumentIncarnation']}, events {', '.join(kinds) or 'none'}")
+                say(check, True, f"incarnation {content['DocumentIncarnation']}, events {', '.join(kinds) or 'none'}")
                 return True
         except (OSError, ValueError, KeyError) as error:
             fault = f"{type(error).__name__}: {error}"

@@ -83,9 +83,9 @@ class Smoke:
     # --- without a run ------------------------------------------------------------------------------------------------
 
     def _health(self) -> None:
-        found = self.api.health()
-        wrong = [f"{name}: {check['detail']}" for name, check in found["checks"].items() if not check["ok"]]
-        self.note("health", not wrong, "; ".join(wrong) or f"{', '.join(found['checks'])} answer")
+        health = self.api.health()
+        wrong = [f"{name}: {check['detail']}" for name, check in health["checks"].items() if not check["ok"]]
+        self.note("health", not wrong, "; ".join(wrong) or f"{', '.join(health['checks'])} answer")
 
     def _forged(self) -> None:
         """A caller without a key or a token who writes the platform's own header."""
@@ -172,9 +172,9 @@ class Smoke:
         return run
 
     def _address(self, run: str) -> str | None:
-        found = self.api.get("runs", run)
-        if found["state"] in ("failed", "canceled"):
-            raise CliError(f"{run} {found['state']}: {found['reason']}")
+        row = self.api.get("runs", run)
+        if row["state"] in ("failed", "canceled"):
+            raise CliError(f"{run} {row['state']}: {row['reason']}")
         lines = _whole_lines(self.api.log(run, 0, 0).data)
         return next((line.split()[1] for line in lines if line.startswith("smoke-address ")), None)
 
@@ -183,12 +183,12 @@ class Smoke:
         self.note("node counts", count > 0, f"the list of computes says {count} nodes while jobs run")
 
     def _follow(self, run: str) -> bytes:
-        told, deadline = b"", time.monotonic() + self.patience
+        log, deadline = b"", time.monotonic() + self.patience
         while time.monotonic() < deadline:
-            chunk = self.api.log(run, 0, len(told), wait=20)
-            told += chunk.data
+            chunk = self.api.log(run, 0, len(log), wait=20)
+            log += chunk.data
             if chunk.complete:
-                return told
+                return log
         raise CliError(f"the log of {run} does not end within {self.patience:g} s")
 
     def _judge(self, runs: list[str]) -> None:
@@ -202,9 +202,9 @@ class Smoke:
                 if line["check"] in WORDS:
                     self.note(WORDS[line["check"]], line["ok"], line["detail"])
             ended = max((line["time"] for line in said), default=0.0)
-            known = next((m["at"] for m in row["history"] if m["state"] == row["state"]), "")
-            if ended and known:
-                ends.append(datetime.fromisoformat(known).timestamp() - ended)
+            entered = next((m["at"] for m in row["history"] if m["state"] == row["state"]), "")
+            if ended and entered:
+                ends.append(datetime.fromisoformat(entered).timestamp() - ended)
         if ends:
             slowest = max(ends)
             by_event = slowest < EVENT_SECONDS
@@ -232,9 +232,9 @@ class Smoke:
         if self.stand_in:
             self.note(TAKEN, row["state"] == "completed" and bool(_taken(row)), _taken(row) or str(row["reason"]))
             return
-        found = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
+        evicted = next(filter(None, map(_taken, self.api.get("runs", limit=MOST_RUNS)["runs"])), "")
         advice = f"no run lost its nodes yet; look at the first one that does: its history must say {LOST!r}"
-        self.note(TAKEN, OK if found else NOT_SHOWN, found or advice)
+        self.note(TAKEN, OK if evicted else NOT_SHOWN, evicted or advice)
 
     def _file(self, run: str, name: str) -> bytes:
         with self.api.artifact(run, name) as stream:
@@ -244,19 +244,19 @@ class Smoke:
 
     def _archived(self, run: str) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
-            found: dict[str, Any] = self.api.get("runs", run)
-            return found if found["archived_at"] else None
+            row: dict[str, Any] = self.api.get("runs", run)
+            return row if row["archived_at"] else None
 
         archived: dict[str, Any] = self._wait(f"{run} to be archived", look)
         return archived
 
     def _wait(self, what: str, look: Callable[[], Any]) -> Any:
         deadline = time.monotonic() + self.patience
-        while not (found := look()):
+        while not (result := look()):
             if time.monotonic() > deadline:
                 raise CliError(f"Waited {self.patience:g} s for {what}.")
             time.sleep(LOOK_SECONDS)
-        return found
+        return result
 
 
 def _whole_lines(log: bytes) -> list[str]:

@@ -133,5 +133,5 @@ def _clock(date: str) -> Iterator[Finding]:
 def _poison(queues: dict[str, int]) -> Finding:
     if not queues:
         return Finding("queues", GOOD, "no poison messages")
-    told = ", ".join(f"{count} in {queue}" for queue, count in queues.items())
-    return Finding("queues", ODD, f"poison messages: {told}", "`status` shows them; each was tried five times.")
+    counts = ", ".join(f"{count} in {queue}" for queue, count in queues.items())
+    return Finding("queues", ODD, f"poison messages: {counts}", "`status` shows them; each was tried five times.")

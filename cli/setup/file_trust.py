@@ -33,15 +33,15 @@ def check(file: Path) -> None:
 
 
 def _fault(path: Path) -> str:
-    found = path.stat()
-    if found.st_uid not in (0, os.geteuid()):
-        return f"belongs to another user ({_name(found.st_uid)})"
-    open_folder = stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX
-    if not (open_folder or stat.S_ISREG(found.st_mode)):
+    status = path.stat()
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user ({_name(status.st_uid)})"
+    open_folder = stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX
+    if not (open_folder or stat.S_ISREG(status.st_mode)):
         return ""
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         return "can be written by everyone"
-    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
+    if status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
         return "can be written by its group"
     return ""
 

@@ -88,8 +88,8 @@ class FileSecrets:
         self.where = str(file)
 
     def get(self, name: str) -> str | None:
-        found = _read(self._file).get(name)
-        return str(found) if found is not None else None
+        secret = _read(self._file).get(name)
+        return str(secret) if secret is not None else None
 
     def put(self, name: str, secret: str) -> None:
         _write(self._file, {**_read(self._file), name: secret})
@@ -119,7 +119,7 @@ class Profiles:
         self.secrets = secrets(folder)
 
     def all(self) -> dict[str, Profile]:
-        return {name: Profile(name=name, **told) for name, told in _read(self._file).get("profiles", {}).items()}
+        return {name: Profile(name=name, **fields) for name, fields in _read(self._file).get("profiles", {}).items()}
 
     @property
     def current(self) -> str:
@@ -175,15 +175,15 @@ def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> P
 
 def _for_url(url: str, local: Profile | None, profiles: Profiles) -> Profile:
     """The known profile with this address, which brings its secret; else the address alone."""
-    known = [*profiles.all().values(), *([local] if local else [])]
-    return next((p for p in known if p.url == url.rstrip("/")), Profile("", url.rstrip("/")))
+    candidates = [*profiles.all().values(), *([local] if local else [])]
+    return next((p for p in candidates if p.url == url.rstrip("/")), Profile("", url.rstrip("/")))
 
 
-def _pick(name: str, known: Mapping[str, Profile]) -> Profile:
-    if name in known:
-        return known[name]
+def _pick(name: str, choices: Mapping[str, Profile]) -> Profile:
+    if name in choices:
+        return choices[name]
     raise CliError(
-        f"There is no profile {name!r}. Profiles: {', '.join(sorted(known)) or 'none'}. Add one: `login URL`."
+        f"There is no profile {name!r}. Profiles: {', '.join(sorted(choices)) or 'none'}. Add one: `login URL`."
     )
 
 
@@ -194,10 +194,10 @@ def find_local(env: Mapping[str, str]) -> Profile | None:
     """
     for file in cloud_files(env):
         file_trust.check(file)
-        told = _read(file)
-        url = str(told.get("api", ""))
+        record = _read(file)
+        url = str(record.get("api", ""))
         if url and _listens(url):
-            own = {key: str(told.get(key, "")) for key in _LOCAL_ONLY}
+            own = {key: str(record.get(key, "")) for key in _LOCAL_ONLY}
             return Profile(LOCAL, url, **own)
     return None
 
@@ -257,17 +257,17 @@ def _entra(scope: str) -> Authenticate:
 
 
 def _row(profile: Profile) -> dict[str, str]:
-    told: dict[str, str] = asdict(profile)
-    return {key: value for key, value in told.items() if value and key not in ("name", *_LOCAL_ONLY)}
+    row: dict[str, str] = asdict(profile)
+    return {key: value for key, value in row.items() if value and key not in ("name", *_LOCAL_ONLY)}
 
 
 def _read(file: Path) -> dict[str, Any]:
     """The JSON object in a file, or {} if there is none."""
     try:
-        told = json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(file: Path, value: object) -> None:

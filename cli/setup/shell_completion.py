@@ -44,8 +44,8 @@ def script(shell: str, clone: bool) -> str:
     if not clone:
         return f"{made}\n"
     answers = f"env PYTHONPATH={shlex.quote(str(CLONE))} {shlex.quote(sys.executable)} -m {__package__}"
-    asked = re.compile(r"\$1(?= \))|\btrainyard(?=\)|\"$)", re.MULTILINE)  # where the script calls the program
-    return f"{_function(shell)}\n{asked.sub(lambda _: answers, made)}\n"
+    call = re.compile(r"\$1(?= \))|\btrainyard(?=\)|\"$)", re.MULTILINE)  # where the script calls the program
+    return f"{_function(shell)}\n{call.sub(lambda _: answers, made)}\n"
 
 
 def _function(shell: str) -> str:

@@ -32,9 +32,9 @@ def _offering(*sources: Callable[[Ask], Iterable[Offer]]) -> Callable[[typer.Con
     """What a parameter of a command takes for its `autocompletion`."""
 
     def offers(ctx: typer.Context, incomplete: str) -> list[Offer]:
-        found = {name: words for source in sources for name, words in _had(source, ctx)}
-        begun = [name for name in found if name.startswith(incomplete) and _NAME.fullmatch(name)]
-        return [(name, " ".join(_UNPLAIN.sub(" ", found[name]).split())[:LONGEST]) for name in begun[:MOST]]
+        offers_by_name = {name: words for source in sources for name, words in _had(source, ctx)}
+        begun = [name for name in offers_by_name if name.startswith(incomplete) and _NAME.fullmatch(name)]
+        return [(name, " ".join(_UNPLAIN.sub(" ", offers_by_name[name]).split())[:LONGEST]) for name in begun[:MOST]]
 
     return offers
 
@@ -48,8 +48,8 @@ def _had(source: Callable[[Ask], Iterable[Offer]], ctx: typer.Context) -> list[O
 
 def _ask(ctx: typer.Context) -> Ask:
     profiles = Profiles(config_folder(os.environ))
-    given = [str(ctx.params.get(name) or "") for name in ("url", "profile")]
-    profile = choose(given[0], given[1], os.environ, profiles)
+    options = [str(ctx.params.get(name) or "") for name in ("url", "profile")]
+    profile = choose(options[0], options[1], os.environ, profiles)
     api = Api(profile.url, profiles.authenticate(profile))
 
     def ask(path: str, **query: object) -> Any:

@@ -17,7 +17,7 @@ MOST_PICTURES = 4
 NAMED = {"duration_seconds": "took", "dollars": "cost"}  # as `runs` calls them
 
 
-def picture(answer: dict[str, Any], curves: dict[str, Any], wanted: list[str], width: int) -> RenderableType:
+def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], width: int) -> RenderableType:
     """The answer of /api/compare, and the curves of these runs by their names."""
     names = short([run["run"] for run in answer["runs"]])
     table = Table(box=None, pad_edge=True, header_style="bold", padding=(0, 2, 0, 0))
@@ -30,7 +30,7 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], wanted: list[str], w
         cells = (Text(_metric(row["name"], value), _style(row, at)) for at, value in enumerate(row["values"]))
         table.add_row(Text(row["name"], "dim"), *cells)
     same = [] if answer["different"] else [Text("  Nothing but their results is different.", "dim")]
-    return Group(table, *same, Text(), *_pictures(curves, names, wanted, width))
+    return Group(table, *same, Text(), *_pictures(curves, names, metrics, width))
 
 
 def short(names: list[str]) -> list[str]:
@@ -65,12 +65,12 @@ def _style(row: dict[str, Any], at: int) -> str:
     return "green" if row["best"] == at else ""
 
 
-def _pictures(curves: dict[str, Any], names: list[str], wanted: list[str], width: int) -> list[RenderableType]:
-    metrics = sorted({metric for series in curves.values() for metric in series})
-    chosen = [m for m in wanted if m in metrics] or plot.telling(metrics)
-    chosen.sort(key=lambda metric: (metric.startswith("train_"), metric))
+def _pictures(curves: dict[str, Any], names: list[str], chosen: list[str], width: int) -> list[RenderableType]:
+    recorded = sorted({metric for series in curves.values() for metric in series})
+    shown = [m for m in recorded if m in chosen] or plot.telling(recorded)
+    shown.sort(key=lambda metric: (metric.startswith("train_"), metric))
     pictures: list[RenderableType] = []
-    for metric in chosen[:MOST_PICTURES]:
+    for metric in shown[:MOST_PICTURES]:
         lines = {
             name: plot.curves_of(series, [metric]).get(metric, [])
             for name, series in zip(names, curves.values(), strict=True)

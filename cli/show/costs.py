@@ -20,10 +20,10 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
     return f"{about}at most {dollars(greatest)}"
 
 
-def of_run(told: dict[str, Any]) -> str:
+def of_run(run: dict[str, Any]) -> str:
     """What a run has cost so far, split; or what it may cost, before it has."""
-    may = before(told.get("estimated_cost"), told.get("greatest_cost"), told.get("price_from") or "not known yet")
-    cost = told.get("cost")
+    may = before(run.get("estimated_cost"), run.get("greatest_cost"), run.get("price_from") or "not known yet")
+    cost = run.get("cost")
     if not cost:
         return may
     parts = ", ".join(f"{kind} {dollars(cost[kind])}" for kind in ("training", "allocation", "idle") if cost[kind])

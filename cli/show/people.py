@@ -15,12 +15,12 @@ def known(name: str, object_id: str) -> str:
     return f"{name} ({object_id})" if object_id else name
 
 
-def owner(told: dict[str, Any]) -> str:
+def owner(row: dict[str, Any]) -> str:
     """Whose a run is."""
-    name = known(told.get("owner") or "", told.get("owner_id") or "")
+    name = known(row.get("owner") or "", row.get("owner_id") or "")
     if not name:
         return "nobody by name"
-    return name if told.get("owner_id") else f"{name}, {CLAIM}"
+    return name if row.get("owner_id") else f"{name}, {CLAIM}"
 
 
 def payer(line: dict[str, Any], lines: list[dict[str, Any]]) -> str:

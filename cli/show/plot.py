@@ -103,11 +103,11 @@ def _colours(count: int) -> list[str]:
 
 def panels(names: list[str]) -> dict[str, list[str]]:
     """Metrics that belong into one picture: those that differ only in a leading train_, test_, val_ or validation_."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for name in sorted(names):
         first, _, rest = name.partition("_")
-        found.setdefault(rest if first in PARTS and rest else name, []).append(name)
-    return found
+        by_kind.setdefault(rest if first in PARTS and rest else name, []).append(name)
+    return by_kind
 
 
 def telling(names: list[str]) -> list[str]:

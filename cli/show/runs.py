@@ -136,11 +136,11 @@ def _code(run: dict[str, Any]) -> str:
 
 def _waiting(run: dict[str, Any]) -> str:
     """What a run that has not started waits for, and since when."""
-    found = run.get("waiting")
-    if not found:
+    waiting = run.get("waiting")
+    if not waiting:
         return ""
-    since = f" Since {clock(found['since'])}." if found["since"] else ""
-    return one_line(f"{found['why']}{since}")
+    since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
+    return one_line(f"{waiting['why']}{since}")
 
 
 def nodes(run: dict[str, Any]) -> str:

@@ -32,10 +32,10 @@ def _of_trainer(name: str, words: list[str]) -> str:
         trainers = Session(_option(words, "--url"), _option(words, "--profile"), as_json=False).api.get("trainers")
     except CliError as exc:
         return f"The parameters of {name} are not known: {exc}"
-    found = next((trainer for trainer in trainers if trainer["trainer"] == name), None)
-    if found is None:
+    match = next((trainer for trainer in trainers if trainer["trainer"] == name), None)
+    if match is None:
         return f"There is no trainer {name!r}; there are: {', '.join(trainer['trainer'] for trainer in trainers)}."
-    return parameters_table(found)
+    return parameters_table(match)
 
 
 def parameters_table(trainer: dict[str, Any]) -> str:
