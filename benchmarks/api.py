@@ -29,8 +29,8 @@ from azure.storage.blob import ContainerClient
 
 from emulators import process
 from local.cloud import Cloud, Options
-from shared.adapters import storage
-from shared.adapters.run_table import TableRuns
+from shared.adapters.storage import account
+from shared.adapters.tables.run_table import TableRuns
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
 
@@ -66,7 +66,7 @@ def spread(samples: list[float]) -> dict[str, float]:
 
 def fill(connection_string: str) -> None:
     """Write RUNS runs as the app does, with what its lists find them by. One in a thousand failed."""
-    clients = storage.clients(Storage(connection_string=connection_string))
+    clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)
         with ThreadPoolExecutor(WRITERS) as pool:

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from shared import system
-from shared.adapters.sending import NoticeSender
-from shared.notices import tell
+from shared.adapters.outgoing.sending import NoticeSender
+from shared.notices import deliver
 from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.subscribe import Wish, subscribe
-from tests.world import World, trainers_folder
+from tests.fakes.world import World, trainers_folder
 
 REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for each request
 
@@ -62,7 +62,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
         began = world.clock()
         for number in range(events):
             notice = Notice(f"e{number}", Kind.COMPLETED, "A run completed.", began)
-            tell.begin(world.system, world.post, made, notice)
+            deliver.begin(world.system, world.post, made, notice)
         _deliver(world)
         rows = [row.value for row in world.notices.rows.values()]
     waited = sorted((row.done_at - began).total_seconds() for row in rows if row.done_at)

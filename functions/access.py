@@ -14,7 +14,7 @@ from typing import Any
 import azure.functions as func
 
 from shared.kernel.errors import BadInput, BadSetting
-from shared.kernel.outside import one_line, read_json
+from shared.kernel.parsing import one_line, read_json
 from shared.kernel.person import Person
 from shared.kernel.settings import app_service_signs_in, asks_entra
 

@@ -10,11 +10,11 @@ from shared.api import nodes, records, status
 from shared.api.nodes import NodesQuery
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
 from shared.bootstrap import system as the_system
-from shared.clusters import auto_idle, lease, sweep
-from shared.clusters.leases import Wish
+from shared.clusters import auto_idle, lease_actions, sweep
+from shared.clusters.lease_model import Wish
 from shared.events import incoming
 from shared.kernel.settings import sweep_schedule
-from shared.money import keep
+from shared.money import charge_costs
 from shared.system import CLUSTER_LOOKS
 
 blueprint = func.Blueprint()
@@ -30,7 +30,7 @@ def sweep_timer(timer: func.TimerRequest) -> None:
             sweep.sweep(the_system())
     finally:  # a cluster that refuses keeps no budget from being held
         with telemetry.span("keep books"):
-            keep.keep_books(the_system())
+            charge_costs.keep_books(the_system())
         telemetry.measure_clusters(the_system())
 
 
@@ -67,7 +67,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
     system, asked = the_system(), read_body(req.get_body(), LeaseRequest)
     wish = Wish(int(asked.nodes), asked.seconds, asked.why)
-    made = lease.lease(system, req.route_params["cluster"], wish, access.who(req))
+    made = lease_actions.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 
 
@@ -76,7 +76,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
 def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Let a lease go on for longer."""
     system, seconds = the_system(), read_body(req.get_body(), LeaseExtension).seconds
-    return answer(records.lease(lease.extend(system, req.route_params["lease"], seconds), system.clock()))
+    return answer(records.lease(lease_actions.extend(system, req.route_params["lease"], seconds), system.clock()))
 
 
 @blueprint.route("leases/{lease}", methods=["DELETE"])
@@ -84,7 +84,7 @@ def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
 def release_lease(req: func.HttpRequest) -> func.HttpResponse:
     """End a lease now."""
     system = the_system()
-    ended = lease.release(system, req.route_params["lease"], access.who(req))
+    ended = lease_actions.release(system, req.route_params["lease"], access.who(req))
     return answer(records.lease(ended, system.clock()))
 
 

@@ -8,7 +8,7 @@ from shared.api import data, requests
 from shared.api.data import DiffQuery, FilesQuery
 from shared.api.requests import read_query
 from shared.bootstrap import system as the_system
-from shared.drops import again
+from shared.drops import retrain
 from shared.drops.model import DropKey
 
 blueprint = func.Blueprint()
@@ -26,7 +26,7 @@ def list_generations(req: func.HttpRequest) -> func.HttpResponse:
 def train_again(req: func.HttpRequest) -> func.HttpResponse:
     """A further run of the content that the drop has already made one of."""
     key = requests.read_key(req.headers.get("idempotency-key"))
-    run = again.train_again(the_system(), _drop(req), key, *access.who(req))
+    run = retrain.train_again(the_system(), _drop(req), key, *access.who(req))
     return accepted(run)
 
 

@@ -5,19 +5,21 @@ import os
 import azure.functions as func
 
 from functions import telemetry
-from functions.turns import Turns
+from functions.keyed_lock import KeyedLock
 from shared import system
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
 from shared.events import announce, incoming
 from shared.kernel.settings import reconcile_schedule
 from shared.reconcile import reconcile
-from shared.runs import archive, data, follow, looks, submit
+from shared.runs import data
 from shared.runs.model import run_of_job
+from shared.runs.progress import follow, hourly_reconcile, submit
+from shared.runs.results import archive
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
-_turns = Turns()  # of runs: the events of one come several at once, and mostly say the same
+_one_at_a_time = KeyedLock()  # of runs: the events of one come several at once, and mostly say the same
 
 
 @blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
@@ -42,7 +44,7 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        with telemetry.span("follow run", run=run_of_job(job)), _turns.of(run_of_job(job)):
+        with telemetry.span("follow run", run=run_of_job(job)), _one_at_a_time.of(run_of_job(job)):
             follow.follow_job(the_system(), job, incoming.status_of(event))
 
 
@@ -56,7 +58,7 @@ def run_looks(message: func.QueueMessage) -> None:
             data.check_data(the_system(), run)
     else:
         with telemetry.span("look at runs"):
-            looks.look_at_hour(the_system(), incoming.text(asked, "hour"))
+            hourly_reconcile.look_at_hour(the_system(), incoming.text(asked, "hour"))
 
 
 @blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)

@@ -11,7 +11,7 @@ from shared.api.requests import read_body
 from shared.bootstrap import post as the_post
 from shared.bootstrap import system as the_system
 from shared.events import incoming
-from shared.notices import subscribe, tell
+from shared.notices import deliver, subscribe
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -20,14 +20,14 @@ STORAGE = "AzureWebJobsStorage"
 @blueprint.queue_trigger("message", system.NOTICES, STORAGE)
 def notices_queue(message: func.QueueMessage) -> None:
     """An event that people may want to be told of."""
-    tell.spread(the_system(), the_post(), incoming.decode(message.get_body()))
+    deliver.spread(the_system(), the_post(), incoming.decode(message.get_body()))
 
 
 @blueprint.queue_trigger("message", system.DELIVERIES, STORAGE)
 def deliveries_queue(message: func.QueueMessage) -> None:
     """One notice on its way to one subscription."""
     body = incoming.decode(message.get_body())
-    tell.deliver(the_system(), the_post(), incoming.text(body, "subscription"), incoming.text(body, "notice"))
+    deliver.deliver(the_system(), the_post(), incoming.text(body, "subscription"), incoming.text(body, "notice"))
 
 
 @blueprint.route("notices", methods=["GET"])

@@ -6,7 +6,7 @@ import re
 
 import azure.functions as func
 
-from shared.runs.logs import Chunk
+from shared.runs.views.logs import Chunk
 
 _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 

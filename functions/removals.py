@@ -15,7 +15,7 @@ from shared.bootstrap import system as the_system
 from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.kernel.settings import retention_schedule
-from shared.notices import tell
+from shared.notices import deliver
 from shared.removals import remove, retention, usage
 from shared.removals.model import What
 from shared.removals.remove import Asked
@@ -37,7 +37,7 @@ def removals_queue(message: func.QueueMessage) -> None:
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
     try:
-        tell.prune(the_system(), the_post())
+        deliver.prune(the_system(), the_post())
         remove.send_again(the_system(), the_removals())
     finally:
         retention.enforce(the_system(), the_removals())

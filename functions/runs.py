@@ -22,9 +22,12 @@ from shared.api.requests import (
     read_query,
 )
 from shared.bootstrap import system as the_system
-from shared.runs import artifacts, ask, logs, metrics, remarks, submit, successors
+from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
-from shared.runs.request import RunRequest
+from shared.runs.progress import submit
+from shared.runs.results import artifacts
+from shared.runs.views import logs, metrics, notes_and_tags
 
 blueprint = func.Blueprint()
 
@@ -37,8 +40,8 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     if body.job is not None:  # its command is code
         access.admit_code(req)
     if read_query(req.params, CreateQuery).dry_run:
-        return answer(ask.dry_run(the_system(), body, key))
-    return accepted(ask.create_run(the_system(), body, key, *access.who(req)))
+        return answer(create.dry_run(the_system(), body, key))
+    return accepted(create.create_run(the_system(), body, key, *access.who(req)))
 
 
 @blueprint.route("imports", methods=["POST"])
@@ -88,7 +91,7 @@ def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
 def retry_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run with the job of this one, which must be final."""
     given = _changes(req).parameters
-    return accepted(successors.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
+    return accepted(retry_and_continue.retry_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/continue", methods=["POST"])
@@ -96,7 +99,7 @@ def retry_run(req: func.HttpRequest) -> func.HttpResponse:
 def continue_run(req: func.HttpRequest) -> func.HttpResponse:
     """A new run that goes on from the checkpoint of this one, which must be final."""
     given = _changes(req).parameters
-    return accepted(successors.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
+    return accepted(retry_and_continue.continue_run(the_system(), req.route_params["run"], given, *access.who(req)))
 
 
 @blueprint.route("runs/{run}/notes", methods=["POST"])
@@ -104,7 +107,7 @@ def continue_run(req: func.HttpRequest) -> func.HttpResponse:
 def note_run(req: func.HttpRequest) -> func.HttpResponse:
     """Write a note on the run, with who and when."""
     text = requests.read_body(req.get_body(), NoteRequest).text.strip()
-    run = remarks.add_note(the_system(), req.route_params["run"], text, access.who(req))
+    run = notes_and_tags.add_note(the_system(), req.route_params["run"], text, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 
@@ -113,7 +116,7 @@ def note_run(req: func.HttpRequest) -> func.HttpResponse:
 def tag_run(req: func.HttpRequest) -> func.HttpResponse:
     """Set some of the run's tags, and take others off."""
     asked = requests.read_body(req.get_body(), TagsRequest)
-    run = remarks.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove, access.who(req))
+    run = notes_and_tags.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
 

@@ -8,7 +8,7 @@ from functions.http import answer, handled, handled_for_anyone
 from shared.api import catalogue, queries, requests, status
 from shared.api.requests import CompareQuery, DropsQuery, FindQuery, ReplayQuery, RouteCheck, read_query
 from shared.bootstrap import system as the_system
-from shared.events import set_aside
+from shared.events.replay import give_back
 from shared.jobs.register import register
 
 blueprint = func.Blueprint()
@@ -34,7 +34,7 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 def replay(req: func.HttpRequest) -> func.HttpResponse:
     """Give a queue its poison messages and dead letters back. `?dry_run=true` only counts them."""
     dry_run = read_query(req.params, ReplayQuery).dry_run
-    return answer(asdict(set_aside.give_back(the_system(), req.route_params["queue"], dry_run)))
+    return answer(asdict(give_back(the_system(), req.route_params["queue"], dry_run)))
 
 
 @blueprint.route("drops", methods=["GET"])

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from shared.drops.collect import send_check
-from shared.drops.missed import find_missed_drops
+from shared.drops.find_unannounced import find_missed_drops
 from shared.drops.model import DropState
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
 from shared.notices.watch import look_at_poison
-from shared.runs.looks import ask_for_looks
+from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
 from shared.system import System

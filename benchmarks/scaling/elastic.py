@@ -10,11 +10,11 @@ from typing import Any
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
 from shared.jobs.job import LAUNCHER
 from shared.runs.decide import first_moment
-from shared.runs.elastic import begin
-from shared.runs.follow import follow_job
 from shared.runs.model import Run
-from shared.runs.submit import submit_run
-from shared.runs.workloads import workload
+from shared.runs.progress.elastic_policy import begin
+from shared.runs.progress.follow import follow_job
+from shared.runs.progress.submit import submit_run
+from shared.runs.progress.workloads import workload
 from shared.system import System
 
 FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end

@@ -23,7 +23,7 @@ import aiohttp
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
 from emulators.azureml.identity import token
-from shared.adapters.job_body import job_body
+from shared.adapters.azureml.job_body import job_body
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState, hour_of
 from shared.system import RUN_LOOKS, System

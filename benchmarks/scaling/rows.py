@@ -22,8 +22,8 @@ from azure.data.tables import TableServiceClient
 
 from benchmarks.scaling.cloud import p95
 from emulators.storage import services
-from shared.adapters import keys
-from shared.adapters.run_table import TableRuns
+from shared.adapters.tables import keys
+from shared.adapters.tables.run_table import TableRuns
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter

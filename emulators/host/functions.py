@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from emulators.host import routing, schedule
-from emulators.host.backend import Indexed, RetryPolicy
 from emulators.host.config import HostJson
 from emulators.host.errors import Refused
+from emulators.host.http import routing
+from emulators.host.timers import schedule
+from emulators.host.worker.backend import Indexed, RetryPolicy
 
 STORAGE = "AzureWebJobsStorage"
 AUTH_LEVELS = ("anonymous", "function", "admin")

@@ -13,21 +13,21 @@ from azure.storage.blob.aio import ContainerClient
 
 from emulators.host import config as configuration
 from emulators.host import functions as definitions
-from emulators.host.access import Gate
-from emulators.host.admin import Admin
-from emulators.host.backend import Backend
 from emulators.host.config import Config, HostJson
 from emulators.host.functions import Function, QueueTrigger, TimerTrigger
-from emulators.host.http import HttpFront
-from emulators.host.invoker import Invoker
-from emulators.host.light_queue import Connections
-from emulators.host.outputs import QueueWriter
-from emulators.host.queues import QueueListener, QueueServices
+from emulators.host.http.admin import Admin
+from emulators.host.http.front import HttpFront
+from emulators.host.http.keys import Gate
+from emulators.host.http.webhooks import EventGridWebhook
+from emulators.host.queues.client import Connections
+from emulators.host.queues.listener import QueueListener, QueueServices
+from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
 from emulators.host.storage import container_client
-from emulators.host.timers import CONTAINER, TimerListener, TimerServices
-from emulators.host.webhooks import EventGridWebhook
-from emulators.host.worker import Worker
+from emulators.host.timers.listener import CONTAINER, TimerListener, TimerServices
+from emulators.host.worker.backend import Backend
+from emulators.host.worker.invoker import Invoker
+from emulators.host.worker.loop import Worker
 from emulators.serving import Listener
 
 log = logging.getLogger("host")
@@ -38,10 +38,10 @@ RESTART_SECONDS = 5.0
 def make_backend(config: Config) -> Backend:
     """The backend that the configuration names. Raises Refused where it cannot run."""
     if config.backend == "runtime":
-        from emulators.host.ms_runtime import RuntimeBackend  # needs a package that few have installed
+        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
 
         return RuntimeBackend(config.app)
-    from emulators.host.direct import DirectBackend
+    from emulators.host.worker.direct import DirectBackend
 
     return DirectBackend(config.app)
 

@@ -7,7 +7,7 @@ from typing import Any
 from azure.storage.blob.aio import ContainerClient
 from azure.storage.queue.aio import QueueClient
 
-from emulators.host.light_queue import Connections, LightQueueClient, key_parts
+from emulators.host.queues.client import Connections, LightQueueClient, key_parts
 
 # The clients' own retries wait 15 s and longer, for a service that is far away. An emulator is back within a second,
 # and whoever calls here has a loop of his own.

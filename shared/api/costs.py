@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from shared.api.requests import CostsQuery, read_time
 from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
-from shared.money.books import KEPT, charged, start_of_day
+from shared.money.daily_charges import KEPT, charged, start_of_day
 from shared.money.decide import of_month
 from shared.money.model import Day
 from shared.money.report import Line, report

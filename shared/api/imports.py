@@ -11,8 +11,8 @@ from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
 from shared.batchai.project import read_project
 from shared.batchai.report import Report
 from shared.kernel.errors import Impossible
-from shared.runs.ask import plan
-from shared.runs.request import BatchAI, RunRequest
+from shared.runs.intake.create import plan
+from shared.runs.intake.request import BatchAI, RunRequest
 from shared.system import System
 
 

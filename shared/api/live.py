@@ -15,9 +15,9 @@ from msgspec import UNSET
 from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
 from shared.kernel.errors import Impossible
-from shared.runs import logs, metrics
-from shared.runs.metrics import Cursor, Series
 from shared.runs.model import Run
+from shared.runs.views import logs, metrics
+from shared.runs.views.metrics import Cursor, Series
 from shared.system import System
 
 LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it

@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from shared.api.encode import model_of, plain_fields
 from shared.notices import model
+from shared.notices.deliver import Post
 from shared.notices.model import Channel, DeliveryState, Kind
 from shared.notices.subscribe import Wish, known
-from shared.notices.tell import Post
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from shared.api import answers, requests, run_answers
 from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
-from shared.clusters.leases import LEASE_ID
+from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 from shared.system import QUEUES

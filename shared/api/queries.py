@@ -8,16 +8,16 @@ from typing import Any
 
 from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
-from shared.clusters.sight import waiting
+from shared.clusters.azureml_cache import waiting
 from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
-from shared.runs.compare import compare
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
-from shared.runs.summary import value_of
-from shared.runs.where import condition
+from shared.runs.views.compare import compare
+from shared.runs.views.run_filter import condition
+from shared.runs.views.summary import value_of
 from shared.system import System
 
 MOST_COMPARED = 20

@@ -13,13 +13,13 @@ from msgspec import Meta, Struct
 
 from shared.api.encode import Json, model_of, plain, plain_fields
 from shared.api.source import git
-from shared.clusters import leases
+from shared.clusters import lease_model
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
-from shared.runs import summary
 from shared.runs.model import RunState, member_job
+from shared.runs.views import summary
 
 
 class Best(Struct):
@@ -128,7 +128,7 @@ Run = model_of(
 Drop = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
 Decision = model_of(__name__, clusters.Decision, {}, ("cluster",))
 Cluster = model_of(__name__, clusters.Cluster, {"decision": Decision | None})
-Lease = model_of(__name__, leases.Lease, {"lease": str, "active": bool}, ("id",))
+Lease = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))
 
 
 def drop(record: drops.Drop) -> Json:
@@ -188,5 +188,5 @@ def decision(record: clusters.Decision) -> Json:
     return plain_fields(record, ("cluster",))
 
 
-def lease(record: leases.Lease, now: datetime) -> Json:
+def lease(record: lease_model.Lease, now: datetime) -> Json:
     return {"lease": record.id, **plain_fields(record, ("id",)), "active": record.holds(now)}

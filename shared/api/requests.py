@@ -18,9 +18,9 @@ from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.names import NAME, Name
-from shared.kernel.outside import read_json
+from shared.kernel.parsing import read_json
+from shared.runs.intake.request import BatchAI, Tags
 from shared.runs.model import RunState
-from shared.runs.request import BatchAI, Tags
 
 M = TypeVar("M")
 

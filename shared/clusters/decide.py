@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.clusters.leases import Lease, nodes_held, words
+from shared.clusters.lease_model import Lease, nodes_held, words
 from shared.clusters.model import Cluster, Decision
 from shared.kernel.settings import Rules
 

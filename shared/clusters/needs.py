@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.clusters.decide import Need
-from shared.clusters.lease import keep_warm
-from shared.clusters.leases import Lease
+from shared.clusters.lease_actions import keep_warm
+from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState

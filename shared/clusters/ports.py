@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Protocol
 
-from shared.clusters.leases import Lease
+from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster, Decision
 from shared.clusters.samples import Sample
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 
 
 class Clusters(Protocol):

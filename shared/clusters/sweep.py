@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
-from shared.clusters.leases import Lease, nodes_held
+from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Use, need, use
+from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
-from shared.clusters.watch import move, watch
 from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.kernel.person import NOBODY, Person

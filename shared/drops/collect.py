@@ -24,7 +24,7 @@ from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import Changed
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.runs.data import Listing
 from shared.system import DROP_CHECKS, System
 

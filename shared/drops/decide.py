@@ -11,7 +11,7 @@ from enum import StrEnum
 from shared.drops.model import JOB_FILES, OWNER, OWNER_LIMIT, SUCCESS_MARKER, Drop, DropKey, DropState
 from shared.jobs.routes_file import Route, Routes
 from shared.kernel.names import path_problem
-from shared.kernel.outside import one_line
+from shared.kernel.parsing import one_line
 from shared.kernel.storage import Blob
 
 CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers

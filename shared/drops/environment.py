@@ -17,7 +17,7 @@ from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
-from shared.kernel.outside import read_yaml
+from shared.kernel.parsing import read_yaml
 from shared.kernel.storage import Place
 from shared.system import DROPS_CONTAINER, System
 

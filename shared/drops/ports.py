@@ -1,4 +1,4 @@
-"""Where the drops' records are kept. tests/fakes.py and shared/adapters pass the same contract suite."""
+"""Where the drops' records are kept. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from shared.drops.model import Drop, DropKey, Generation
 from shared.kernel.errors import Changed
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 
 
 class Taken(Changed):

@@ -18,11 +18,11 @@ from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_jo
 from shared.jobs.model import Problem
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
-from shared.runs.from_job import run_of
+from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState, run_name
 from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.jobs.model import Problem
 from shared.kernel.errors import BadInput
-from shared.kernel.outside import Lines, read_json, read_yaml
+from shared.kernel.parsing import Lines, read_json, read_yaml
 
 JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 

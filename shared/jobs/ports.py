@@ -1,4 +1,4 @@
-"""Azure ML's jobs, as the system needs them. tests/fakes.py and shared/adapters pass the same contract suite."""
+"""Azure ML's jobs, as the system needs them. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from shared.jobs.job import TRAINERS_ENVIRONMENT, Job, mapping
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
-from shared.kernel.outside import plain
+from shared.kernel.parsing import plain
 
 JOB_FILE = "job.yaml"
 SCRIPT = "train.py"

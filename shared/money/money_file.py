@@ -9,7 +9,7 @@ import yaml
 
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
-from shared.kernel.outside import plain
+from shared.kernel.parsing import plain
 from shared.money.model import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices, read_csv
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.money.model import Account, Day
 from shared.money.prices import Price
 
 
 class Books(Protocol):
-    """What the ledger keeps. tests/fake_money.py and the adapter pass the same contract suite."""
+    """What the ledger keeps. tests/fakes/money.py and the adapter pass the same contract suite."""
 
     def account(self, project: str) -> Stored[Account] | None:
         """The project's account, or None if it has none yet."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.notices.model import Delivery, Subscription
 
 

@@ -11,9 +11,9 @@ from shared.kernel.person import NOBODY, Person
 from shared.notices.address import read_address
 from shared.notices.compose import compose
 from shared.notices.decide import read_kinds
+from shared.notices.deliver import Post, begin
 from shared.notices.model import Channel, Subscription
 from shared.notices.render import SECRET_PREFIX
-from shared.notices.tell import Post, begin
 from shared.system import System
 
 _SECRET_BYTES = 32

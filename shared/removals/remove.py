@@ -20,12 +20,12 @@ from shared.kernel.storage import Blob, Place
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
-from shared.runs.archive import archive_folder
 from shared.runs.data import LISTING
 from shared.runs.decide import is_over
-from shared.runs.listed import in_state
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.outputs import outputs
+from shared.runs.results.archive import archive_folder
+from shared.runs.results.outputs import outputs
+from shared.runs.views.run_list import in_state
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_r
 from shared.removals.model import What
 from shared.removals.ports import Removals
 from shared.removals.remove import Asked, clear, remove_drop
-from shared.runs.listed import newest_first
 from shared.runs.model import Run
+from shared.runs.views.run_list import newest_first
 from shared.system import System
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from shared.drops.contents import drop_blobs
 from shared.drops.decide import survey
 from shared.drops.model import SUCCESS_MARKER, DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
-from shared.kernel.outside import read_json
+from shared.kernel.parsing import read_json
 from shared.kernel.storage import Blob
 from shared.runs.model import Run
 from shared.system import OUTPUT_CONTAINER, RUN_LOOKS, System

@@ -8,10 +8,10 @@ from itertools import islice
 from shared.drops.model import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
-from shared.runs.listed import matching
 from shared.runs.model import RUN_NAME, Run, RunState
 from shared.runs.ports import RunFilter
-from shared.runs.summary import lower_is_better, metric_named
+from shared.runs.views.run_list import matching
+from shared.runs.views.summary import lower_is_better, metric_named
 from shared.system import System
 
 SHOWN = 8  # of the names that a beginning could mean

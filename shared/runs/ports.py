@@ -1,4 +1,4 @@
-"""Where the runs' records are kept. tests/fakes.py and shared/adapters pass the same contract suite."""
+"""Where the runs' records are kept. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
-from shared.kernel.stored import Stored
-from shared.runs.ask import create_run
+from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import asked_run_name
-from shared.runs.request import RunRequest
-from shared.runs.submit import cancel_run
+from shared.runs.progress.submit import cancel_run
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.ports import Schedules

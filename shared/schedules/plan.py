@@ -11,8 +11,8 @@ import msgspec
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
-from shared.runs.ask import dry_run
-from shared.runs.request import RunRequest
+from shared.runs.intake.create import dry_run
+from shared.runs.intake.request import RunRequest
 from shared.schedules.decide import next_instants
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule

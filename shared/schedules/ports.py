@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.schedules.model import Firing, Schedule
 
 

@@ -11,7 +11,7 @@ from shared.batchai.adopt import Order, adopt
 from shared.batchai.job import Beside
 from shared.drops.model import DropKey, DropState
 from tests.batchai.documents import gloo, practitioner, project
-from tests.world import World, trainers_folder
+from tests.fakes.world import World, trainers_folder
 
 BESIDE = "azureml://datastores/workspaceblobstore/paths/batchai/scripts/"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulators.process import wait_for
-from shared.adapters.azureml import AzureMLJobs
+from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.jobs.job import SCHEMA
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import Jobs
 from shared.runs.model import FINAL, RunState
-from tests.fakes import FakeJobs
+from tests.fakes.ports import FakeJobs
 
 WAITING = """
 import pathlib, sys, time

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.asset_table import TableAssets
-from shared.adapters.azureml import AzureMLJobs
-from shared.adapters.blobs import StorageBlobs
-from shared.adapters.storage import StorageClients
+from shared.adapters.azureml.jobs import AzureMLJobs
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.tables.asset_table import TableAssets
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
 from shared.runs.model import FINAL, RunState
 from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
 from tests.contract.wire import LocalAzureML
-from tests.fakes import FakeAssets, FakeJobs
+from tests.fakes.ports import FakeAssets, FakeJobs
 
 # azure-ai-ml on its own marshmallow and on Python's
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")

@@ -13,14 +13,14 @@ import pytest
 from azure.data.tables import TableServiceClient
 
 from emulators.storage.azurite import Azurite
-from shared.adapters.drop_table import TableDrops
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.drop_table import TableDrops
 from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.ports import Drops, Taken
 from shared.kernel.errors import BadInput, Changed
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from tests.contract.wire import Dying
-from tests.fakes import Crash, FakeDrops
+from tests.fakes.ports import Crash, FakeDrops
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 ODD_NAMES = ["a b", "a#b?c%2F", "a\\b", "x'y\"z", "übung 数据 🚂", "é" * 200, "n" * 1000, "\x01\x7f", "..", ""]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.adapters import sdk_job
-from shared.adapters.azureml import AzureMLJobs
-from shared.adapters.code_assets import environment_body
-from shared.adapters.job_body import job_body
-from shared.adapters.workspace import connect, sdk
+from shared.adapters.azureml import sdk_job
+from shared.adapters.azureml.code_assets import environment_body
+from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.jobs import AzureMLJobs
+from shared.adapters.azureml.workspace import connect, sdk
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import Data
 from shared.jobs.job import resolve
@@ -23,7 +23,7 @@ from shared.jobs.routes_file import load
 from shared.kernel.settings import ROOT
 from tests.contract.sides import job_of
 from tests.contract.wire import LocalAzureML
-from tests.fakes import FakeAssets
+from tests.fakes.ports import FakeAssets
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
 

@@ -9,16 +9,16 @@ import pytest
 from azure.data.tables import TableServiceClient, UpdateMode
 
 from emulators.storage.azurite import Azurite
-from shared.adapters import keys
-from shared.adapters.run_table import TableRuns
-from shared.adapters.storage import StorageClients
-from shared.adapters.table import Table, create, delete
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables import keys
+from shared.adapters.tables.run_table import TableRuns
+from shared.adapters.tables.table import Table, create, delete
 from shared.kernel.errors import BadInput
 from shared.runs.model import Elastic, Member, Moment, RunState
 from shared.runs.ports import RunFilter
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.contract.wire import Dying, Recording
-from tests.fakes import Crash
+from tests.fakes.ports import Crash
 
 
 @pytest.mark.parametrize("sent", [False, True])

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import run_index as index
-from shared.adapters.recent_rows import SECONDS, RecentRows
-from shared.adapters.run_table import TableRuns
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables import run_index as index
+from shared.adapters.tables.recent_rows import SECONDS, RecentRows
+from shared.adapters.tables.run_table import TableRuns
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.runs.model import Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
 from tests.contract.some_runs import HOUR, NOW, pages, run
-from tests.fakes import FakeRuns
+from tests.fakes.ports import FakeRuns
 
 
 @pytest.fixture(params=["fake", "tables", "own_tables", "token_tables"])
@@ -169,7 +169,7 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
 
 def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """New runs and those written again come, older ones than the page's do not, those that fit no longer are gone."""
-    monkeypatch.setattr("shared.adapters.run_table._OVERLAP", timedelta(milliseconds=-1))
+    monkeypatch.setattr("shared.adapters.tables.run_table._OVERLAP", timedelta(milliseconds=-1))
     for i in range(5):
         runs.insert(run(f"mnist-{i}", i, state=RunState.QUEUED))
     queued = RunFilter(state="queued")

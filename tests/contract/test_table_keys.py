@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.adapters import keys
+from shared.adapters.tables import keys
 from shared.drops.model import DropKey
 
 texts = st.text(max_size=60) | st.text(st.sampled_from("aA0-_.~!=/ é🚂\x00"), max_size=60)

@@ -16,10 +16,9 @@ import pytest
 
 from emulators.process import tail, wait_for
 from emulators.storage import azurite
-from tests import metadata_service
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, ROOT, Agent, Run
-from tests.trainers import cifar
+from tests.trainers import cifar, metadata_service
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
 from trainers.elastic.protocol import Round

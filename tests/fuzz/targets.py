@@ -20,8 +20,8 @@ import azure.functions as func
 from functions import access
 from functions import drops as functions_drops
 from functions import jobs as functions_jobs
-from shared.adapters.records import from_row, to_row
-from shared.adapters.run_table import _run
+from shared.adapters.tables.records import from_row, to_row
+from shared.adapters.tables.run_table import _run
 from shared.api import records
 from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
 from shared.drops.model import Drop, DropKey, DropState
@@ -30,14 +30,14 @@ from shared.jobs.build import JobOrder, build
 from shared.jobs.data import data_of, read_data
 from shared.jobs.job_file import read_job_file
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
-from shared.runs.archive import MANIFEST, json_row
-from shared.runs.artifacts import _read_once
 from shared.runs.decide import failing_log, first_line, fold_metrics
-from shared.runs.logs import whole_characters
+from shared.runs.intake.request import RunRequest, digest
 from shared.runs.model import Run, RunState
-from shared.runs.request import RunRequest, digest
-from tests.fakes import FakeBlobs
-from tests.world import ROUTE, World, trainers_folder
+from shared.runs.results.archive import MANIFEST, json_row
+from shared.runs.results.artifacts import _read_once
+from shared.runs.views.logs import whole_characters
+from tests.fakes.ports import FakeBlobs
+from tests.fakes.world import ROUTE, World, trainers_folder
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

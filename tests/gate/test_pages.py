@@ -10,7 +10,7 @@ from typing import Any
 
 from azure.core.messaging import CloudEvent
 
-from shared.adapters import eventgrid
+from shared.adapters.outgoing import eventgrid
 from shared.jobs.routes_file import LIMITS
 from tests.gate.scripts import ROOT
 

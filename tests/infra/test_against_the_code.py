@@ -12,11 +12,11 @@ from emulators.arm import declared, deploy
 from emulators.eventgrid import config, filters, schema
 from local import configs
 from local.declaration import Declaration
-from shared.adapters.arm import endpoints
+from shared.adapters.azureml.arm import endpoints
 from shared.jobs.model import state_of
 from shared.kernel.settings import SETTINGS, Settings, Storage
 from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
-from tests import indexed
+from tests.functions import indexed
 from tests.infra.declared import INFRA, ROOT, main, parameters
 
 POISON = "-poison"

@@ -19,8 +19,8 @@ from local.cloud import Cloud
 from local.record import REPOSITORY
 from shared import bootstrap
 from shared.kernel.settings import Settings
-from shared.runs.archive import MANIFEST, archive_folder
 from shared.runs.model import Moment, Run, RunState
+from shared.runs.results.archive import MANIFEST, archive_folder
 from shared.system import OUTPUT_CONTAINER, System
 
 if TYPE_CHECKING:

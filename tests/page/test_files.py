@@ -15,7 +15,7 @@ import pytest
 from functions import http, page
 from functions.modules import joined
 from local import vendor
-from tests.test_access import ENDPOINTS
+from tests.functions.test_access import ENDPOINTS
 
 MOST = 100_000  # bytes of all files together, as they travel
 

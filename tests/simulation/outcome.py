@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.world import World
+from tests.fakes.world import World
 
 
 @dataclass

@@ -18,12 +18,12 @@ from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import Changed, Unavailable
 from shared.kernel.storage import Blob, Place
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 from shared.runs.model import FINAL, Run
-from tests.crashing import Crash
-from tests.fake_azureml import _RAW_STATES, FakeJobs
-from tests.fake_records import FakeDrops, FakeRuns
-from tests.fake_storage import FakeBlobs
+from tests.fakes.azureml import _RAW_STATES, FakeJobs
+from tests.fakes.crashing import Crash
+from tests.fakes.records import FakeDrops, FakeRuns
+from tests.fakes.storage import FakeBlobs
 
 NO_REQUEST = frozenset(
     {"problems", "is_new", "code_id", "environment_id", "read_url", "write_url", "create_url"}

@@ -14,7 +14,7 @@ from random import Random
 from greenlet import getcurrent, greenlet
 
 from shared.kernel.errors import TrainyardError
-from tests.crashing import Crash
+from tests.fakes.crashing import Crash
 
 
 class Violation(BaseException):

@@ -20,17 +20,18 @@ from shared.clusters.sweep import sweep
 from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.reconcile import reconcile
-from shared.runs import ask, submit, successors
-from shared.runs.looks import PATIENCE
+from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL, run_of_job
-from shared.runs.request import RunRequest
-from tests.fakes import Clock, Crash, FakeBlobs, Message
+from shared.runs.progress import submit
+from shared.runs.progress.hourly_reconcile import PATIENCE
+from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
+from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
 from tests.simulation.faults import SERVICES, Faults
 from tests.simulation.oracle import Oracle
 from tests.simulation.outcome import Outcome, short
 from tests.simulation.ports import PagedBlobs, Port, RememberedRuns, SimulatedJobs, StrangeDrops
 from tests.simulation.scheduler import Invocation, Scheduler, Violation
-from tests.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
 
 RETRY_SECONDS = 60  # host.json: visibilityTimeout
 LEASE_SECONDS = 600  # a message whose process died is visible again after that
@@ -252,7 +253,7 @@ class Simulation:
     def _ask(self) -> None:
         key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))
         request = RunRequest(template=template, data="drops/mnist/a")
-        self._call("create_run", partial(ask.create_run, self.system, request, key))
+        self._call("create_run", partial(create.create_run, self.system, request, key))
 
     def _some_run(self) -> str:
         """Half of the time the newest: the one that is on its way."""
@@ -265,7 +266,7 @@ class Simulation:
 
     def _retry(self) -> None:
         if run := self._some_run():
-            self._call("retry_run", partial(successors.retry_run, self.system, run))
+            self._call("retry_run", partial(retry_and_continue.retry_run, self.system, run))
 
     def _evict(self) -> None:
         if run := self._some_run():

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from shared.clusters import sweep
-from shared.runs import archive, follow, submit
+from shared.runs.progress import follow, submit
+from shared.runs.results import archive
+from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import play
-from tests.world import trainers_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME = 200

@@ -15,40 +15,24 @@ first or the second that happened shows in the row: it lists the last operation 
 
 from __future__ import annotations
 
-import os
 import random
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from itertools import islice
-from typing import Any, TypeVar
 
 from azure.core import MatchConditions
-from azure.core.exceptions import AzureError, HttpResponseError
-from azure.data.tables import TableClient
 
 from .connection import client_of
-from .errors import (
-    Conflict,
-    Denied,
-    Missing,
-    Passing,
-    TableError,
-    TooBig,
-    Unreachable,
-    code_of,
-    translated,
-    without_secrets,
-)
+from .errors import Conflict, Denied, Missing, TableError, TooBig, Unreachable
 from .rows import STALE, Row, Rows, Version
+from .sender import FIRST_PAUSE, LIFETIME, Sender
 from .values import key_text
 
 # The errors too, so that whoever uses a table needs this module only.
 __all__ = [
+    "LIFETIME",
     "STALE",
     "Conflict",
     "Denied",
@@ -63,22 +47,10 @@ __all__ = [
     "connect",
 ]
 
-# A request's share of the time that is left. The first try gets a second even if less is left, so that a call with
-# a deadline of a millisecond still asks once.
-CONNECT_SECONDS, READ_SECONDS, LEAST_SECONDS = 5.0, 10.0, 1.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-LIFETIME = timedelta(days=7)
 # What was written within that time by the service's clock belongs to a live run, whatever its writer's clock said.
 ALIVE = timedelta(hours=1)
 # A transaction takes 100 rows, an answer brings 1,000.
 BATCH = 100
-
-# Of this process; a child of a fork gives each connections of its own.
-_TABLES: weakref.WeakSet[Table] = weakref.WeakSet()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _after_fork())
-
-T = TypeVar("T")
 
 
 def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous") -> Table:
@@ -93,48 +65,8 @@ def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous"
     return Table(client_of(endpoint, environ, table))
 
 
-def _after_fork() -> None:
-    for table in list(_TABLES):
-        table._after_fork()
-
-
-class Table:
-    """A table; `connect` makes it. Threads may share it, and processes that fork. `requests` counts what was sent."""
-
-    def __init__(self, make: Callable[[], TableClient], lifetime: timedelta = LIFETIME) -> None:
-        self._make = make
-        self._clients = [make()]
-        self.lifetime = lifetime
-        self.requests = 0
-        self._ahead = timedelta()  # of the service's clock before ours, as of its last answer
-        self._lock = threading.Lock()
-        self._local = threading.local()
-        _TABLES.add(self)
-
-    @property
-    def client(self) -> TableClient:
-        return self._clients[-1]
-
-    def _after_fork(self) -> None:
-        """In a child: connections of its own. The parent's stay open there, so they are kept and not used."""
-        self._lock = threading.Lock()
-        self._clients.append(self._make())
-
-    def now(self) -> datetime:
-        """The time by the service's clock: a node's own may be days wrong. Ours, before the first answer."""
-        return datetime.now(UTC) + self._ahead
-
-    @property
-    def url(self) -> str:
-        """The account's table endpoint, without any secret."""
-        return self.client.url.partition("?")[0]
-
-    def __repr__(self) -> str:
-        return f"Table({self.client.table_name} at {self.url})"
-
-    def close(self) -> None:
-        """Close the connections. Twice is once."""
-        self.client.close()
+class Table(Sender):
+    """A table; `connect` makes it."""
 
     def rows(self, run: str, kind: str) -> Rows:
         """The rows of one kind (a short word) of one run. All rows of a run are in one partition."""
@@ -183,74 +115,3 @@ class Table:
             ]
             self.call(lambda _ops=operations, **options: self.client.submit_transaction(_ops, **options), deadline)
             yield len(batch)
-
-    def query(self, wanted: str, columns: list[str] | None, deadline: float) -> Iterator[Any]:
-        """The rows that an OData filter matches, page by page."""
-        token = None
-        while True:
-
-            def page(_token: Any = token, **options: Any) -> tuple[list[Any], Any]:
-                pages = self.client.query_entities(wanted, select=columns, **options).by_page(_token)
-                return list(next(pages)), pages.continuation_token  # type: ignore[attr-defined]
-
-            rows, token = self.call(page, deadline)
-            yield from rows
-            if not token:
-                return
-
-    def operation(self) -> bytes:
-        """A name for one write, 16 bytes: 8 for this thread of this process, 8 that it has not used before."""
-        if getattr(self._local, "pid", None) != os.getpid():
-            self._local.pid, self._local.writer, self._local.count = os.getpid(), os.urandom(8), 0
-        self._local.count += 1
-        return bytes(self._local.writer) + int(self._local.count).to_bytes(8)
-
-    def call(self, request: Callable[..., T], deadline: float) -> T:
-        """Send a request until it is answered, with the time-outs that `request` is called with. Raises TableError.
-
-        Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-        """
-        pause, began, tries = FIRST_PAUSE, time.monotonic(), 0
-        while True:
-            tries += 1
-            try:
-                return self._once(request, deadline)
-            except Passing as error:
-                delay = max(error.after, random.uniform(0, pause))  # noqa: S311 (spreads load; no secret)
-                if time.monotonic() + delay > deadline:
-                    spent = time.monotonic() - began
-                    raise Unreachable(f"{self}: {tries} tries in {spent:.1f} s, the last: {error}") from error
-            except TableError as error:
-                error.retried = tries > 1
-                raise
-            time.sleep(delay)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-    def _once(self, request: Callable[..., T], deadline: float) -> T:
-        left = max(deadline - time.monotonic(), LEAST_SECONDS)
-        with self._lock:
-            self.requests += 1
-        try:
-            return request(
-                connection_timeout=min(left, CONNECT_SECONDS),
-                read_timeout=min(left, READ_SECONDS),
-                raw_response_hook=self._note_time,
-            )
-        except HttpResponseError as error:
-            if code_of(error) != "TableNotFound":
-                raise translated(error) from error
-        except AzureError as error:
-            # A message may hold the URL, and that the signature of a SAS: so the chain ends here.
-            raise Passing(f"{type(error).__name__}: {without_secrets(str(error))}") from None
-        self._create(deadline)
-        raise Passing("the table was not there")
-
-    def _note_time(self, answer: Any) -> None:
-        with suppress(KeyError, ValueError, TypeError):
-            self._ahead = parsedate_to_datetime(answer.http_response.headers["Date"]) - datetime.now(UTC)
-
-    def _create(self, deadline: float) -> None:
-        try:
-            self._once(lambda **options: self.client.create_table(**options), deadline)
-        except Conflict:
-            return  # another node was quicker

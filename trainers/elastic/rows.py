@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from azure.core import MatchConditions
 from azure.data.tables import TableClient, UpdateMode
 
 from .errors import Conflict, Missing, TooBig
+from .sender import Sender
 from .values import KEY_CHARS, MAX_VALUE, SHOWN_KEY_BYTES, WRITERS_BYTES, key_of, key_text, pack, unpack
-
-if TYPE_CHECKING:
-    from .client import Table
 
 # The etag of no row: replacing this version is always a Conflict.
 STALE = "W/\"datetime'1601-01-01T00%3A00%3A00.0000000Z'\""
@@ -37,7 +35,7 @@ class Row(NamedTuple):
 class Rows:
     """The rows of one kind of one run; `Table.rows` makes it. Threads may share it."""
 
-    def __init__(self, table: Table, partition: str, kind: str) -> None:
+    def __init__(self, table: Sender, partition: str, kind: str) -> None:
         self.table = table
         self._partition = partition
         self._prefix = f"{kind}."

@@ -151,9 +151,9 @@ def test_the_apps_client_reads_what_was_logged(cloud: Cloud, mlflow: Any, monkey
     """The app's own adapter reads each metric's points over REST, page by page, and nothing of a run that is none."""
     from azure.identity import DefaultAzureCredential
 
-    from shared.adapters import mlflow as adapter
-    from shared.adapters.arm import Arm
-    from shared.adapters.circuit import Circuit
+    from shared.adapters.azureml import mlflow as adapter
+    from shared.adapters.azureml.arm import Arm
+    from shared.adapters.azureml.circuit import Circuit
     from shared.kernel.settings import Workspace
 
     monkeypatch.setattr(adapter, "PAGE", 2)

@@ -19,9 +19,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from emulators.host.backend import HttpRequestData, Invocation, Outcome, Value
 from emulators.host.config import Config
 from emulators.host.service import make_backend
+from emulators.host.worker.backend import HttpRequestData, Invocation, Outcome, Value
 
 
 def value(entry: dict[str, Any]) -> Value:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from emulators.host.queues import Backoff, poison_name
+from emulators.host.queues.listener import Backoff, poison_name
 from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.emulators.host.conftest import SampleHost, StartHost

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from emulators.host import functions
-from emulators.host.backend import Indexed, RetryPolicy
 from emulators.host.config import Config, HostJson, load_local_settings
-from emulators.host.direct import DirectBackend
 from emulators.host.errors import Refused
-from emulators.host.ms_runtime import RuntimeBackend
+from emulators.host.worker.backend import Indexed, RetryPolicy
+from emulators.host.worker.direct import DirectBackend
+from emulators.host.worker.ms_runtime import RuntimeBackend
 
 SETTINGS = {"AzureWebJobsStorage": "UseDevelopmentStorage=true", "ByName__queueServiceUri": "https://x"}
 HTTP_OUT = {"type": "http", "name": "$return", "direction": "OUT"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulators.host.routing import Route, Router, parse
+from emulators.host.http.routing import Route, Router, parse
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from emulators.host import schedule, timespan
-from emulators.host.timerstatus import NEVER, Status, after_run, at_start
+from emulators.host import timespan
+from emulators.host.timers import schedule
+from emulators.host.timers.status import NEVER, Status, after_run, at_start
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)  # a Saturday
 

@@ -9,8 +9,8 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobClient, BlobLeaseClient
 
-from emulators.host.backend import RetryPolicy
-from emulators.host.invoker import retry_delay
+from emulators.host.worker.backend import RetryPolicy
+from emulators.host.worker.invoker import retry_delay
 from emulators.process import wait_for
 from emulators.storage import azurite
 from tests.emulators.host.conftest import SampleHost, StartHost

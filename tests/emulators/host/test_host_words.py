@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from azure.storage.queue import QueueMessage
 
-from emulators.host.access import Gate
-from emulators.host.backend import Value
 from emulators.host.config import Keys
+from emulators.host.http.keys import Gate
 from emulators.host.logs import _OneLine
-from emulators.host.messages import body_value, metadata
+from emulators.host.queues.messages import body_value, metadata
+from emulators.host.worker.backend import Value
 
 
 @pytest.mark.parametrize("given", ["\udcff", "other", ""])

@@ -1,0 +1,92 @@
+"""The HTTP trigger: a request becomes one invocation, its result the response."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from aiohttp import web
+from aiohttp.web_response import Response
+
+from emulators.host.functions import Function, HttpTrigger
+from emulators.host.http.keys import Gate
+from emulators.host.http.routing import Route, Router
+from emulators.host.worker.backend import HttpRequestData, HttpResponseData, Value
+from emulators.host.worker.invoker import Invoker
+from emulators.serving import read_body
+
+# aiohttp writes these itself; a function that sets them would contradict the body that is really sent.
+OWN_HEADERS = {"content-length", "transfer-encoding", "connection"}
+
+
+class HttpFront:
+    """Answers for the app's HTTP functions: 404 no route or method, 401 no or wrong key, 500 a failed function."""
+
+    def __init__(self, functions: Iterable[Function], invoker: Invoker, gate: Gate) -> None:
+        self._invoker = invoker
+        self._gate = gate
+        self._router = Router(
+            Route(function.trigger.route, function.trigger.methods, (function, function.trigger))
+            for function in functions
+            if isinstance(function.trigger, HttpTrigger)
+        )
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        found = self._router.find(request.method, request.raw_path.partition("?")[0])
+        if found is None:
+            return Response(status=404)
+        (function, trigger), params = found
+        if not self._gate.admits(request, trigger.auth_level):
+            return Response(status=401)
+        data = await read_request(request, params)
+        metadata = {name: Value("string", text) for name, text in params.items()}
+        outcome = await self._invoker.invoke(function, {trigger.parameter: Value("http", data)}, metadata)
+        return to_response(outcome.returned) if outcome.ok else Response(status=500)
+
+
+async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpRequestData:
+    """The request as the host passes it on: empty query values dropped, repeated ones joined, a body only if its
+    length was announced."""
+    query = {name: ",".join(request.query.getall(name)) for name in request.query}
+    return HttpRequestData(
+        method=request.method,
+        url=str(request.url),
+        headers={name.lower(): ",".join(request.headers.getall(name)) for name in request.headers},
+        query={name: text for name, text in query.items() if text},
+        params=params,
+        body=await read_body(request) if request.content_length else b"",
+    )
+
+
+def to_response(returned: Value | None) -> Response:
+    """The response for a function's return value, an HttpResponse or text."""
+    if returned is None:
+        return Response(status=204)
+    if isinstance(returned.content, HttpResponseData):
+        return _complete(returned.content)
+    text = str(returned.content)
+    return _described(text) or Response(text=text)
+
+
+def _complete(data: HttpResponseData) -> Response:
+    headers = {name: text for name, text in data.headers.items() if name.lower() not in OWN_HEADERS}
+    response = Response(status=data.status, headers=headers, body=data.body)
+    for cookie in data.cookies:
+        response.headers.add("Set-Cookie", cookie)
+    return response
+
+
+def _described(text: str) -> Response | None:
+    """Text that is a JSON object with a member `body` describes the response: the host takes it so."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(content, dict) or "body" not in content:
+        return None
+    body = content["body"]
+    status = int(content.get("statusCode") or content.get("status") or 200)
+    headers = {str(name): str(value) for name, value in (content.get("headers") or {}).items()}
+    if isinstance(body, str):
+        return Response(status=status, headers={"Content-Type": "text/plain; charset=utf-8", **headers}, body=body)
+    return Response(status=status, headers={"Content-Type": "application/json", **headers}, body=json.dumps(body))

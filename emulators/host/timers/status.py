@@ -1,0 +1,73 @@
+"""What is known of a timer's firings, and what follows from it at start and after a run. No I/O."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from emulators.host.timers.schedule import Schedule
+
+NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Status:
+    """The content of a timer's status blob. `last` is NEVER before the first firing."""
+
+    last: datetime
+    next: datetime
+    updated: datetime
+
+    def to_json(self) -> str:
+        return json.dumps({"Last": _text(self.last), "Next": _text(self.next), "LastUpdated": _text(self.updated)})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Status:
+        """Raises ValueError for anything but a status."""
+        values = json.loads(text)
+        try:
+            return cls(*(_time(values[name]) for name in ("Last", "Next", "LastUpdated")))
+        except (KeyError, TypeError) as exc:
+            raise ValueError(f"not a timer status: {text!r}") from exc
+
+
+@dataclass(frozen=True)
+class Start:
+    """What to do when a timer starts. `changed`: the status is to be written before anything runs."""
+
+    status: Status
+    past_due: bool = False
+    changed: bool = False
+
+
+def at_start(schedule: Schedule, saved: Status | None, now: datetime) -> Start:
+    """A firing missed while no host ran is past due, unless the schedule has changed meanwhile."""
+    if saved is None:
+        return Start(Status(NEVER, schedule.next(now), now), changed=True)
+    since = saved.updated if saved.last == NEVER else saved.last
+    expected = schedule.next(since)
+    if saved.next == expected:
+        return Start(saved, past_due=now > saved.next)
+    if now > expected:
+        expected, since = schedule.next(now), now
+    return Start(Status(NEVER, expected, since), changed=True)
+
+
+def after_run(schedule: Schedule, status: Status, began: datetime, *, scheduled: bool) -> Status:
+    """The status after a run that began at `began`.
+
+    A clock that fires a little early must not fire twice, so a scheduled run counts from its due time at least. After
+    an overrun the next firing lies in the past and comes at once; the others that were missed are skipped.
+    """
+    last = max(began, status.next) if scheduled else began
+    return Status(last, schedule.next(last), last)
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat()
+
+
+def _time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""The app's side: how its functions are loaded and called."""

@@ -1,0 +1,117 @@
+"""Runs functions: one id, one log line, one time limit and the outputs of each invocation; retries where declared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from collections.abc import Mapping
+
+from azure.core.exceptions import AzureError
+
+from emulators.host import logs
+from emulators.host.functions import Function
+from emulators.host.queues.outputs import QueueWriter
+from emulators.host.stop import Stop
+from emulators.host.worker.backend import Backend, Invocation, Outcome, RetryPolicy, Value
+from emulators.host.worker.loop import Worker
+
+log = logging.getLogger("host.invocations")
+
+
+class Invoker:
+    """The one way in which functions are called, whatever their trigger.
+
+    Lives on the host's loop; the app's code runs on the worker's.
+    """
+
+    def __init__(
+        self, backend: Backend, worker: Worker, writer: QueueWriter, stop: Stop, timeout: float | None
+    ) -> None:
+        self._backend = backend
+        self._worker = worker
+        self._writer = writer
+        self._stop = stop
+        self._timeout = timeout
+        self._running: set[asyncio.Task[Outcome]] = set()
+
+    async def invoke(
+        self, function: Function, inputs: Mapping[str, Value], metadata: Mapping[str, Value] | None = None
+    ) -> Outcome:
+        """Call the function, after failures again as its retry policy says, and return how the last call ended.
+
+        Whoever waits may be cancelled; the invocation goes on and `drain` knows of it.
+        """
+        task = asyncio.create_task(self._with_retries(function, inputs, metadata or {}))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def drain(self, seconds: float) -> int:
+        """Wait for what runs, at most `seconds`. Returns how many invocations are still running."""
+        if not self._running:
+            return 0
+        _, pending = await asyncio.wait(self._running, timeout=seconds)
+        return len(pending)
+
+    async def _with_retries(
+        self, function: Function, inputs: Mapping[str, Value], metadata: Mapping[str, Value]
+    ) -> Outcome:
+        limit = function.retry.max_count if function.retry else 0
+        attempt = 0
+        while True:
+            call = Invocation(str(uuid.uuid4()), function.name, inputs, metadata, attempt, limit)
+            outcome = await self._once(function, call)
+            if outcome.ok or function.retry is None or attempt == limit:
+                return outcome
+            attempt += 1
+            if await self._stop.within(retry_delay(function.retry, attempt)):
+                return outcome
+
+    async def _once(self, function: Function, call: Invocation) -> Outcome:
+        begin = time.perf_counter()
+        outcome = await self._call(call)
+        if outcome.ok and function.outputs:
+            outcome = await self._written(function, outcome)
+        took = (time.perf_counter() - begin) * 1000
+        token = logs.invocation_id.set(call.id)
+        if outcome.ok:
+            log.info("%s ok %.0f ms", call.function, took)
+        else:
+            log.error("%s failed %.0f ms %s %s", call.function, took, outcome.error, outcome.trace)
+        logs.invocation_id.reset(token)
+        return outcome
+
+    async def _call(self, call: Invocation) -> Outcome:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._worker.run(self._marked(call))
+        except TimeoutError:
+            # Azure ends the worker process. Here a coroutine is cancelled, but a thread cannot be: it goes on unseen.
+            return Outcome(error=f"TimeoutError: functionTimeout of {self._timeout:g} s is over")
+        except RuntimeError as exc:
+            return Outcome(error=f"RuntimeError: {exc}")
+
+    async def _marked(self, call: Invocation) -> Outcome:
+        logs.invocation_id.set(call.id)
+        return await self._backend.invoke(call)
+
+    async def _written(self, function: Function, outcome: Outcome) -> Outcome:
+        try:
+            await self._writer.write(function.outputs, outcome)
+        except (AzureError, ValueError) as exc:
+            return Outcome(error=f"output binding: {type(exc).__name__}: {exc}")
+        return outcome
+
+
+def retry_delay(policy: RetryPolicy, attempt: int) -> float:
+    """Seconds before retry number `attempt` (1 is the first), by the rule of the Functions host."""
+    if policy.strategy == "fixed_delay":
+        return policy.delay
+    if attempt == 1:
+        return min(policy.minimum, policy.maximum)
+    jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries, protects nothing
+    # Doubling stops mattering long before the exponent gets large, and floats end at 2 ** 1023.
+    return float(min(policy.maximum, policy.minimum + jitter * 2.0 ** min(attempt - 2, 64) * policy.minimum))

@@ -1,0 +1,164 @@
+"""The clock of the runs: what moves them when no event does.
+
+Runs are looked at by the hour in which they were made. One message asks for one hour; its look reads the hour's runs
+that are not settled in pages, lists Azure ML's jobs of that hour in pages, and follows those that differ. So ten
+thousand live runs cost some hundred requests, where asking for each would cost ten thousand
+([decision 11](../../docs/adr/0011-looks-by-the-hour.md)).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from shared.events.announce import tell
+from shared.jobs.model import JobStatus
+from shared.kernel.errors import BadInput, Changed, TrainyardError
+from shared.kernel.versioned import Stored
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
+from shared.runs.progress.follow import changes_something, explained, follow
+from shared.runs.progress.transitions import apply
+from shared.runs.progress.workloads import workload
+from shared.system import ARCHIVES, RUN_LOOKS, SUBMISSIONS, System
+
+log = logging.getLogger(__name__)
+
+PATIENCE = timedelta(seconds=60)  # a message sent within that time is probably on its way still
+AGAIN_SECONDS = 20.0  # an hour that was looked at so shortly ago is not looked at again
+APART_SECONDS = 10.0  # between the looks at two hours: all at once would hold up the events
+ALL_WITHIN_SECONDS = 240.0  # less than the timer's period
+RUNS_A_PAGE = 2000
+BUDGET_SECONDS = 40.0  # of one look; what is left goes on in the next
+ASKED_ALONE = 50  # jobs that the list did not show and that are asked for one by one, in one look
+ARCHIVE_TRIES = 12  # until archiving a run is given up
+SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
+
+
+def ask_for_looks(system: System) -> None:
+    """Ask for a look at every hour in which runs were made that may not be settled, one after the other."""
+    hours = system.runs.hours()
+    apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
+    for number, hour in enumerate(reversed(hours)):
+        system.queues.send(RUN_LOOKS, {"hour": hour}, int(number * apart))
+
+
+def look_at_hour(system: System, hour: str) -> None:
+    """Look after every run of the hour that is not settled. One that fails stops no other; its error is raised last.
+
+    Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
+    once no run can be added to it.
+    """
+    try:
+        start_of_hour(hour)
+    except ValueError as exc:
+        raise BadInput(f"{hour[:40]!r} is not an hour like 20260131T08.") from exc
+    if not system.runs.claim_hour(hour, system.clock(), AGAIN_SECONDS):
+        return
+    look = _HourLook(system, hour, time.monotonic() + BUDGET_SECONDS)
+    look.all_pages()
+    if look.errors:
+        raise look.errors[0]
+
+
+@dataclass
+class _HourLook:
+    system: System
+    hour: str
+    until: float
+    errors: list[TrainyardError] = field(default_factory=list)
+    alone: int = ASKED_ALONE
+    unsettled: int = 0
+
+    def all_pages(self) -> None:
+        before: Run | None = None
+        while True:
+            page = self.system.runs.unsettled(self.hour, RUNS_A_PAGE, before)
+            live = [stored for stored in page if stored.value.state is not RunState.BROKEN]
+            self.unsettled += sum(stored.value.gave_up_at is None for stored in live)
+            self._page(live)
+            if len(page) < RUNS_A_PAGE:
+                break
+            if time.monotonic() > self.until:  # the runs' rows remember nothing of a look: it begins anew
+                self.system.queues.send(RUN_LOOKS, {"hour": self.hour}, AGAIN_SECONDS)
+                return
+            before = page[-1].value
+        if not self.unsettled and hour_has_passed(self.hour, self.system.clock()):
+            self.system.runs.drop_hour(self.hour)
+
+    def _page(self, page: list[Stored[Run]]) -> None:
+        going = [stored for stored in page if not is_over(stored.value)]
+        names = {job for stored in going for job in workload(stored.value).live_jobs(stored.value)}
+        seen = self._listed(names) if names else {}
+        for stored in page:
+            try:
+                self._look_after(stored, seen)
+            except Changed:
+                continue  # someone else was quicker, and knows more
+            except TrainyardError as exc:
+                log.warning("look at run %s: %s", stored.value.name, exc)
+                self.errors.append(exc)
+
+    def _listed(self, names: set[str]) -> dict[str, JobStatus]:
+        """What Azure ML lists of these jobs, which were read before: so what it says is newer than their rows."""
+        seen: dict[str, JobStatus] = {}
+        try:
+            for status in self.system.jobs.listed(self.hour):
+                if status.name in names:
+                    seen[status.name] = status
+                    if len(seen) == len(names):
+                        break
+        except TrainyardError as exc:  # archives and submissions go on without it
+            self.errors.append(exc)
+            self.alone = 0
+        return seen
+
+    def _look_after(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
+        run, now = stored.value, self.system.clock()
+        if run.gave_up_at is not None:
+            return
+        if is_over(run):
+            self._archive(stored)
+            return
+        if run.cancel_asked_at is not None:
+            self.system.queues.send(SUBMISSIONS, {"run": run.name})
+        elif run.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
+            apply(self.system, run.name, RunState.FAILED, "It could not be submitted for a day.")
+            return
+        elif not run.job and now - run.created_at > PATIENCE:
+            self.system.queues.send(SUBMISSIONS, {"run": run.name})
+        self._follow(stored, listed)
+
+    def _follow(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
+        run = stored.value
+        seen: dict[str, JobStatus | None] = {}
+        for job in workload(run).live_jobs(run):
+            if job in listed:
+                seen[job] = listed[job]
+            elif run.state is not RunState.RECEIVED and self.alone > 0:
+                self.alone -= 1
+                seen[job] = self.system.jobs.status(job)
+        if run.elastic is None and not any(
+            status is None or changes_something(run, status) for status in seen.values()
+        ):
+            return
+        whole = self.system.runs.get(run.name)  # with its request, which a page leaves out
+        if whole.etag != stored.etag:
+            raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
+        follow(self.system, whole, explained(self.system, seen))
+
+    def _archive(self, stored: Stored[Run]) -> None:
+        """Ask for the archive once more, after twice the time of the last try, or give it up."""
+        run = stored.value
+        if self.system.clock() - run.history[-1].at < PATIENCE * 2**run.archive_tries:
+            return
+        if run.archive_tries < ARCHIVE_TRIES:
+            self.system.runs.update(stored, archive_tries=run.archive_tries + 1)
+            self.system.queues.send(ARCHIVES, {"run": run.name})
+            return
+        why = run.archive_error or "Its archive did not come about; the poison messages of the queue archives say why."
+        log.error("run %s: archiving is given up. %s", run.name, why)
+        tell(self.system, "RunGivenUp", run.name, {"run": run.name})
+        self.system.runs.update(stored, gave_up_at=self.system.clock(), archive_error=why)

@@ -1,0 +1,66 @@
+"""What a run logged to MLflow, where it left no metrics files of its own: rows as a trainer would have written them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shared.kernel.errors import Unavailable
+from shared.kernel.storage import Blob
+from shared.runs.decide import finite, has_run
+from shared.runs.model import Run, RunState
+from shared.runs.progress.workloads import workload
+from shared.system import OUTPUT_CONTAINER, System
+
+NAME = "metrics/mlflow.jsonl"  # in the archive
+TRIES = 3  # of an archive that wait for MLflow; then it goes without
+NOT_YET = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
+log = logging.getLogger(__name__)
+Points = Iterable[tuple[float, float, float]]
+
+
+def rows(system: System, run: Run) -> list[dict[str, Any]]:
+    """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
+    if run.elastic is not None or (run.state in NOT_YET and not has_run(run)):
+        return []
+    series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for job in workload(run).jobs(run).values():  # more than one where its nodes were taken
+        for metric, points in system.jobs.logged(job).items():
+            series[metric] += points
+    return merged(series)
+
+
+def now(system: System, run: Run) -> list[dict[str, Any]]:
+    """The same for who looks: empty too while MLflow does not answer, as a page shows more than its curves."""
+    try:
+        return rows(system, run)
+    except Unavailable as exc:
+        log.warning("run %s: %s", run.name, exc)
+        return []
+
+
+def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
+    """One row for what was logged at one step and moment. What is no finite number is left out."""
+    found: dict[tuple[float, float], dict[str, Any]] = {}
+    for metric, points in series.items():
+        for step, value, at in points:
+            if finite(value) is not None:
+                found.setdefault((at, step), {"time": at, "step": step})[metric] = value
+    return [found[key] for key in sorted(found)]
+
+
+def keep(system: System, run: Run, folder: str) -> Blob | None:
+    """Write what the run logged into its archive; None if that is nothing. The same rows give the same bytes."""
+    try:
+        found = rows(system, run)
+    except Unavailable:
+        if run.archive_tries < TRIES:
+            raise
+        return None
+    if not found:
+        return None
+    data = "".join(f"{json.dumps(row)}\n" for row in found).encode()
+    return system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")

@@ -1,0 +1,151 @@
+"""Requests to one table, sent again until a deadline, and connections that survive a fork.
+
+Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
+connections; what it then raises is a TableError (errors.py has the tree).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from azure.core.exceptions import AzureError, HttpResponseError
+from azure.data.tables import TableClient
+
+from .errors import Conflict, Passing, TableError, Unreachable, code_of, translated, without_secrets
+
+# A request's share of the time that is left. The first try gets a second even if less is left, so that a call with
+# a deadline of a millisecond still asks once.
+CONNECT_SECONDS, READ_SECONDS, LEAST_SECONDS = 5.0, 10.0, 1.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+LIFETIME = timedelta(days=7)
+
+# Of this process; a child of a fork gives each connections of its own.
+_SENDERS: weakref.WeakSet[Sender] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _after_fork())
+
+T = TypeVar("T")
+
+
+def _after_fork() -> None:
+    for sender in list(_SENDERS):
+        sender._after_fork()
+
+
+class Sender:
+    """Sends requests to one table. Threads may share it, and processes that fork. `requests` counts what was sent."""
+
+    def __init__(self, make: Callable[[], TableClient], lifetime: timedelta = LIFETIME) -> None:
+        self._make = make
+        self._clients = [make()]
+        self.lifetime = lifetime
+        self.requests = 0
+        self._ahead = timedelta()  # of the service's clock before ours, as of its last answer
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        _SENDERS.add(self)
+
+    @property
+    def client(self) -> TableClient:
+        return self._clients[-1]
+
+    def _after_fork(self) -> None:
+        """In a child: connections of its own. The parent's stay open there, so they are kept and not used."""
+        self._lock = threading.Lock()
+        self._clients.append(self._make())
+
+    def now(self) -> datetime:
+        """The time by the service's clock: a node's own may be days wrong. Ours, before the first answer."""
+        return datetime.now(UTC) + self._ahead
+
+    @property
+    def url(self) -> str:
+        """The account's table endpoint, without any secret."""
+        return self.client.url.partition("?")[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.client.table_name} at {self.url})"
+
+    def close(self) -> None:
+        """Close the connections. Twice is once."""
+        self.client.close()
+
+    def query(self, wanted: str, columns: list[str] | None, deadline: float) -> Iterator[Any]:
+        """The rows that an OData filter matches, page by page."""
+        token = None
+        while True:
+
+            def page(_token: Any = token, **options: Any) -> tuple[list[Any], Any]:
+                pages = self.client.query_entities(wanted, select=columns, **options).by_page(_token)
+                return list(next(pages)), pages.continuation_token  # type: ignore[attr-defined]
+
+            rows, token = self.call(page, deadline)
+            yield from rows
+            if not token:
+                return
+
+    def operation(self) -> bytes:
+        """A name for one write, 16 bytes: 8 for this thread of this process, 8 that it has not used before."""
+        if getattr(self._local, "pid", None) != os.getpid():
+            self._local.pid, self._local.writer, self._local.count = os.getpid(), os.urandom(8), 0
+        self._local.count += 1
+        return bytes(self._local.writer) + int(self._local.count).to_bytes(8)
+
+    def call(self, request: Callable[..., T], deadline: float) -> T:
+        """Send a request until it is answered, with the time-outs that `request` is called with. Raises TableError.
+
+        Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+        """
+        pause, began, tries = FIRST_PAUSE, time.monotonic(), 0
+        while True:
+            tries += 1
+            try:
+                return self._once(request, deadline)
+            except Passing as error:
+                delay = max(error.after, random.uniform(0, pause))  # noqa: S311 (spreads load; no secret)
+                if time.monotonic() + delay > deadline:
+                    spent = time.monotonic() - began
+                    raise Unreachable(f"{self}: {tries} tries in {spent:.1f} s, the last: {error}") from error
+            except TableError as error:
+                error.retried = tries > 1
+                raise
+            time.sleep(delay)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _once(self, request: Callable[..., T], deadline: float) -> T:
+        left = max(deadline - time.monotonic(), LEAST_SECONDS)
+        with self._lock:
+            self.requests += 1
+        try:
+            return request(
+                connection_timeout=min(left, CONNECT_SECONDS),
+                read_timeout=min(left, READ_SECONDS),
+                raw_response_hook=self._note_time,
+            )
+        except HttpResponseError as error:
+            if code_of(error) != "TableNotFound":
+                raise translated(error) from error
+        except AzureError as error:
+            # A message may hold the URL, and that the signature of a SAS: so the chain ends here.
+            raise Passing(f"{type(error).__name__}: {without_secrets(str(error))}") from None
+        self._create(deadline)
+        raise Passing("the table was not there")
+
+    def _note_time(self, answer: Any) -> None:
+        with suppress(KeyError, ValueError, TypeError):
+            self._ahead = parsedate_to_datetime(answer.http_response.headers["Date"]) - datetime.now(UTC)
+
+    def _create(self, deadline: float) -> None:
+        try:
+            self._once(lambda **options: self.client.create_table(**options), deadline)
+        except Conflict:
+            return  # another node was quicker
