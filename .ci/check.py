@@ -66,7 +66,7 @@ SLOW = (
     "tests/emulators/host/test_host_queues.py",
     "tests/emulators/host/test_host_stop.py",
     "tests/emulators/host/test_host_timers.py",
-    "tests/emulators/storage/test_blob_*.py",
+    "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
     "tests/infra/test_package_runtime.py",
 )

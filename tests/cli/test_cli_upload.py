@@ -14,7 +14,7 @@ from azure.storage.blob import ContainerClient
 from cli.errors import CliError, Unreachable
 from cli.upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 
 
 @pytest.fixture(scope="module")
