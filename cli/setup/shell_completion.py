@@ -43,7 +43,9 @@ def script(shell: str, clone: bool) -> str:
     made = f"{ZSH_STARTS}\n{made}" if shell == "zsh" else made
     if not clone:
         return f"{made}\n"
-    answers = f"env PYTHONPATH={shlex.quote(str(CLONE))} {shlex.quote(sys.executable)} -m {__package__.partition('.')[0]}"
+    answers = (
+        f"env PYTHONPATH={shlex.quote(str(CLONE))} {shlex.quote(sys.executable)} -m {__package__.partition('.')[0]}"
+    )
     call = re.compile(r"\$1(?= \))|\btrainyard(?=\)|\"$)", re.MULTILINE)  # where the script calls the program
     return f"{_function(shell)}\n{call.sub(lambda _: answers, made)}\n"
 
