@@ -34,7 +34,7 @@ STEPS = {
 }
 # What `--quick` leaves out, as globs: what starts a cloud, trains, or waits for timers and retries.
 SLOW = (
-    "tests/cli/test_cli_completion.py",
+    "tests/cli/setup/test_shell_completion.py",
     "tests/trainers/test_readme_commands.py",
     "tests/e2e",
     "tests/cloud",
@@ -75,7 +75,7 @@ COVERAGE = {
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
-SHELLS = "test_cli_completion"
+SHELLS = "test_shell_completion"
 
 
 def main(argv: list[str] | None = None) -> int:
