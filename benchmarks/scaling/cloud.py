@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulators.storage import azurite
 from local import cloud
 from shared import bootstrap
 from shared.kernel.settings import Settings
 from shared.system import System
+from tests import azurite
 
 CLUSTER = "cpu-cluster"
 ARM_READS = (250, 25)  # tokens of Resource Manager's bucket, and how many come back a second
@@ -35,7 +35,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """`life` of the simulated jobs, see emulators.azureml.config.Life; `writes` is Resource Manager's other bucket."""
+    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket."""
 
     life: dict[str, Any] = field(default_factory=dict)
     writes: tuple[int, int] = ARM_READS
