@@ -6,10 +6,10 @@ from typing import Any
 
 from shared.api.requests import RouteCheck
 from shared.drops.seal import route_problems
-from shared.jobs.job import is_elastic
 from shared.jobs.parameters import Parameters, Schema
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
-from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, there_are
@@ -28,8 +28,8 @@ def _trainer(system: System, name: str) -> Json:
     template, parameters = trainer_template(system.trainers, name)
     return {
         "trainer": name,
-        "description": str(template.get("description", "")),
-        "elastic": is_elastic(template),
+        "description": template.description,
+        "elastic": template.is_elastic,
         "routes": sorted(route.name for route in system.routes.values() if route.trainer == name),
         "parameters": schema_of(parameters),
     }
@@ -44,8 +44,8 @@ def _route(route: Route) -> Json:
     return {
         "route": route.name,
         "trainer": route.trainer,
-        "description": str(route.template.get("description", "")),
-        "elastic": is_elastic(route.template),
+        "description": route.template.description,
+        "elastic": route.template.is_elastic,
         "cluster": route.cluster,
         "clusters": sorted(route.clusters | {route.cluster}),
         "nodes": route.nodes,
@@ -76,6 +76,7 @@ def check(system: System, name: str, asked: RouteCheck) -> Json:
         known = there_are(system.routes)
         raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, system.routes)} Routes: {known}.")
     job, problems = route_problems(system, DropKey(name, "example"), route, asked.job)
-    if problems:
-        raise Impossible("\n".join(f"{p.path}: {p.message}" for p in problems), problems[0].code)
-    return {"route": name, "job": job}
+    if job is None or problems:
+        words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
+        raise Impossible(words, problems[0].code)
+    return {"route": name, "job": system.jobs.document(job)}

@@ -6,13 +6,13 @@ import dataclasses
 from typing import Any
 
 from shared.api.requests import ImportRequest
-from shared.batchai.cluster import read_cluster
-from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
-from shared.batchai.project import read_project
-from shared.batchai.report import Report
+from shared.jobs.batchai.cluster import read_cluster
+from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, BatchAI, kind_of, scripts_of
+from shared.jobs.batchai.project import read_project
+from shared.jobs.batchai.report import Report
 from shared.kernel.errors import Impossible
 from shared.runs.intake.create import plan
-from shared.runs.intake.request import BatchAI, RunRequest
+from shared.runs.intake.request import RunRequest
 from shared.system import System
 
 

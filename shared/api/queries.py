@@ -9,7 +9,6 @@ from typing import Any
 from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
-from shared.jobs.parameters import resolved
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
@@ -45,7 +44,7 @@ def run(system: System, name: str) -> dict[str, Any]:
 
 def with_parameters(run: Run) -> Run:
     """The run with its parameters, read from its job where it was recorded before there was a column for them."""
-    return run if run.parameters else replace(run, parameters=resolved(run.request))
+    return run if run.parameters else replace(run, parameters=run.request.values)
 
 
 def told(system: System, run: Run) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from shared.drops.model import DropState
-from shared.jobs.job import again
+from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.intake.from_job import run_of

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.batchai.adopt import Adopted
-from shared.drops.batchai import adopt_job_file
-from shared.drops.code import with_any_code, with_code
 from shared.drops.decide import DropVerdict, Survey, survey
-from shared.drops.environment import with_any_environment, with_environment
 from shared.drops.model import JOB_FILES, Drop, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.readers.written import read_of_drop
 from shared.jobs.routes_file import Route
+from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.errors import BadInput
+from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
@@ -43,21 +44,18 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
     drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
-        job_file = with_code(system, drop.key, route, _job_file(system, drop.key, seen))
-        job_file = with_environment(system, drop.key, route, job_file)
-        adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
-        built = build(_order(name, drop.key, seen, route, adopted or job_file))
+        job_file = _job_file(system, drop.key, seen)
+        written = _written(system, route, job_file, Place(DROPS_CONTAINER, drop.key.prefix()))
+        built = build(_order(name, drop.key, seen, route, written))
     except BrokenJobFile as exc:
         reject(system, stored, "bad_job_file", str(exc))
         return
-    except Impossible as exc:
-        reject(system, stored, "bad_job_file", f"The drop's code can't be used. {exc}")
-        return
-    if problems := [*_unadopted(adopted), *_problems(system, built, job_file, route)]:
+    problems = [*_absent(written), *_problems(system, built, written, route)]
+    if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
         reject(system, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
         return
-    keep_listing(system, f"{built.job['experiment_name']}/{name}", complete.listing)
+    keep_listing(system, f"{built.job.experiment}/{name}", complete.listing)
     sealing = replace(
         drop,
         state=DropState.SEALING,
@@ -70,7 +68,7 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
         owner=seen.owner,
         sealed_at=system.clock(),
         code=verdict.code,
-        why=" ".join([verdict.why, *([adopted.report.summary()] if adopted else [])]),
+        why=" ".join([verdict.why, *([written.summary] if written and written.summary else [])]),
     )
     finish_sealing(system, system.drops.replace(sealing, stored))
 
@@ -93,55 +91,59 @@ def reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
     system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
-def _unadopted(adopted: Adopted | None) -> list[Problem]:
-    """Why a Batch AI job can't be run."""
-    if adopted is None:
-        return []
-    return [*adopted.problems, *(Problem("properties", sentence, "no_data") for sentence in adopted.missing)]
+def _written(system: System, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
+    """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
+    if job_file is None or not route.job_file.allowed:
+        return Written(Layer()) if job_file else None
+    limits = replace(route.limits, max_upload_mib=system.limits.max_upload_mib)
+    return read_of_drop(job_file, Around(system, limits, folder))
+
+
+def _absent(written: Written | None) -> list[Problem]:
+    return [Problem("properties", sentence, "no_data") for sentence in (written.absent if written else ())]
 
 
 def route_problems(
     system: System, key: DropKey, route: Route, content: dict[str, Any] | None
-) -> tuple[dict[str, Any], list[Problem]]:
+) -> tuple[JobSpec | None, list[Problem]]:
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
+    job_file = None if content is None else JobFile("job.yaml", content, {})
     try:
-        job_file = with_any_code(route, None if content is None else JobFile("job.yaml", content, {}))
-        job_file = with_any_environment(route, job_file)
+        written = _written(system, route, job_file, None)
     except BrokenJobFile as exc:
-        return {}, [Problem("code", str(exc))]
-    adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
-    built = build(_order("checked", key, survey(key, ()), route, adopted or job_file))
-    return built.job, [*(adopted.problems if adopted else ()), *_problems(system, built, job_file, route)]
+        return None, [Problem("code", str(exc))]
+    built = build(_order("checked", key, survey(key, ()), route, written))
+    return built.job, _problems(system, built, written, route)
 
 
-def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Adopted | JobFile | None) -> JobOrder:
+def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written | None) -> JobOrder:
     data = data_of(key, seen.single_file)
     tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
-    template = written.template if isinstance(written, Adopted) else route.template
+    template = written.template if written and written.template else route.template
     return JobOrder(
         run=name,
         title=str(key),
-        template={"description": f"Trained from drop {key}.", **template},
-        parameters={} if isinstance(written, Adopted) else route.parameters,
+        template=replace(template, description=template.description or f"Trained from drop {key}."),
+        parameters={} if written and written.template else route.parameters,
         limits=route.limits,
         defaults=route.defaults,
-        written=(written.job if isinstance(written, Adopted) else written.content) if written else {},
+        written=written.layer if written else None,
         data=data,
         root=data,
         tags=tags,
     )
 
 
-def _problems(system: System, built: Built, job_file: JobFile | None, route: Route) -> list[Problem]:
+def _problems(system: System, built: Built, written: Written | None, route: Route) -> list[Problem]:
     """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is told once."""
-    if job_file is None:
+    if written is None:
         return list(built.problems)
     if not route.job_file.allowed:
         why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
         return [Problem("", why)]
-    told = {problem.path for problem in built.problems}
+    told = {path_of(problem.path) for problem in built.problems}
     schema = system.jobs.problems(built.job) if built.job else []
-    return [*built.problems, *(problem for problem in schema if problem.path not in told)]
+    return [*written.problems, *built.problems, *(problem for problem in schema if problem.path not in told)]
 
 
 def _job_file(system: System, key: DropKey, seen: Survey) -> JobFile | None:
@@ -170,6 +172,6 @@ def _run(system: System, drop: Drop) -> Run:
         experiment=run.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
-        project=project_of(system, job.get("tags"), drop.key.route),
+        project=project_of(system, job.tags, drop.key.route),
     )
     return replace(run, history=first_moment(run))

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from shared.clusters.model import Cluster
-from shared.jobs.job import mapping
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean, there_are
@@ -40,7 +39,7 @@ def project_of(system: System, tags: Any, route: str) -> str:
 
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
     """
-    named = str(mapping(tags).get(PROJECT_TAG) or "")
+    named = str(tags.get(PROJECT_TAG) or "")
     known = system.money.budgets
     if named and known and named not in known:
         hint = did_you_mean(named, known)
@@ -57,7 +56,7 @@ def priced(system: System, run: Run) -> Run:
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
     if not run.project:
-        run = replace(run, project=project_of(system, run.request.get("tags"), run.route))
+        run = replace(run, project=project_of(system, run.request.tags, run.route))
     try:
         cluster, before = clusters(system).get(run.cluster), _seconds_before(system, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from shared.drops.contents import drop_blobs
 from shared.drops.model import DropState
-from shared.jobs.job import LEFT_OUTPUT
+from shared.jobs.spec import LEFT_OUTPUT
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.person import NOBODY, Person

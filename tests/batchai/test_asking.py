@@ -8,9 +8,10 @@ import pytest
 
 from shared.api.imports import imported
 from shared.api.requests import ImportRequest
+from shared.jobs.batchai.document import BatchAI
 from shared.kernel.errors import Impossible
 from shared.runs.intake import create
-from shared.runs.intake.request import BatchAI, RunRequest
+from shared.runs.intake.request import RunRequest
 from tests.batchai.documents import gloo, practitioner, project
 from tests.fakes.world import World, trainers_folder
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from shared.jobs.build import build
-from shared.jobs.job import nodes
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
 from shared.money import admission
@@ -55,21 +54,24 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
     run = admission.priced(system, run)
     if why := admission.refusal(system, run):
         reasons.append(Reason(code=why.code, message=why.why))
-    return {"job": job, "reasons": reasons, "cost": costs(run), **_told(asked)}
+    return {"job": system.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(asked)}
 
 
 def plan(system: System, request: RunRequest) -> dict[str, Any]:
-    """The same for a Batch AI job that nobody may want to send yet: what is wrong with it is among the reasons."""
+    """The same for a job that nobody may want to send yet: what is wrong with it is among the reasons."""
     asked = read_request(system, request, run_name(system, None))
     built = build(asked.order)
-    job, reasons = looked_over(system, built.job, nodes(built.job))
     wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
-    return {"job": job, "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
+    if built.job is None:
+        return {"job": {}, "reasons": wrong}
+    job, reasons = looked_over(system, built.job, built.job.node_count)
+    return {"job": system.jobs.document(job), "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
 
 
 def _told(asked: Asked) -> dict[str, Any]:
-    """Of a Batch AI job, what became of its fields."""
-    return {"report": [finding.said() for finding in asked.adopted.report.findings]} if asked.adopted else {}
+    """Of a job that had to be translated, what became of its fields."""
+    findings = asked.written.findings if asked.written else None
+    return {} if findings is None else {"report": findings}
 
 
 def costs(run: Run) -> dict[str, Any]:

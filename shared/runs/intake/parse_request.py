@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
-from shared.batchai.adopt import Adopted
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.readers.written import read_of_request
 from shared.jobs.routes_file import NUMBERS, Route
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import admission
-from shared.runs.intake.batchai import adopt_request
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
@@ -33,25 +33,25 @@ RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no ro
 class Asked:
     """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
 
-    `adopted` is what a Batch AI document became.
+    `written` is what a whole job of its own became.
     """
 
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
     route: str  # that has the defaults, '' without one
-    adopted: Adopted | None = None
+    written: Written | None = None
 
 
 def read_request(system: System, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for a trainer, template, model or document that is none."""
-    adopted = adopt_request(system, request)
-    if adopted:
-        request = msgspec.structs.replace(request, job=adopted.job)
-    template, described, route = (adopted.template, {}, None) if adopted else _template(system, request)
+    written = None
+    if request.job is not None or request.batchai is not None:
+        written = read_of_request(request.job or {}, request.batchai, Around(system, system.limits))
+    template, described, route = _template(system, request, written)
     data = _data(system, request.data)
     what = request.trainer or request.template or name
-    asked, defaults = _values(request), route.defaults if route else _defaults(system, request, template)
+    asked, defaults = _values(request), route.defaults if route else _defaults(system, written, template)
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
@@ -63,19 +63,19 @@ def read_request(system: System, request: RunRequest, name: str) -> Asked:
         parameters=described,
         limits=route.limits if route else system.limits,
         defaults=defaults,
-        written=request.job or {},
+        written=written.layer if written else None,
         asked=asked,
         data=data,
         from_model=model_of(system, request.from_run) if request.from_run else "",
         tags=_tags(request, data),
     )
-    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", adopted)
+    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
 
 def first_record(system: System, asked: Asked) -> Run:
     """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
     built, now = build(asked.order), system.clock()
-    if built.problems:
+    if built.job is None or built.problems:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(system, drop) if drop else ("", 0)
@@ -88,24 +88,18 @@ def first_record(system: System, asked: Asked) -> Run:
         keep_warm_seconds=_keep_warm(system, asked.request),
         tags=asked.request.tags,
         from_run=asked.request.from_run or "",
-        project=admission.project_of(system, built.job.get("tags"), asked.route),
+        project=admission.project_of(system, built.job.tags, asked.route),
         generation=generation,
     )
 
 
-_ASKED_AS = {  # by the place in the job: the field of a request that goes there
-    "resources.instance_count": "nodes",
-    "compute": "cluster",
-    "experiment_name": "experiment",
-    "limits.timeout": "timeout_seconds",
-}
+_OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a request, as a job calls them too
 
 
 def in_words(asked: Asked, problem: Problem) -> str:
     """What is wrong, by the name under which it was asked for."""
-    field = _ASKED_AS.get(problem.path, "")
-    given = field and getattr(asked.request, field) is not None
-    return f"{field if given else problem.path} {problem.message}"
+    given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
+    return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:
@@ -114,10 +108,10 @@ def content_of(system: System, drop: DropKey) -> tuple[str, int]:
     return (stored.value.fingerprint, stored.value.generation) if stored else ("", 0)
 
 
-def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
+def _template(system: System, request: RunRequest, written: Written | None) -> tuple[JobSpec, Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
-    if request.job is not None:
-        return {}, {}, None
+    if written:
+        return written.template or JobSpec(), {}, None
     if request.template is not None:
         route = system.routes[_choose("template", request.template, system.routes)]
         return route.template, route.parameters, route
@@ -136,13 +130,10 @@ def _choose(what: str, name: str, choices: Any) -> str:
     return name
 
 
-def _experiment(request: RunRequest, template: dict[str, Any]) -> str:
-    return "" if (request.job or template).get("experiment_name") else "asked"
-
-
-def _defaults(system: System, request: RunRequest, template: dict[str, Any]) -> Values:
+def _defaults(system: System, written: Written | None, template: JobSpec) -> Values:
     """Those of a job without a route."""
-    return Values(_experiment(request, template), system.limits.cluster if request.job is not None else "")
+    job = written.layer.job if written else template
+    return Values("" if job.experiment else "asked", system.limits.cluster if written else "")
 
 
 def _values(request: RunRequest) -> Values:
@@ -188,4 +179,5 @@ def _single_file(system: System, data: Data) -> bool | None:
 
 
 def _how_asked(asked: Asked) -> str:
-    return " ".join(["Asked for over HTTP.", *([asked.adopted.report.summary()] if asked.adopted else [])])
+    summary = asked.written.summary if asked.written else ""
+    return f"Asked for over HTTP. {summary}".strip()

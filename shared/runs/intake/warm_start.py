@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shared.jobs.job import mapping
+from shared.jobs.spec import FILE, Output
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.storage import Blob, Copy, Place
 from shared.runs.model import Run, RunState
@@ -51,7 +51,7 @@ def bring_back(system: System, run: Run) -> None:
 
 
 def _path(run: Run) -> str:
-    return str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
+    return run.request.outputs.get("models", Output()).path
 
 
 def _is_gone(system: System, run: Run, path: str) -> bool:
@@ -65,7 +65,7 @@ def _archived(run: Run) -> Place:
 
 def _copies(system: System, run: Run, path: str) -> Iterator[Copy]:
     source, to = _archived(run), system.jobs.place(path)
-    is_file = mapping(mapping(run.request.get("outputs")).get("models")).get("type") == "uri_file"
+    is_file = run.request.outputs.get("models", Output()).kind == FILE
     for blob in system.blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from shared.events.announce import announce
-from shared.jobs.job import environment_words
 from shared.kernel.errors import BadInput, Changed, Conflict
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.versioned import Stored
@@ -63,7 +62,7 @@ def submit_run(system: System, name: str) -> None:
     ids = submitted.ids
     facts: dict[str, Any] = {field: getattr(run, field) for field in admission.WRITTEN}
     facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or environment_words(run.request)
+    facts["environment"] = ids.environment or str(run.request.environment)
     after = apply(
         system, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, system.clock())
     )

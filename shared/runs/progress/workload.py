@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobStatus
+from shared.jobs.spec import JobSpec
 from shared.runs.model import Run, RunState
 from shared.system import System
 
@@ -54,7 +55,7 @@ class Workload(Protocol):
     def live_jobs(self, run: Run) -> list[str]:
         """The names of those that were sent, as far as the run's row knows, and have not ended."""
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         """The job of this name, but for the ids of code and environment."""
 
     def fewest_nodes(self, run: Run) -> int:

@@ -134,5 +134,5 @@ def _place(system: System, run: Run) -> Place | None:
     """Where the metrics are; None for a job that has no such output."""
     if run.archived_at is not None:
         return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
-    output = (run.request.get("outputs") or {}).get("metrics") or {}
-    return system.jobs.place(output["path"]) if output.get("path") else None
+    output = run.request.outputs.get("metrics")
+    return system.jobs.place(output.path) if output and output.path else None
