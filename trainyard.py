@@ -116,7 +116,7 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
     if requirements != DEVELOP:
         return os.environ.get("PATH", "")
     npm, path = node_tools()
-    once(NODE / "stamp", ("emulators/storage/package-lock.json",), partial(install_azurite, npm, path))
+    once(NODE / "stamp", ("tests/node/package-lock.json",), partial(install_azurite, npm, path))
     return path
 
 
@@ -224,7 +224,7 @@ def node_version() -> int:
 def install_azurite(npm: list[str], path: str) -> None:
     NODE.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(ROOT / "emulators" / "storage" / name, NODE / name)
+        shutil.copyfile(ROOT / "tests" / "node" / name, NODE / name)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     step("Installing Azurite, Microsoft's storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
 

@@ -34,7 +34,7 @@ STEPS = {
 }
 # What `--quick` leaves out, as globs: what starts a cloud, trains, or waits for timers and retries.
 SLOW = (
-    "tests/cli/test_cli_completion.py",
+    "tests/cli/setup/test_shell_completion.py",
     "tests/trainers/test_readme_commands.py",
     "tests/e2e",
     "tests/cloud",
@@ -66,7 +66,7 @@ SLOW = (
     "tests/emulators/host/test_host_queues.py",
     "tests/emulators/host/test_host_stop.py",
     "tests/emulators/host/test_host_timers.py",
-    "tests/emulators/storage/test_blob_*.py",
+    "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
     "tests/infra/test_package_runtime.py",
 )
@@ -75,7 +75,7 @@ COVERAGE = {
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
-SHELLS = "test_cli_completion"
+SHELLS = "test_shell_completion"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -21,11 +21,11 @@ from typing import Any
 
 from azure.storage.blob import BlobBlock
 
-from emulators.storage import azurite
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Copy, Place
+from tests import azurite
 
 SMALL_COUNT, SMALL_BYTES = 1000, 4096
 LARGE_BYTES = 1 << 30

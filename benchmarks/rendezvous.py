@@ -31,7 +31,7 @@ from typing import Any
 
 from benchmarks.elastic import goodput, joining, kills, outages, preemptions
 from benchmarks.elastic.crowd import ROOT
-from emulators.storage import azurite
+from tests import azurite
 
 Row = dict[str, Any]
 TRACE = ROOT / "examples" / "preemptions.json"

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.data.tables import TableServiceClient
 
-from emulators.storage.azurite import Azurite
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.drop_table import TableDrops
 from shared.drops.model import Drop, DropKey, DropState
 from shared.drops.ports import Drops, Taken
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.versioned import Stored
+from tests.azurite import Azurite
 from tests.contract.wire import Dying
 from tests.fakes.ports import Crash, FakeDrops
 

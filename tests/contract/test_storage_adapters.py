@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage.azurite import Azurite
 from shared.adapters.storage import account, copying
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
@@ -26,6 +25,7 @@ from shared.drops.model import Drop, DropKey, DropState
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
+from tests.azurite import Azurite
 from tests.contract.conftest import NOW
 from tests.contract.wire import Recording
 

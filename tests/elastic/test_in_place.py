@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import tail, wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import DEADLINE_SECONDS, ROOT, Agent, Run
 from tests.trainers import cifar, metadata_service

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
 from tests.trainers.forked import fork
 from trainers.elastic.agent import BACK_TIMES, Agent, Job

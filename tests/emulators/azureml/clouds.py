@@ -14,7 +14,7 @@ import requests
 
 from emulators.azureml.identity import token
 from emulators.process import Part, start, wait_for
-from emulators.storage.azurite import Azurite
+from tests.azurite import Azurite
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"

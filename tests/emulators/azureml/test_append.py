@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from emulators.azureml.blobs import Place, connect
-from emulators.storage import azurite
+from tests import azurite
 
 
 async def append_twice(connection_string: str) -> tuple[list[int], int]:

@@ -11,7 +11,7 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage.azurite import ACCOUNT, Azurite
+from tests.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import Cloud
 
 MIB = 1024 * 1024

@@ -14,7 +14,7 @@ from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, gener
 from emulators.azureml.copies import NO_TEXT
 from emulators.azureml.views import LOOKS_AGAIN
 from emulators.process import wait_for
-from emulators.storage.azurite import ACCOUNT, Azurite
+from tests.azurite import ACCOUNT, Azurite
 from tests.emulators.azureml.clouds import PROBE, TERMINAL, Cloud, cluster_body, gone, told
 
 RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces

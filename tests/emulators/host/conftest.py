@@ -18,7 +18,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 
 from emulators import process
-from emulators.storage import azurite
+from tests import azurite
 
 SAMPLE = Path(__file__).parent / "apps" / "sample"
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -14,7 +14,7 @@ import pytest
 
 from emulators.host.queues.listener import Backoff, poison_name
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.emulators.host.conftest import SampleHost, StartHost
 
 

@@ -12,7 +12,7 @@ from azure.storage.blob import BlobClient, BlobLeaseClient
 from emulators.host.worker.backend import RetryPolicy
 from emulators.host.worker.invoker import retry_delay
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.emulators.host.conftest import SampleHost, StartHost
 
 EVERY_SECOND = {"SAMPLE_SCHEDULE": "* * * * * *"}
