@@ -8,10 +8,11 @@ from functions import access
 from functions.http import accepted, answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
+from shared.kernel.drop_key import DropKey
 
 with on_demand():
     from shared.api import data, requests
-    from shared.drops import model, retrain
+    from shared.drops import retrain
 
 blueprint = func.Blueprint()
 
@@ -46,5 +47,5 @@ def diff_data(req: func.HttpRequest) -> func.HttpResponse:
     return answer(data.difference(the_system(), requests.read_query(req.params, data.DiffQuery)))
 
 
-def _drop(req: func.HttpRequest) -> model.DropKey:
-    return model.DropKey(req.route_params["route"], req.route_params["name"])
+def _drop(req: func.HttpRequest) -> DropKey:
+    return DropKey(req.route_params["route"], req.route_params["name"])

@@ -9,9 +9,10 @@ from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 
 with on_demand():
-    from shared.drops import collect, model
+    from shared.drops import collect
     from shared.events import incoming
 
 check_routes()
@@ -44,6 +45,6 @@ def _note(event: incoming.Json, form: str) -> None:
 def drop_checks(message: func.QueueMessage) -> None:
     """A look at a drop that may be complete."""
     check = incoming.decode(message.get_body())
-    key = model.DropKey(incoming.text(check, "route"), incoming.text(check, "name"))
+    key = DropKey(incoming.text(check, "route"), incoming.text(check, "name"))
     with telemetry.span("look at drop", drop=str(key)):
         collect.check_drop(the_system(), key, incoming.text(check, "token"), bool(check.get("last")))

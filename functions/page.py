@@ -21,12 +21,13 @@ from functions import access
 from functions.http import answer, handled, handled_for_anyone
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import ROOT, blob_endpoint
 
 with on_demand():
     from shared.api import requests
-    from shared.drops import model, uploads
+    from shared.drops import uploads
 
 blueprint = func.Blueprint()
 
@@ -75,7 +76,7 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
-    key = model.DropKey(req.route_params["route"], req.route_params["name"])
+    key = DropKey(req.route_params["route"], req.route_params["name"])
     files = requests.offered(requests.read_body(req.get_body(), requests.UploadRequest))
     if uploads.may_become_code(the_system(), key, files):
         access.admit_code(req)

@@ -12,11 +12,11 @@ from shared.bootstrap import post as the_post
 from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import retention_schedule
 
 with on_demand():
     from shared.api import removals
-    from shared.drops import model as drops
     from shared.events import incoming
     from shared.notices import deliver
     from shared.removals import model, remove, retention, usage
@@ -58,7 +58,7 @@ def remove_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def remove_drop(req: func.HttpRequest) -> func.HttpResponse:
     """The drop's files and its record go."""
-    key = drops.DropKey(req.route_params["route"], req.route_params["name"])
+    key = DropKey(req.route_params["route"], req.route_params["name"])
     done = remove.remove_drop(the_system(), the_removals(), key, remove.Asked(access.who(req)))
     return answer(removals.removal(done), 202)
 

@@ -102,4 +102,5 @@ def check_route(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def register_assets(req: func.HttpRequest) -> func.HttpResponse:
     """Register what every job needs, and say what is wrong with the routes."""
-    return answer(asdict(register.register(the_system())))
+    system = the_system()
+    return answer(asdict(register.register(system.jobs, system.trainers, system.routes, system.clusters.list())))
