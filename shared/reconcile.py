@@ -36,7 +36,7 @@ def reconcile(system: System, schedules: Schedules | None = None) -> None:
     errors: list[Exception] = []
     until = system.clock() + PATIENCE
     _try(errors, "workspace", system.jobs.check)
-    _try(errors, "assets", partial(register_assets, system))
+    _try(errors, "assets", partial(register_assets, system.jobs, system.trainers))
     _try(errors, "runs", partial(ask_for_looks, system))
     _try(errors, "poison", partial(look_at_poison, system))
     if schedules:

@@ -14,31 +14,26 @@ from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
 from shared.kernel.parallel import Each, in_turn
+from shared.kernel.places import ANNOUNCEMENTS as ANNOUNCEMENTS
+from shared.kernel.places import ARCHIVES as ARCHIVES
+from shared.kernel.places import CLUSTER_LOOKS as CLUSTER_LOOKS
+from shared.kernel.places import DELIVERIES as DELIVERIES
+from shared.kernel.places import DROP_CHECKS as DROP_CHECKS
+from shared.kernel.places import DROP_EVENTS as DROP_EVENTS
+from shared.kernel.places import DROPS_CONTAINER as DROPS_CONTAINER
+from shared.kernel.places import JOB_EVENTS as JOB_EVENTS
+from shared.kernel.places import NOTICES as NOTICES
+from shared.kernel.places import OUTPUT_CONTAINER as OUTPUT_CONTAINER
+from shared.kernel.places import QUEUES as QUEUES
+from shared.kernel.places import REMOVALS as REMOVALS
+from shared.kernel.places import RUN_LOOKS as RUN_LOOKS
+from shared.kernel.places import SCHEDULE_LOOKS as SCHEDULE_LOOKS
+from shared.kernel.places import SUBMISSIONS as SUBMISSIONS
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 from shared.money.model import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.runs.ports import Runs
-
-DROPS_CONTAINER = "drops"
-OUTPUT_CONTAINER = "output"
-
-DROP_EVENTS = "drop-events"
-DROP_CHECKS = "drop-checks"
-SUBMISSIONS = "submissions"
-JOB_EVENTS = "job-events"
-ARCHIVES = "archives"
-ANNOUNCEMENTS = "announcements"
-RUN_LOOKS = "run-looks"
-NOTICES = "notices"
-DELIVERIES = "deliveries"
-SCHEDULE_LOOKS = "schedule-looks"
-REMOVALS = "removals"
-CLUSTER_LOOKS = "cluster-looks"
-QUEUES = (
-    *(DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES),
-    *(ANNOUNCEMENTS, NOTICES, DELIVERIES, SCHEDULE_LOOKS, REMOVALS),
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.drops.decide import survey
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Blob, Place
 

@@ -9,8 +9,8 @@ from typing import Any
 from shared.api import records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
-from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs import names
 from shared.runs.model import Run

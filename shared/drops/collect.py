@@ -19,10 +19,11 @@ from shared.drops.decide import (
     survey,
     why_not_a_drop,
 )
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 from shared.runs.data import Listing

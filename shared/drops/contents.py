@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob, Place
 from shared.system import DROPS_CONTAINER, System
 

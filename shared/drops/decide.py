@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from shared.drops.model import JOB_FILES, OWNER, OWNER_LIMIT, SUCCESS_MARKER, Drop, DropKey, DropState
+from shared.drops.model import JOB_FILES, OWNER, OWNER_LIMIT, SUCCESS_MARKER, Drop, DropState
 from shared.jobs.routes_file import Route, Routes
+from shared.kernel.drop_key import DropKey
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import one_line
 from shared.kernel.storage import Blob

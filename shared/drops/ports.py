@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Protocol
 
-from shared.drops.model import Drop, DropKey, Generation
+from shared.drops.model import Drop, Generation
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 

@@ -10,13 +10,14 @@ from shared.drops.batchai import adopt_job_file
 from shared.drops.code import with_any_code, with_code
 from shared.drops.decide import DropVerdict, Survey, survey
 from shared.drops.environment import with_any_environment, with_environment
-from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
+from shared.drops.model import JOB_FILES, Drop, DropState
 from shared.events.announce import announce
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.versioned import Stored
 from shared.money.admission import project_of

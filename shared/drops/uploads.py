@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.drops.model import JOB_FILES, OWNER, SUCCESS_MARKER, DropKey
+from shared.drops.model import JOB_FILES, OWNER, SUCCESS_MARKER
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 from shared.kernel.storage import Blob

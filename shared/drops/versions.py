@@ -7,7 +7,8 @@ from itertools import islice
 
 from shared.drops.contents import drop_blobs
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
-from shared.drops.model import Drop, DropKey, Generation, generation_of
+from shared.drops.model import Drop, Generation, generation_of
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.runs.data import MOST_LISTED, kept_listing
 from shared.runs.model import RUN_NAME, Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from shared.jobs.model import JobStatus, Problem
-from shared.kernel.storage import Place
+from shared.kernel.storage import Blobs, Place
 
 
 class Jobs(Protocol):
@@ -72,3 +72,12 @@ class Jobs(Protocol):
 
     def check(self) -> None:
         """Raise Unavailable unless the workspace answers, BadSetting if its data lie in another storage account."""
+
+
+class Stores(Protocol):
+    """Where files lie, and who knows which places Azure ML means."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def jobs(self) -> Jobs: ...

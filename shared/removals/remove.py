@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.drops.contents import drop_blobs
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
 from shared.jobs.job import LEFT_OUTPUT
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.storage import Blob, Place

@@ -16,7 +16,8 @@ from itertools import islice
 
 from shared.drops.contents import drop_blobs
 from shared.drops.decide import survey
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.drops.model import SUCCESS_MARKER
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.storage import Blob

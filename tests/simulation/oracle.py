@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from shared.drops.decide import survey
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.jobs.job import LEFT_OUTPUT as LEFT
+from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Place
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload

@@ -78,7 +78,7 @@ def looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[
     reasons: list[Reason] = []
     asked = job
     try:
-        ids = assets(system, job, register=False)
+        ids = assets(system.jobs, system.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
         reasons += _lacks(system, asked)

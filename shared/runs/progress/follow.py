@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.jobs.model import JobStatus, state_of
+from shared.jobs.model import JobState, JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
@@ -46,7 +46,7 @@ def follow_job(system: System, job: str, told: str = "") -> None:
             if system.clock() - stored.value.history[-1].at > ARCHIVE_PATIENCE:
                 send_to_archive(system, stored.value)
             return
-        if told and _can_wait(system, stored.value, state_of(told)):
+        if told and _can_wait(system, stored.value, RunState(state_of(told))):
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
@@ -101,12 +101,12 @@ def follow(system: System, stored: Stored[Run], seen: Seen, archives: bool = Fal
 
 def changes_something(run: Run, status: JobStatus) -> bool:
     """Whether a status that was read in a list is worth a closer look."""
-    return run.elastic is not None or status.state is not run.state
+    return run.elastic is not None or RunState(status.state) is not run.state
 
 
 def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
     """What was read in a list, with Azure ML's own account of each failure."""
-    failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
+    failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
     return seen | {name: system.jobs.status(name) or _unexplained(seen[name]) for name in failed}
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from shared.api import queries
 from shared.api.requests import RunsQuery
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs import names
 from shared.runs.model import Moment, Run, RunState
