@@ -31,7 +31,7 @@ from shared.kernel.places import SCHEDULE_LOOKS as SCHEDULE_LOOKS
 from shared.kernel.places import SUBMISSIONS as SUBMISSIONS
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
-from shared.money.model import Policy
+from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.runs.ports import Runs
 
