@@ -13,9 +13,9 @@ from shared.bootstrap import system as the_system
 from shared.clusters import auto_idle, lease_actions, sweep
 from shared.clusters.lease_model import Wish
 from shared.events import incoming
+from shared.kernel.places import CLUSTER_LOOKS
 from shared.kernel.settings import sweep_schedule
 from shared.money import charge_costs
-from shared.system import CLUSTER_LOOKS
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"

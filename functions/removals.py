@@ -7,13 +7,13 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled
-from shared import system
 from shared.api import removals
 from shared.bootstrap import post as the_post
 from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
 from shared.drops.model import DropKey
 from shared.events import incoming
+from shared.kernel import places
 from shared.kernel.settings import retention_schedule
 from shared.notices import deliver
 from shared.removals import remove, retention, usage
@@ -24,7 +24,7 @@ blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.REMOVALS, STORAGE)
+@blueprint.queue_trigger("message", places.REMOVALS, STORAGE)
 def removals_queue(message: func.QueueMessage) -> None:
     """Something that was asked to go."""
     body = incoming.decode(message.get_body())

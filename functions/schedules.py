@@ -4,20 +4,20 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled
-from shared import system
 from shared.api import schedules
 from shared.api.requests import read_body, read_query
 from shared.api.schedules import DryRunQuery, ScheduleRequest
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
 from shared.events import incoming
+from shared.kernel import places
 from shared.schedules import fire, plan
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.SCHEDULE_LOOKS, STORAGE)
+@blueprint.queue_trigger("message", places.SCHEDULE_LOOKS, STORAGE)
 def schedule_looks(message: func.QueueMessage) -> None:
     """A look at a schedule whose time may have come."""
     body = incoming.decode(message.get_body())

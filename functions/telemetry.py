@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
+from shared.kernel.places import QUEUES
 from shared.money.admission import prices
-from shared.system import QUEUES, System
+from shared.system import System
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext

@@ -15,7 +15,7 @@ from shared.drops.find_unannounced import find_missed_drops
 from shared.drops.model import DropState
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
-from shared.notices.watch import look_at_poison
+from shared.events.poison import look_at_poison
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules

@@ -19,7 +19,7 @@ from emulators import process
 from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.drops.decide import survey
+from shared.runs.content import survey
 from shared.drops.model import DropKey
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Blob, Place

@@ -12,7 +12,7 @@ from shared.clusters.azureml_cache import waiting
 from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
 from shared.kernel.errors import Impossible, NotFound
-from shared.runs import names
+from shared.api import find_name
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 from shared.runs.views.compare import compare
@@ -81,12 +81,12 @@ def run_filter(system: System, query: RunsQuery) -> RunFilter:
 
 def find(system: System, name: str) -> dict[str, Any]:
     """The run or the drop that a name means."""
-    found = names.find(system, name)
+    found = find_name.find(system, name)
     return {"run": found.run, "drop": found.drop}
 
 
 def _run_named(system: System, name: str) -> str:
-    found = names.find(system, name)
+    found = find_name.find(system, name)
     if not found.run:
         raise NotFound(f"Drop {found.drop} has made no run yet, so there is nothing to compare.")
     return found.run

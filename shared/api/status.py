@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
 from shared.kernel.errors import TrainyardError
-from shared.system import QUEUES, System
+from shared.kernel.places import QUEUES
+from shared.system import System
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()

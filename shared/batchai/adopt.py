@@ -22,8 +22,9 @@ from shared.jobs.job import DROPS_DATASTORE, OUTPUT_DATASTORE, Job
 from shared.jobs.model import Problem
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 FOLDER = "batchai"  # of the workspace's own datastore
 _OURS = (DROPS_DATASTORE, OUTPUT_DATASTORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from statistics import median
 
-from shared.money.uses import use_of
+from shared.runs.node_use import use_of
 from shared.runs.model import Run
 
 START_SECONDS = 300.0  # what a start costs where none was seen: a node from zero takes Azure 3 to 5 minutes

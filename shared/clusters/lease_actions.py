@@ -7,12 +7,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.clusters.lease_model import Lease, Wish, lease_id
+from shared.clusters.look import ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
 from shared.kernel.person import Person
+from shared.kernel.places import CLUSTER_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run
-from shared.system import CLUSTER_LOOKS, System
+from shared.runs.progress.workloads import workload
+from shared.system import System
 
 WRITE_ATTEMPTS = 10
 
@@ -72,7 +75,7 @@ def release(system: System, name: str, by: Person) -> Lease:
         return replace(stored, released_at=now, released_by=by.name, released_by_id=by.id)
 
     after = _changed(system, name, over)
-    system.queues.send(CLUSTER_LOOKS, {"cluster": after.cluster})
+    ask_for_look(system, after.cluster)
     return after
 
 
@@ -82,7 +85,7 @@ def keep_warm(system: System, run: Run) -> None:
     until = ended + min(timedelta(seconds=run.keep_warm_seconds), system.rules.longest_lease)
     if until <= system.clock():
         return
-    nodes = run.elastic.min_nodes if run.elastic else run.nodes
+    nodes = workload(run).fewest_nodes(run)
     named = lease_id(ended, run.name)
     made = Lease(named, run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name, owner_id=run.owner_id)
     if system.leases.insert(made):
@@ -118,5 +121,5 @@ def _changed(system: System, name: str, change: Callable[[Lease, datetime], Leas
 
 def _ask_for_looks(system: System, lease: Lease) -> None:
     """One now, which brings the nodes up, and one when the time is over, which lets them go."""
-    system.queues.send(CLUSTER_LOOKS, {"cluster": lease.cluster})
-    system.queues.send(CLUSTER_LOOKS, {"cluster": lease.cluster}, (lease.until - system.clock()).total_seconds() + 1)
+    ask_for_look(system, lease.cluster)
+    ask_for_look(system, lease.cluster, (lease.until - system.clock()).total_seconds() + 1)

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
+from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Use, need, use
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
-from shared.events.announce import announce
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.kernel.person import NOBODY, Person
-from shared.notices.watch import look_at_idleness
 from shared.system import System
 
 log = logging.getLogger(__name__)
@@ -81,9 +80,9 @@ class _Pass:
             latest = self.system.sweeps.latest(cluster.name)
             decision = self._done(cluster, self._judged(cluster, latest), latest)
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
-                at = decision.at.isoformat()
-                announce(self.system, "ClusterAtZero", f"{cluster.name}/{at}", {"cluster": cluster.name})
-            look_at_idleness(self.system, cluster, decision.idle_since)
+                self.system.happened(ClusterAtZero(cluster, decision.at))
+            if cluster.nodes and decision.idle_since is not None:
+                self.system.happened(ClusterIdles(cluster, decision.idle_since, self.system.clock()))
             self.system.sweeps.record(decision)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)

@@ -10,7 +10,8 @@ from shared.batchai.job import Beside
 from shared.drops.model import DropKey
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.kernel.errors import BadInput, NotFound
-from shared.system import DROPS_CONTAINER, System
+from shared.kernel.places import DROPS_CONTAINER
+from shared.system import System
 
 LONGEST_SCRIPT = 65_536  # bytes, all in the job itself
 

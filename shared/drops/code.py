@@ -10,8 +10,9 @@ from shared.jobs.job import is_relative
 from shared.jobs.job_file import BrokenJobFile, JobFile
 from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 
 def with_code(system: System, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:

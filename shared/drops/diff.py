@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.runs.content import SUCCESS_MARKER
+from shared.drops.model import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Blob
 

@@ -18,8 +18,9 @@ from shared.jobs.uploads import collect
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import read_yaml
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 _FILE = ("file:", "./")  # how the name of an environment file begins; any other text is a registered environment's
 

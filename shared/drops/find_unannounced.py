@@ -11,8 +11,9 @@ import logging
 from shared.drops.collect import open_drop
 from shared.drops.model import DropKey, DropState
 from shared.kernel.errors import Changed
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 

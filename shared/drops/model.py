@@ -30,12 +30,6 @@ class DropState(StrEnum):
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
-JOB_FILES = ("job.yaml", "job.yml", "job.json")
-
-
-SUCCESS_MARKER = "_SUCCESS"
-OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
-OWNER_LIMIT = 256
 
 
 @dataclass(frozen=True, order=True)

@@ -8,23 +8,26 @@ from typing import Any
 from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
 from shared.drops.code import with_any_code, with_code
-from shared.drops.decide import DropVerdict, Survey, survey
+from shared.runs.content import Survey, survey
+from shared.drops.decide import DropVerdict
+from shared.drops.facts import DropSealed
 from shared.drops.environment import with_any_environment, with_environment
-from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
-from shared.events.announce import announce
+from shared.runs.content import JOB_FILES
+from shared.drops.model import Drop, DropKey, DropState
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.routes_file import Route
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.places import DROPS_CONTAINER, SUBMISSIONS
 from shared.kernel.versioned import Stored
-from shared.money.admission import project_of
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
 from shared.runs.intake.from_job import run_of
+from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState, run_name
-from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
+from shared.system import System
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,15 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
 def finish_sealing(system: System, stored: Stored[Drop]) -> None:
     """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before."""
     drop = stored.value
+    run = _run(system, drop)
     try:
-        inserted = system.runs.insert(_run(system, drop))
+        inserted = system.runs.insert(run)
     except BadInput as exc:  # its record can't be written, ever
         reject(system, stored, "bad_job", str(exc))
         return
     if inserted or system.runs.get(drop.run).value.state is RunState.RECEIVED:
-        system.queues.send(SUBMISSIONS, {"run": drop.run})
-    announce(system, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})
+        system.happened(RunRecorded(run))
+    system.happened(DropSealed(drop))
     system.drops.replace(replace(drop, state=DropState.SEALED), stored)
 
 
@@ -169,6 +173,6 @@ def _run(system: System, drop: Drop) -> Run:
         experiment=run.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
-        project=project_of(system, job.get("tags"), drop.key.route),
+        project=system.purse.project_of(job.get("tags"), drop.key.route),
     )
     return replace(run, history=first_moment(run))

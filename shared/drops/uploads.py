@@ -15,13 +15,15 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from shared.drops.contents import drop_blobs
+from shared.runs.content import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.drops.model import JOB_FILES, OWNER, SUCCESS_MARKER, DropKey
+from shared.runs.content import JOB_FILES, OWNER, SUCCESS_MARKER
+from shared.drops.model import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Blob
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 ADDRESS_LIFE = 900  # seconds
 

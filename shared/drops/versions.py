@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from shared.drops.contents import drop_blobs
+from shared.runs.content import drop_blobs
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
 from shared.drops.model import Drop, DropKey, Generation, generation_of
 from shared.kernel.errors import NotFound

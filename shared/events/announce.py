@@ -10,28 +10,22 @@ from datetime import datetime
 from typing import Any
 
 from shared.kernel.errors import BadMessage, TrainyardError
-from shared.system import ANNOUNCEMENTS, NOTICES, System
+from shared.kernel.places import ANNOUNCEMENTS, NOTICES
+from shared.system import System
 
-NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
 
-
-def announce(system: System, kind: str, subject: str, data: dict[str, Any], notice_after: float = 0.0) -> None:
-    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told.
-
-    Notices are made some seconds later where they need what is only about to be written.
-    """
+def announce(system: System, kind: str, subject: str, data: dict[str, Any]) -> None:
+    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told."""
     if system.events is not None:
         message = _message(system, kind, subject, data)
         try:
             publish(system, message)
         except TrainyardError:
             system.queues.send(ANNOUNCEMENTS, message)
-    if kind in NOTICED:
-        tell(system, kind, subject, data, notice_after)
 
 
 def tell(system: System, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
-    """Queue an event for those who want notices, and not for the topic."""
+    """Queue an event for those who want notices, to be read after so many seconds."""
     if system.audience is None or system.audience.anyone():
         system.queues.send(NOTICES, _message(system, kind, subject, data), after)
 

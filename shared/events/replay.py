@@ -12,8 +12,9 @@ from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.parsing import read_json
+from shared.kernel.places import QUEUES
 from shared.kernel.storage import Place
-from shared.system import QUEUES, System
+from shared.system import System
 
 DEAD_LETTERS = "deadletter"
 MOST = 1000  # messages, and files of dead letters, in one call

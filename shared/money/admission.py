@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -15,16 +15,15 @@ from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import decide
-from shared.money.decide import Refusal
 from shared.money.model import Account, Quote, month_of
 from shared.money.prices import Price, Prices
-from shared.money.uses import seconds_of
+from shared.runs.node_use import seconds_of
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 from shared.system import System
 
 T = TypeVar("T")
 PROJECT_TAG = "project"
-WRITTEN = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # fields of a run that `priced` fills
 WRITE_ATTEMPTS = 20
 CLUSTERS_KEPT = timedelta(minutes=5)
 RUNS_KEPT = timedelta(minutes=1)
@@ -33,6 +32,25 @@ RUNS_USED = 20  # of the same kind, the newest
 
 _lock = threading.Lock()
 _kept: WeakKeyDictionary[System, dict[str, tuple[datetime, Any]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ProjectPurse:
+    """Answers what runs ask, from the money file and the projects' accounts; see shared.runs.ports.Purse."""
+
+    system: System
+
+    def project_of(self, tags: Any, route: str) -> str:
+        return project_of(self.system, tags, route)
+
+    def priced(self, run: Run) -> Run:
+        return priced(self.system, run)
+
+    def admit(self, run: Run) -> None:
+        admit(self.system, run)
+
+    def refusal(self, run: Run) -> Refusal | None:
+        return refusal(self.system, run)
 
 
 def project_of(system: System, tags: Any, route: str) -> str:

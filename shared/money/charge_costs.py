@@ -9,11 +9,11 @@ import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.events.announce import announce
 from shared.kernel.errors import Changed, TrainyardError
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
 from shared.money.decide import WARNED, Consequence, Spent
+from shared.money.facts import BudgetReached, BudgetWarned
 from shared.money.model import Account, Budget, Row, month_of
 from shared.money.prices import RETAIL
 from shared.runs.decide import is_over
@@ -131,11 +131,8 @@ def _hold_to(system: System, project: str, budget: Budget, spent: Spent) -> None
 def _tell_events(system: System, project: str, found: list[Consequence]) -> None:
     for consequence in found:
         if consequence.event:
-            subject = consequence.subject
-            if consequence.event == WARNED:
-                announce(system, "BudgetWarned", subject, {"project": project, "why": consequence.why})
-            else:
-                announce(system, "BudgetReached", subject, {"project": project, "why": consequence.why})
+            fact = BudgetWarned if consequence.event == WARNED else BudgetReached
+            system.happened(fact(project, consequence.subject, consequence.why))
             log.warning("project %s: %s", project, consequence.why)
 
 

@@ -18,7 +18,7 @@ from shared.money.admission import clusters, prices
 from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
 from shared.money.prices import Prices
-from shared.money.uses import use_of
+from shared.runs.node_use import use_of
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter

@@ -13,13 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
+from shared.kernel.places import DELIVERIES
 from shared.kernel.versioned import Stored
 from shared.notices import render
 from shared.notices.compose import compose
 from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
 from shared.notices.ports import Notices, Sender
-from shared.system import DELIVERIES, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 

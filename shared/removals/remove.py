@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.drops.contents import drop_blobs
+from shared.runs.content import drop_blobs
 from shared.drops.model import DropKey, DropState
 from shared.jobs.job import LEFT_OUTPUT
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
 from shared.kernel.storage import Blob, Place
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
@@ -26,7 +27,7 @@ from shared.runs.model import FINAL, Run, RunState
 from shared.runs.results.archive import archive_folder
 from shared.runs.results.outputs import outputs
 from shared.runs.views.run_list import in_state
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from shared.drops.model import DropKey
 from shared.jobs.job import OUTPUT_DATASTORE
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, System
+from shared.system import System
 
 BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
 

@@ -14,14 +14,16 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from shared.drops.contents import drop_blobs
-from shared.drops.decide import survey
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.runs.content import drop_blobs
+from shared.runs.content import survey
+from shared.runs.content import SUCCESS_MARKER
+from shared.drops.model import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.parsing import read_json
+from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob
 from shared.runs.model import Run
-from shared.system import OUTPUT_CONTAINER, RUN_LOOKS, System
+from shared.system import System
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
+from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.intake.create import create_run
@@ -23,7 +24,7 @@ from shared.runs.progress.submit import cancel_run
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.ports import Schedules
-from shared.system import SCHEDULE_LOOKS, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 

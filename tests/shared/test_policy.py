@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload, survey
+from shared.runs.content import survey
+from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
 from shared.drops.model import Drop, DropKey, DropState
 from shared.jobs.routes_file import Route
 from shared.kernel.storage import Blob

@@ -9,7 +9,6 @@ from shared.jobs.build import build
 from shared.jobs.job import nodes
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
-from shared.money import admission
 from shared.runs.intake.insert_run import made_before, record, run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
 from shared.runs.intake.request import RunRequest, digest
@@ -52,8 +51,8 @@ def dry_run(system: System, request: RunRequest, key: str | None = None) -> dict
     job = how.request(run, how.jobs(run)[0], system.rendezvous, run.created_at)
     job, reasons = looked_over(system, job, how.fewest_nodes(run))
     reasons = [*empty_mounts(asked), *data_reasons(system, asked.order.data), *reasons]
-    run = admission.priced(system, run)
-    if why := admission.refusal(system, run):
+    run = system.purse.priced(run)
+    if why := system.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
     return {"job": job, "reasons": reasons, "cost": costs(run), **_told(asked)}
 

@@ -6,9 +6,11 @@ import logging
 from datetime import timedelta
 
 from shared.kernel.errors import Conflict, NotFound
-from shared.money import admission
+from shared.kernel.places import SUBMISSIONS
+from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState, asked_run_name
-from shared.system import SUBMISSIONS, System
+from shared.runs.progress.transitions import ask_for_submission
+from shared.system import System
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ def made_before(system: System, name: str, asked: str) -> Run | None:
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
     if run.state is RunState.RECEIVED and system.clock() - run.created_at > SENT_BY_THEN:
-        system.queues.send(SUBMISSIONS, {"run": name})
+        ask_for_submission(system.queues, name)
     return run
 
 
@@ -39,9 +41,9 @@ def record(system: System, run: Run) -> Run:
 
     Raises Conflict if its project's budget does not allow it.
     """
-    run = admission.priced(system, run)
+    run = system.purse.priced(run)
     try:
-        admission.admit(system, run)
+        system.purse.admit(run)
     except Conflict:
         if made := made_before(system, run.name, run.asked):
             return made
@@ -53,6 +55,6 @@ def _insert(system: System, run: Run) -> Run | None:
     """Record the run and send it off; None if one of its name was there."""
     if not system.runs.insert(run):
         return None
-    system.queues.send(SUBMISSIONS, {"run": run.name})
+    system.happened(RunRecorded(run))
     log.info("run %s: received, for cluster %s", run.name, run.cluster)
     return run

@@ -16,15 +16,15 @@ from shared.jobs.parameters import Parameters
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Impossible
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.money import admission
 from shared.runs.intake.batchai import adopt_request
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
-from shared.system import DROPS_CONTAINER, System
+from shared.system import System
 
 RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
 
@@ -88,7 +88,7 @@ def first_record(system: System, asked: Asked) -> Run:
         keep_warm_seconds=_keep_warm(system, asked.request),
         tags=asked.request.tags,
         from_run=asked.request.from_run or "",
-        project=admission.project_of(system, built.job.get("tags"), asked.route),
+        project=system.purse.project_of(built.job.get("tags"), asked.route),
         generation=generation,
     )
 
@@ -110,8 +110,8 @@ def in_words(asked: Asked, problem: Problem) -> str:
 
 def content_of(system: System, drop: DropKey) -> tuple[str, int]:
     """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
-    stored = system.drops.get(drop)
-    return (stored.value.fingerprint, stored.value.generation) if stored else ("", 0)
+    content = system.datasets.of(drop)
+    return (content.fingerprint, content.generation) if content else ("", 0)
 
 
 def _template(system: System, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:

@@ -19,7 +19,6 @@ from shared.jobs.parameters import (
 )
 from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.money import admission
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
@@ -110,7 +109,7 @@ def _successor(system: System, old: Run, request: Job, why: str) -> Run:
         experiment=old.experiment,
         history=(Moment(RunState.RECEIVED, now, why),),
         keep_warm_seconds=old.keep_warm_seconds,
-        project=admission.project_of(system, old.request.get("tags"), old.route),
+        project=system.purse.project_of(old.request.get("tags"), old.route),
         tags=old.tags,
         from_run=old.from_run,
         generation=generation,

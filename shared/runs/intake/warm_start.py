@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from shared.jobs.job import mapping
 from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
 from shared.runs.model import Run, RunState
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive

@@ -40,6 +40,9 @@ class Members:
     def fewest_nodes(self, run: Run) -> int:
         return _elastic(run).min_nodes
 
+    def losses(self, run: Run) -> int:
+        return _elastic(run).resubmitted
+
     def submit(self, system: System, run: Run) -> Submitted:
         """One that was told to end while its job was on its way is canceled."""
         ids = assets(system, run.request)

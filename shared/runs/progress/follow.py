@@ -10,12 +10,12 @@ from shared.jobs.model import JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
-from shared.notices.watch import look_at_evictions
 from shared.runs.data import ask_for_check, difference_at_start
 from shared.runs.decide import advance, failing_log, has_run, is_over
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.submit import give_up, tell_submitted
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, send_to_archive, take
+from shared.runs.facts import RunLosesNodes
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, take
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_at_once
@@ -43,8 +43,9 @@ def follow_job(system: System, job: str, told: str = "") -> None:
         except NotFound:
             return
         if is_over(stored.value):
-            if system.clock() - stored.value.history[-1].at > ARCHIVE_PATIENCE:
-                send_to_archive(system, stored.value)
+            waited = system.clock() - stored.value.history[-1].at
+            if stored.value.archived_at is None and waited > ARCHIVE_PATIENCE:
+                ask_for_archive(system.queues, name)
             return
         if told and _can_wait(system, stored.value, state_of(told)):
             return
@@ -81,11 +82,11 @@ def follow(system: System, stored: Stored[Run], seen: Seen, archives: bool = Fal
         tell_submitted(system, run)
     for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
         system.jobs.cancel(job)
-    look_at_evictions(system, run, look.state, look.changes)
     starts = look.state is RunState.RUNNING and not has_run(run)
     note = difference_at_start(system, run) if starts else ""
     changes = advance(run, look.state, system.clock(), _reason(system, look)) | look.changes
     changes |= {"data_note": note} if note else {}
+    _state_losses(system, run, replace(run, **changes))
     changes |= archive_at_once(system, replace(run, **changes)) if archives else {}
     after = take(system, stored, changes)
     if note is None:
@@ -97,6 +98,13 @@ def follow(system: System, stored: Stored[Run], seen: Seen, archives: bool = Fal
         return
     if told := how.sent(after.value, sent):
         system.runs.update(after, **told)
+
+
+def _state_losses(system: System, before: Run, after: Run) -> None:
+    """Before the step is written that makes it so: who dies here repeats both."""
+    losses = workload(before).losses(before), workload(before).losses(after)
+    if losses[0] != losses[1]:
+        system.happened(RunLosesNodes(before, *losses))
 
 
 def changes_something(run: Run, status: JobStatus) -> bool:

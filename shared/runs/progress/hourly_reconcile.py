@@ -13,16 +13,17 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from shared.events.announce import tell
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
+from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.progress.follow import changes_something, explained, follow
-from shared.runs.progress.transitions import apply
+from shared.runs.facts import ArchiveGivenUp
+from shared.runs.progress.transitions import apply, ask_for_archive, ask_for_submission
 from shared.runs.progress.workloads import workload
-from shared.system import ARCHIVES, RUN_LOOKS, SUBMISSIONS, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 
@@ -123,12 +124,12 @@ class _HourLook:
             self._archive(stored)
             return
         if run.cancel_asked_at is not None:
-            self.system.queues.send(SUBMISSIONS, {"run": run.name})
+            ask_for_submission(self.system.queues, run.name)
         elif run.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
             apply(self.system, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
         elif not run.job and now - run.created_at > PATIENCE:
-            self.system.queues.send(SUBMISSIONS, {"run": run.name})
+            ask_for_submission(self.system.queues, run.name)
         self._follow(stored, listed)
 
     def _follow(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
@@ -156,9 +157,9 @@ class _HourLook:
             return
         if run.archive_tries < ARCHIVE_TRIES:
             self.system.runs.update(stored, archive_tries=run.archive_tries + 1)
-            self.system.queues.send(ARCHIVES, {"run": run.name})
+            ask_for_archive(self.system.queues, run.name)
             return
         why = run.archive_error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
-        tell(self.system, "RunGivenUp", run.name, {"run": run.name})
+        self.system.happened(ArchiveGivenUp(run))
         self.system.runs.update(stored, gave_up_at=self.system.clock(), archive_error=why)

@@ -42,6 +42,9 @@ class Plain:
     def fewest_nodes(self, run: Run) -> int:
         return nodes(run.request)
 
+    def losses(self, run: Run) -> int:
+        return max(run.attempts - 1, 0)
+
     def submit(self, system: System, run: Run) -> Submitted:
         ids = assets(system, run.request)
         job = self.request(run, _job(run), system.rendezvous, system.clock())

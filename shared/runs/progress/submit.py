@@ -7,20 +7,21 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from shared.events.announce import announce
 from shared.jobs.job import environment_words
 from shared.kernel.errors import BadInput, Changed, Conflict
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.places import SUBMISSIONS
 from shared.kernel.versioned import Stored
-from shared.money import admission
 from shared.runs.decide import advance, is_over
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply
+from shared.runs.facts import RunSubmitted
+from shared.runs.ports import PRICED
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply, ask_for_submission
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
 from shared.runs.views.notes_and_tags import note_deed
-from shared.system import SUBMISSIONS, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,8 @@ def submit_run(system: System, name: str) -> None:
         return
     try:
         bring_back(system, run)
-        run = admission.priced(system, run)
-        admission.admit(system, run)
+        run = system.purse.priced(run)
+        system.purse.admit(run)
     except (BadInput, Conflict) as exc:
         give_up(system, run, str(exc))
         return
@@ -61,7 +62,7 @@ def submit_run(system: System, name: str) -> None:
         return
     tell_submitted(system, run)
     ids = submitted.ids
-    facts: dict[str, Any] = {field: getattr(run, field) for field in admission.WRITTEN}
+    facts: dict[str, Any] = {field: getattr(run, field) for field in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or environment_words(run.request)
     after = apply(
@@ -82,7 +83,7 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str,
 
 def tell_submitted(system: System, run: Run) -> None:
     """For whoever sees first that the run has a job."""
-    announce(system, "RunSubmitted", run.name, {"run": run.name, "drop": run.drop, "cluster": run.cluster})
+    system.happened(RunSubmitted(run))
 
 
 def give_up(system: System, run: Run, why: str) -> None:
@@ -112,7 +113,7 @@ def cancel_run(system: System, name: str, why: str = "", by: Person = NOBODY) ->
                 stored = _asked_to_end(system, stored, why, by)
         except Changed:
             continue
-        system.queues.send(SUBMISSIONS, {"run": name})
+        ask_for_submission(system.queues, name)
         return stored.value
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
 

@@ -6,19 +6,19 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from shared.clusters.lease_actions import keep_warm
 from shared.kernel import measure
 from shared.kernel.errors import Changed
+from shared.kernel.places import ARCHIVES, SUBMISSIONS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
-from shared.runs.model import FINAL, Run, RunState
-from shared.system import ARCHIVES, CLUSTER_LOOKS, System
+from shared.kernel.storage import Queues
+from shared.runs.facts import RunEnded, RunStarted
+from shared.runs.model import Run, RunState
+from shared.system import System
 
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
-LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
-TELLING = FINAL | {RunState.RUNNING}  # at these steps nodes come into use, or get free
 
 
 def step(
@@ -36,11 +36,10 @@ def take(system: System, run: Stored[Run], changes: dict[str, Any]) -> Stored[Ru
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why)
         for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
             measure.count("runs", state=moment.state.value)
-        send_to_archive(system, after.value)
-        if is_over(after.value) and after.value.keep_warm_seconds and after.value.job:
-            keep_warm(system, after.value)
-        if after.value.state in TELLING:
-            look_at_cluster(system, after.value.cluster)
+        if is_over(after.value):
+            system.happened(RunEnded(after.value))
+        elif after.value.state is RunState.RUNNING:
+            system.happened(RunStarted(after.value))
     return after
 
 
@@ -57,12 +56,11 @@ def apply(
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
 
 
-def look_at_cluster(system: System, cluster: str) -> None:
-    """Ask for a look at the cluster in some seconds, unless one that comes as late was asked for already."""
-    if system.sweeps.claim_look(cluster, system.clock(), LOOK_SECONDS):
-        system.queues.send(CLUSTER_LOOKS, {"cluster": cluster}, LOOK_SECONDS)
+def ask_for_submission(queues: Queues, run: str) -> None:
+    """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
+    queues.send(SUBMISSIONS, {"run": run})
 
 
-def send_to_archive(system: System, run: Run) -> None:
-    if is_over(run) and run.archived_at is None:
-        system.queues.send(ARCHIVES, {"run": run.name})
+def ask_for_archive(queues: Queues, run: str) -> None:
+    """Ask for a final run's archive. One that is there already is left as it is."""
+    queues.send(ARCHIVES, {"run": run})

@@ -60,6 +60,9 @@ class Workload(Protocol):
     def fewest_nodes(self, run: Run) -> int:
         """How many nodes must be there for it to begin."""
 
+    def losses(self, run: Run) -> int:
+        """How often it lost nodes."""
+
     def submit(self, system: System, run: Run) -> Submitted:
         """Put the jobs to Azure ML that are not there yet. Raises BadInput if it takes one of them never."""
 

@@ -16,18 +16,19 @@ from typing import Any
 
 import msgspec
 
-from shared.events.announce import announce
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.parsing import read_json
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING
 from shared.runs.decide import fold_metrics, is_over
+from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
 from shared.runs.results import mlflow_metrics
 from shared.runs.results.outputs import Output, outputs
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def archive_at_once(system: System, run: Run) -> dict[str, Any]:
 
 
 def _tell(system: System, run: Run, output: str, notice_after: float = 0.0) -> None:
-    announce(system, "RunArchived", run.name, {"run": run.name, "state": run.state, "output": output}, notice_after)
+    system.happened(RunArchived(run, output, notice_after))
     log.info("run %s: archived to %s", run.name, output)
 
 

@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
 from shared.runs.results.archive import MANIFEST, archive_folder, read_manifest
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 ADDRESS_LIFE = 900  # seconds that a signed address works
 _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls

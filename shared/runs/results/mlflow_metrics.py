@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.kernel.errors import Unavailable
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob
 from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
 TRIES = 3  # of an archive that wait for MLflow; then it goes without

@@ -14,11 +14,12 @@ import time
 from dataclasses import dataclass, field
 
 from shared.kernel.errors import NotFound
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_folder
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 CHUNK = 1 << 20  # bytes in one answer
 RANKS_LISTED = 1000

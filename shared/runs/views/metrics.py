@@ -11,13 +11,14 @@ from typing import Any
 
 from shared.kernel.errors import BadInput, Impossible
 from shared.kernel.parsing import read_json
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Place
 from shared.runs.decide import finite
 from shared.runs.model import Run
 from shared.runs.results import mlflow_metrics
 from shared.runs.results.archive import archive_folder, json_row
 from shared.runs.views.downsample import Point, Thinned
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 MOST_POINTS = 2000  # of one series in an answer
 MOST_SERIES = 200  # those that come first; a trainer that makes more has a fault

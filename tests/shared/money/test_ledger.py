@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.clusters.samples import Sample
 from shared.money.ledger import HOLDS, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
-from shared.money.uses import use_of
+from shared.runs.node_use import use_of
 from shared.runs.model import Elastic, Moment, Run, RunState, Size
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

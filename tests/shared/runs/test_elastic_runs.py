@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import system
+from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.runs.intake import create, retry_and_continue
@@ -148,7 +148,7 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     assert found.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
     assert "std_log" in found.reason
     assert len(world.jobs.jobs) == 5
-    assert found.archived_at or world.queues.visible(system.ARCHIVES) or found.output
+    assert found.archived_at or world.queues.visible(places.ARCHIVES) or found.output
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:
@@ -280,7 +280,7 @@ def tell(world: World, crashes: Counting) -> None:
     def work() -> None:
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
             world.clock.advance(6)
 

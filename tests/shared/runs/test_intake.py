@@ -13,11 +13,12 @@ import pytest
 
 from shared.clusters.model import Cluster
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
+from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
-from shared.system import SUBMISSIONS, System
+from shared.system import System
 from tests.fakes.ports import Crash
 from tests.fakes.world import ROUTE, World, trainers_folder
 
