@@ -1,14 +1,19 @@
 """Uploads: their events, and the looks at a drop that they cause."""
 
+from __future__ import annotations
+
 import azure.functions as func
 
 from functions import telemetry
+from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
-from shared.drops import collect
-from shared.drops.model import DropKey
-from shared.events import incoming
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
+
+with on_demand():
+    from shared.drops import collect
+    from shared.events import incoming
 
 check_routes()
 blueprint = func.Blueprint()

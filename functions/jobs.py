@@ -1,21 +1,25 @@
 """Jobs: their submission, their events, their archive, and the timer that asks after them."""
 
+from __future__ import annotations
+
 import os
 
 import azure.functions as func
 
 from functions import telemetry
 from functions.keyed_lock import KeyedLock
+from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
-from shared.events import announce, incoming
 from shared.kernel import places
 from shared.kernel.settings import reconcile_schedule
-from shared.reconcile import reconcile
-from shared.runs import data
-from shared.runs.model import run_of_job
-from shared.runs.progress import follow, hourly_reconcile, submit
-from shared.runs.results import archive
+
+with on_demand():
+    from shared import reconcile
+    from shared.events import announce, incoming
+    from shared.runs import data, model
+    from shared.runs.progress import follow, hourly_reconcile, submit
+    from shared.runs.results import archive
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -44,7 +48,7 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        with telemetry.span("follow run", run=run_of_job(job)), _one_at_a_time.of(run_of_job(job)):
+        with telemetry.span("follow run", run=model.run_of_job(job)), _one_at_a_time.of(model.run_of_job(job)):
             follow.follow_job(the_system(), job, incoming.status_of(event))
 
 
@@ -79,5 +83,5 @@ def announcements(message: func.QueueMessage) -> None:
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
     with telemetry.span("reconcile"):
-        reconcile(the_system(), the_schedules())
+        reconcile.reconcile(the_system(), the_schedules())
     telemetry.measure_queues(the_system())

@@ -4,14 +4,15 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled
-from shared.api import notices
-from shared.api.notices import SubscriptionRequest
-from shared.api.requests import read_body
+from functions.on_demand import on_demand
 from shared.bootstrap import post as the_post
 from shared.bootstrap import system as the_system
-from shared.events import incoming
 from shared.kernel import places
-from shared.notices import deliver, subscribe
+
+with on_demand():
+    from shared.api import notices, requests
+    from shared.events import incoming
+    from shared.notices import deliver, subscribe
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
@@ -41,7 +42,7 @@ def list_subscriptions(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_subscription(req: func.HttpRequest) -> func.HttpResponse:
     """A new subscription. A webhook's secret is answered this once."""
-    wish = read_body(req.get_body(), SubscriptionRequest).wish()
+    wish = requests.read_body(req.get_body(), notices.SubscriptionRequest).wish()
     made = subscribe.subscribe(the_system(), the_post(), wish, access.who(req))
     return answer(notices.new(made), 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 

@@ -13,9 +13,9 @@ from functools import partial
 from shared.drops.collect import send_check
 from shared.drops.find_unannounced import find_missed_drops
 from shared.drops.model import DropState
+from shared.events.poison import look_at_poison
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
-from shared.events.poison import look_at_poison
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
@@ -36,7 +36,7 @@ def reconcile(system: System, schedules: Schedules | None = None) -> None:
     errors: list[Exception] = []
     until = system.clock() + PATIENCE
     _try(errors, "workspace", system.jobs.check)
-    _try(errors, "assets", partial(register_assets, system))
+    _try(errors, "assets", partial(register_assets, system.jobs, system.trainers))
     _try(errors, "runs", partial(ask_for_looks, system))
     _try(errors, "poison", partial(look_at_poison, system))
     if schedules:

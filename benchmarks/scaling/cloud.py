@@ -35,7 +35,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """`life` of the simulated jobs, see emulators.azureml.config.Life; `writes` is Resource Manager's other bucket."""
+    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket."""
 
     life: dict[str, Any] = field(default_factory=dict)
     writes: tuple[int, int] = ARM_READS

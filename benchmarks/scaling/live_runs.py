@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from shared.adapters.azureml.job_body import job_body
 from shared.kernel.places import RUN_LOOKS
 from shared.runs.decide import first_moment

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from shared.api.requests import RouteCheck
-from shared.drops.model import DropKey
 from shared.drops.seal import route_problems
 from shared.jobs.job import is_elastic
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.routes_file import Route
 from shared.jobs.trainer import trainer_names, trainer_template
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.system import System

@@ -11,7 +11,7 @@ from shared.api.encode import model_of, plain_fields
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile as _DataFile
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.system import System
 
 Json = dict[str, Any]

@@ -6,13 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from shared.api import records
+from shared.api import find_name, records
 from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
-from shared.drops.model import DropKey
 from shared.jobs.parameters import resolved
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
-from shared.api import find_name
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 from shared.runs.views.compare import compare

@@ -16,10 +16,10 @@ from shared.batchai.job import BatchJob, Beside, read_job
 from shared.batchai.mounts import Mount
 from shared.batchai.report import Report
 from shared.batchai.translate import TEMPLATE, Source, shortened, translate
-from shared.drops.model import DropKey
 from shared.jobs.data import data_of, read_data
 from shared.jobs.job import DROPS_DATASTORE, OUTPUT_DATASTORE, Job
 from shared.jobs.model import Problem
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
 from shared.kernel.places import DROPS_CONTAINER

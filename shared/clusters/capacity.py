@@ -21,7 +21,9 @@ class ClusterCapacity:
         clusters = {cluster.name: cluster for cluster in self.clusters.list()}
         cluster = clusters.get(name)
         if cluster is None:
-            words = f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
+            words = (
+                f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
+            )
             return [Reason(code="unknown_cluster", message=words)]
         if found := refusal(cluster, nodes):
             return [Reason(code=found.code, message=found.why)]

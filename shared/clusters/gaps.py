@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from statistics import median
 
-from shared.runs.node_use import use_of
 from shared.runs.model import Run
+from shared.runs.node_use import use_of
 
 START_SECONDS = 300.0  # what a start costs where none was seen: a node from zero takes Azure 3 to 5 minutes
 LEAST_START, MOST_START = 30.0, 1800.0  # seconds; less was no start, and more was a wait for something else

@@ -11,7 +11,6 @@ from shared.clusters.look import ask_for_look
 from shared.clusters.model import INSTANCE, Cluster
 from shared.kernel.errors import Changed, Conflict, Impossible, NotFound
 from shared.kernel.person import Person
-from shared.kernel.places import CLUSTER_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload

@@ -7,8 +7,8 @@ from typing import Any
 from shared.batchai.adopt import Adopted, Order, adopt
 from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
 from shared.batchai.job import Beside
-from shared.drops.model import DropKey
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.places import DROPS_CONTAINER
 from shared.system import System

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.drops.model import DropKey
 from shared.jobs import upload
 from shared.jobs.job import is_relative
 from shared.jobs.job_file import BrokenJobFile, JobFile
 from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
+from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
 from shared.system import System

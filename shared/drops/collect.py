@@ -6,16 +6,26 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.runs.content import drop_blobs
-from shared.runs.content import survey
-from shared.drops.decide import SETTLED_SECONDS, OnUpload, Verdict, becomes_loose, first_look, judge_drop, judge_loose_file, on_upload, why_not_a_drop
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.decide import (
+    SETTLED_SECONDS,
+    OnUpload,
+    Verdict,
+    becomes_loose,
+    first_look,
+    judge_drop,
+    judge_loose_file,
+    on_upload,
+    why_not_a_drop,
+)
+from shared.drops.model import Drop, DropState
 from shared.drops.ports import Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.places import DROP_CHECKS
 from shared.kernel.versioned import Stored
+from shared.runs.content import drop_blobs, survey
 from shared.runs.data import Listing
 from shared.system import System
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
 from shared.drops.ports import Drops
+from shared.kernel.drop_key import DropKey
 from shared.runs.ports import Content
 
 

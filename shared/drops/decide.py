@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.jobs.routes_file import Route, Routes
+from shared.kernel.drop_key import DropKey
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER, Survey
 
 CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.drops.model import DropKey
 from shared.jobs import upload
 from shared.jobs.job import is_relative, mapping
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile
 from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import read_yaml

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 
 from shared.drops.collect import open_drop
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
 from shared.jobs.job import again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record

@@ -8,24 +8,24 @@ from typing import Any
 from shared.batchai.adopt import Adopted
 from shared.drops.batchai import adopt_job_file
 from shared.drops.code import with_any_code, with_code
-from shared.runs.content import Survey, survey
 from shared.drops.decide import DropVerdict
-from shared.drops.facts import DropSealed
 from shared.drops.environment import with_any_environment, with_environment
-from shared.runs.content import JOB_FILES
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.facts import DropSealed
+from shared.drops.model import Drop, DropState
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.places import DROPS_CONTAINER, SUBMISSIONS
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.versioned import Stored
+from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
-from shared.runs.intake.from_job import run_of
 from shared.runs.facts import RunRecorded
+from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState, run_name
 from shared.system import System
 

@@ -15,14 +15,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from shared.runs.content import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.runs.content import JOB_FILES, OWNER, SUCCESS_MARKER
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Blob
+from shared.runs.content import JOB_FILES, OWNER, SUCCESS_MARKER, drop_blobs
 from shared.system import System
 
 ADDRESS_LIFE = 900  # seconds

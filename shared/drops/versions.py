@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from shared.runs.content import drop_blobs
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
-from shared.drops.model import Drop, DropKey, Generation, generation_of
+from shared.drops.model import Drop, Generation, generation_of
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
+from shared.runs.content import drop_blobs
 from shared.runs.data import MOST_LISTED, kept_listing
 from shared.runs.model import RUN_NAME, Run
 from shared.system import System

@@ -1,4 +1,4 @@
-"""The containers and queues of the one storage account, by their names."""
+"""The names of the storage account's queues and containers."""
 
 DROPS_CONTAINER = "drops"
 OUTPUT_CONTAINER = "output"

@@ -17,8 +17,8 @@ from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import decide
 from shared.money.model import Account, Quote, month_of
 from shared.money.prices import Price, Prices
-from shared.runs.node_use import seconds_of
 from shared.runs.model import Run
+from shared.runs.node_use import seconds_of
 from shared.runs.ports import Refusal
 from shared.system import System
 

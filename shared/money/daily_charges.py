@@ -18,9 +18,9 @@ from shared.money.admission import clusters, prices
 from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
 from shared.money.prices import Prices
-from shared.runs.node_use import use_of
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
+from shared.runs.node_use import use_of
 from shared.runs.ports import RunFilter
 from shared.runs.views.run_list import matching
 from shared.system import System

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.parsing import plain
@@ -90,7 +91,7 @@ def _number(value: Any, key: str, low: float, high: float, where: str) -> float:
 
 def _document(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(file.read_text("utf-8")) or {}
+        document = yaml_files.load(file.read_text("utf-8")) or {}
         plain(document, str(file))
     except (OSError, yaml.YAMLError, BadInput) as exc:
         raise BadSetting(f"{file} can't be read: {exc}") from exc

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.runs.content import drop_blobs
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
 from shared.jobs.job import LEFT_OUTPUT
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
@@ -21,6 +21,7 @@ from shared.kernel.storage import Blob, Place
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
+from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING
 from shared.runs.decide import is_over
 from shared.runs.model import FINAL, Run, RunState

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Iterator
 from datetime import datetime
 
-from shared.drops.model import Drop, DropKey
+from shared.drops.model import Drop
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import Person
 from shared.removals.chain import later

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.drops.model import DropKey
 from shared.jobs.job import OUTPUT_DATASTORE
+from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
 from shared.system import System

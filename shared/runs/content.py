@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import one_line
 from shared.kernel.places import DROPS_CONTAINER

@@ -14,14 +14,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from shared.runs.content import drop_blobs
-from shared.runs.content import survey
-from shared.runs.content import SUCCESS_MARKER
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
 from shared.kernel.storage import Blob
+from shared.runs.content import SUCCESS_MARKER, drop_blobs, survey
 from shared.runs.model import Run
 from shared.system import System
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from shared.jobs.job import timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
@@ -39,9 +39,9 @@ def first_moment(run: Run) -> tuple[Moment, ...]:
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """One sentence about a step that needs one."""
-    if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
+    if run.state is RunState.RUNNING and status.state is JobState.QUEUED:
         return "The job lost its nodes and waits for others."
-    if status.state is not RunState.CANCELED:
+    if status.state is not JobState.CANCELED:
         return ""
     if status.error or run.cancel_asked_at:
         return run.cancel_why or status.error or "Canceled as asked."

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict
 
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
 
@@ -169,3 +169,28 @@ class Runs(Protocol):
 
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""
+
+
+class HasRuns(Protocol):
+    @property
+    def runs(self) -> Runs: ...
+
+
+class HasPurse(Protocol):
+    @property
+    def purse(self) -> Purse: ...
+
+
+class HasCapacity(Protocol):
+    @property
+    def capacity(self) -> Capacity: ...
+
+
+class HasDatasets(Protocol):
+    @property
+    def datasets(self) -> Datasets: ...
+
+
+class HasRendezvous(Protocol):
+    @property
+    def rendezvous(self) -> str: ...

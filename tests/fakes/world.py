@@ -17,10 +17,10 @@ from typing import Any
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
-from shared.drops.model import DropKey
 from shared.events import announce, incoming
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
 from shared.notices import deliver

@@ -31,7 +31,7 @@ CALLS: dict[str, set[str]] = {
     "kernel": set(),
     "system": {"kernel", "jobs"},
     "events": {"kernel", "system"},
-    "jobs": {"kernel", "system"},
+    "jobs": {"kernel"},
     "batchai": {"kernel", "system", "jobs"},
     "runs": {"kernel", "system", "events", "jobs", "batchai", "drops", "clusters", "money", "notices"},
     "drops": {"kernel", "system", "events", "jobs", "batchai", "runs", "money"},

@@ -16,9 +16,9 @@ from typing import Any
 
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
-from shared.drops.model import DropKey
 from shared.events import incoming
 from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest

@@ -6,7 +6,6 @@ import logging
 from datetime import timedelta
 
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.places import SUBMISSIONS
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState, asked_run_name
 from shared.runs.progress.transitions import ask_for_submission

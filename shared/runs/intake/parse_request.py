@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from shared.batchai.adopt import Adopted
-from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.trainer import trainer_names, trainer_template
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place

@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from shared.drops.model import DropKey
 from shared.jobs.build import unquoted
 from shared.jobs.job import Job, again, mapping
 from shared.jobs.parameters import (
@@ -18,6 +17,7 @@ from shared.jobs.parameters import (
     unknown_names,
 )
 from shared.jobs.trainer import trainer_names, trainer_template
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of

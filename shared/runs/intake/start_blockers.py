@@ -9,7 +9,6 @@ from shared.jobs.assets import assets
 from shared.jobs.data import Data
 from shared.jobs.job import cluster, mapping, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
 from shared.runs.ports import Reason
@@ -70,7 +69,7 @@ def looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[
     reasons: list[Reason] = []
     asked = job
     try:
-        ids = assets(system, job, register=False)
+        ids = assets(system.jobs, system.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
         reasons += _lacks(system, asked)

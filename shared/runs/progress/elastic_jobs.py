@@ -45,7 +45,7 @@ class Members:
 
     def submit(self, system: System, run: Run) -> Submitted:
         """One that was told to end while its job was on its way is canceled."""
-        ids = assets(system, run.request)
+        ids = assets(system.jobs, system.trainers, run.request)
         waiting = [m for m in _elastic(run).members if m.state is RunState.RECEIVED]
         for member in waiting:
             job = self.request(run, _job(run, member), system.rendezvous, system.clock())

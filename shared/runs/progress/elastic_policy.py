@@ -21,7 +21,7 @@ from msgspec.structs import replace as with_
 
 from shared.jobs.job import is_elastic, mapping, nodes, timeout
 from shared.jobs.limits import DAY
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.decide import first_line
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
 
@@ -124,23 +124,22 @@ def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
 
 
 def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
-    if status is None or status.state is member.state or member.state in FINAL:
+    if status is None or RunState(status.state) is member.state or member.state in FINAL:
         return member
-    if status.state is RunState.FAILED:
-        return with_(member, state=status.state, at=now, why=first_line(status.error) or "Its job failed.")
-    if status.state is RunState.CANCELED:
-        return with_(member, state=status.state, at=now, why=status.error or "Its job was canceled.")
-    back = member.state is RunState.RUNNING and status.state is RunState.QUEUED
-    return with_(
-        member, state=status.state, at=now, why="It lost its node and waits for another." if back else member.why
-    )
+    state = RunState(status.state)
+    if state is RunState.FAILED:
+        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+    if state is RunState.CANCELED:
+        return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
+    back = member.state is RunState.RUNNING and state is RunState.QUEUED
+    return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
     """The status of a job that Azure ML doesn't know any more, once that has been so for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    return JobStatus("", RunState.FAILED, "", "Azure ML has no such job any more.")
+    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
 
 
 def _next(member: Member, now: datetime) -> Member:

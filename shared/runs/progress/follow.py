@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.jobs.model import JobStatus, state_of
+from shared.jobs.model import JobState, JobStatus, state_of
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import ask_for_check, difference_at_start
 from shared.runs.decide import advance, failing_log, has_run, is_over
+from shared.runs.facts import RunLosesNodes
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.submit import give_up, tell_submitted
-from shared.runs.facts import RunLosesNodes
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, take
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
@@ -47,7 +47,7 @@ def follow_job(system: System, job: str, told: str = "") -> None:
             if stored.value.archived_at is None and waited > ARCHIVE_PATIENCE:
                 ask_for_archive(system.queues, name)
             return
-        if told and _can_wait(system, stored.value, state_of(told)):
+        if told and _can_wait(system, stored.value, RunState(state_of(told))):
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
@@ -109,12 +109,12 @@ def _state_losses(system: System, before: Run, after: Run) -> None:
 
 def changes_something(run: Run, status: JobStatus) -> bool:
     """Whether a status that was read in a list is worth a closer look."""
-    return run.elastic is not None or status.state is not run.state
+    return run.elastic is not None or RunState(status.state) is not run.state
 
 
 def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
     """What was read in a list, with Azure ML's own account of each failure."""
-    failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
+    failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
     return seen | {name: system.jobs.status(name) or _unexplained(seen[name]) for name in failed}
 
 

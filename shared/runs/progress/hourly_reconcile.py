@@ -15,12 +15,12 @@ from datetime import timedelta
 
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
-from shared.kernel.places import ARCHIVES, RUN_LOOKS, SUBMISSIONS
+from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
+from shared.runs.facts import ArchiveGivenUp
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.progress.follow import changes_something, explained, follow
-from shared.runs.facts import ArchiveGivenUp
 from shared.runs.progress.transitions import apply, ask_for_archive, ask_for_submission
 from shared.runs.progress.workloads import workload
 from shared.system import System

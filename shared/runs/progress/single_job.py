@@ -14,7 +14,7 @@ from typing import Any
 
 from shared.jobs.assets import assets
 from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve, timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.kernel.errors import Impossible
 from shared.runs.decide import first_line, is_over, why_step
 from shared.runs.model import Run, RunState, hour_of, plain_job
@@ -46,10 +46,10 @@ class Plain:
         return max(run.attempts - 1, 0)
 
     def submit(self, system: System, run: Run) -> Submitted:
-        ids = assets(system, run.request)
+        ids = assets(system.jobs, system.trainers, run.request)
         job = self.request(run, _job(run), system.rendezvous, system.clock())
         answer = system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-        return Submitted(ids, (_job(run),), answer.state is RunState.QUEUED)
+        return Submitted(ids, (_job(run),), answer.state is JobState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}
@@ -64,12 +64,12 @@ class Plain:
             if run.state is RunState.RECEIVED or now - run.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
-        if status.state is RunState.FAILED:
+        if status.state is JobState.FAILED:
             if lost_its_nodes(status):
                 return _after_a_loss(run, first_line(status.error), now)
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
-        return Look(status.state, status.error or why_step(run, status, now))
+        return Look(RunState(status.state), status.error or why_step(run, status, now))
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so

@@ -10,12 +10,11 @@ from typing import Any
 from shared.jobs.job import environment_words
 from shared.kernel.errors import BadInput, Changed, Conflict
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.places import SUBMISSIONS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
+from shared.runs.facts import RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
-from shared.runs.facts import RunSubmitted
 from shared.runs.ports import PRICED
 from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply, ask_for_submission
 from shared.runs.progress.workload import Submitted

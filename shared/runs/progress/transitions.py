@@ -9,9 +9,9 @@ from typing import Any
 from shared.kernel import measure
 from shared.kernel.errors import Changed
 from shared.kernel.places import ARCHIVES, SUBMISSIONS
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
-from shared.kernel.storage import Queues
 from shared.runs.facts import RunEnded, RunStarted
 from shared.runs.model import Run, RunState
 from shared.system import System

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from shared.api.requests import read_body, read_key
-from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import read_data
 from shared.jobs.job import again
 from shared.jobs.limits import Limits
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest, digest

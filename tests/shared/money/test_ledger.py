@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from shared.clusters.samples import Sample
 from shared.money.ledger import HOLDS, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
-from shared.runs.node_use import use_of
 from shared.runs.model import Elastic, Moment, Run, RunState, Size
+from shared.runs.node_use import use_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ from shared.api import costs
 from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey
 from shared.drops.retrain import train_again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books

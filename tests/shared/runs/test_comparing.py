@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api import queries
+from shared.api import find_name, queries
 from shared.api.requests import RunsQuery
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.api import find_name
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition
