@@ -62,7 +62,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
         began = world.clock()
         for number in range(events):
             notice = Notice(f"e{number}", Kind.COMPLETED, "A run completed.", began)
-            deliver.begin(world.system, world.post, made, notice)
+            deliver.begin(world.system.queues, world.post, made, notice)
         _deliver(world)
         rows = [row.value for row in world.notices.rows.values()]
     waited = sorted((row.done_at - began).total_seconds() for row in rows if row.done_at)

@@ -8,18 +8,23 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
+from shared.drops.datasets import DropDatasets
 from shared.drops.ports import Drops
 from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
+from shared.kernel.facts import Fact
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
+from shared.money.admission import ProjectPurse
 from shared.money.model import Policy
 from shared.money.ports import Books, RetailPrices
-from shared.runs.ports import Runs
+from shared.reactions import react
+from shared.runs.ports import Capacity, Datasets, Purse, Runs
 
 
 @dataclass(frozen=True, eq=False)

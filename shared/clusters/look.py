@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Protocol
+
+from shared.clusters.lease_model import Lease
+from shared.clusters.ports import HasSweeps
+from shared.kernel.has import HasClock, HasQueues
 from shared.kernel.places import CLUSTER_LOOKS
-from shared.system import System
+from shared.kernel.storage import Queues
 
 LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
 
 
-def ask_for_look(system: System, cluster: str, delay: float = 0.0) -> None:
-    system.queues.send(CLUSTER_LOOKS, {"cluster": cluster}, delay)
+class Ports(HasClock, HasQueues, HasSweeps, Protocol):
+    """What is needed here from outside."""
 
 
-def ask_for_look_soon(system: System, cluster: str) -> None:
+def ask_for_look(queues: Queues, cluster: str, delay: float = 0.0) -> None:
+    queues.send(CLUSTER_LOOKS, {"cluster": cluster}, delay)
+
+
+def ask_for_look_soon(ports: Ports, cluster: str) -> None:
     """Ask for a look in some seconds, unless one that comes as late was asked for already."""
-    if system.sweeps.claim_look(cluster, system.clock(), LOOK_SECONDS):
-        ask_for_look(system, cluster, LOOK_SECONDS)
+    if ports.sweeps.claim_look(cluster, ports.clock(), LOOK_SECONDS):
+        ask_for_look(ports.queues, cluster, LOOK_SECONDS)
+
+
+def ask_for_both_looks(queues: Queues, lease: Lease, now: datetime) -> None:
+    """One now, which brings the lease's nodes up, and one when its time is over, which lets them go."""
+    ask_for_look(queues, lease.cluster)
+    ask_for_look(queues, lease.cluster, (lease.until - now).total_seconds() + 1)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Protocol
 
 from shared.events.facts import MessagePoisoned
+from shared.kernel.has import HasFacts, HasQueues
 from shared.kernel.places import QUEUES
-from shared.system import System
 
 
-def look_at_poison(system: System) -> None:
+class Ports(HasQueues, HasFacts, Protocol):
+    """What is needed here from outside."""
+
+
+def look_at_poison(ports: Ports) -> None:
     """State each message that lies in a poison queue."""
-    counts = system.queues.counts(f"{queue}-poison" for queue in QUEUES)
+    counts = ports.queues.counts(f"{queue}-poison" for queue in QUEUES)
     for queue in QUEUES:
         if counts[f"{queue}-poison"]:
-            for text in system.queues.peek(f"{queue}-poison"):
+            for text in ports.queues.peek(f"{queue}-poison"):
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-                system.happened(MessagePoisoned(queue, digest))
+                ports.happened(MessagePoisoned(queue, digest))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from shared.jobs.limits import Limits
-from shared.jobs.routes_file import Routes
-
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
+from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, Problem
+from shared.jobs.routes_file import Routes
 from shared.kernel.storage import Blobs, Place
 
 

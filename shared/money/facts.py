@@ -9,7 +9,7 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class BudgetWarned(Fact):
-    """So many percent of a project's month, or of what one run may cost, are spent. `subject` is the month or the run."""
+    """So many percent of a project's month, or of what one run may cost, are spent. `subject`: the month or the run."""
 
     project: str
     subject: str

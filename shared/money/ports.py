@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from shared.money.model import Policy
-
 from typing import Protocol
 
 from shared.kernel.versioned import Stored
-from shared.money.model import Account, Day
+from shared.money.model import Account, Day, Policy
 from shared.money.prices import Price
 
 

@@ -12,8 +12,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import one_line
 from shared.kernel.places import DROPS_CONTAINER
-from shared.kernel.storage import Blob, Place
-from shared.system import System
+from shared.kernel.storage import Blob, Blobs, Place
 
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 SUCCESS_MARKER = "_SUCCESS"
@@ -21,13 +20,13 @@ OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-en
 OWNER_LIMIT = 256
 
 
-def drop_blobs(system: System, key: DropKey) -> Iterator[Blob]:
+def drop_blobs(blobs: Blobs, key: DropKey) -> Iterator[Blob]:
     """The drop's blobs: those in its folder, or the one that has its very name."""
-    inside = system.blobs.list(Place(DROPS_CONTAINER, key.prefix()))
+    inside = blobs.list(Place(DROPS_CONTAINER, key.prefix()))
     first = next(inside, None)
     if first is not None:
         return itertools.chain([first], inside)
-    exact = system.blobs.first(Place(DROPS_CONTAINER, str(key)))
+    exact = blobs.first(Place(DROPS_CONTAINER, str(key)))
     return iter([exact] if exact is not None and exact.name == str(key) else [])
 
 

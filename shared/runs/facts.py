@@ -17,7 +17,7 @@ class RunRecorded(Fact):
 
 @dataclass(frozen=True)
 class RunSubmitted(Fact):
-    """Azure ML has the run's job. Stated before the row says so: a repeat is the same event, a lost one can't be told."""
+    """Azure ML has the run's job. Stated before the row says so: a repeat is the same event, a lost one is lost."""
 
     run: Run
 

@@ -24,6 +24,7 @@ from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL, run_of_job
 from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
@@ -262,7 +263,7 @@ class Simulation:
 
     def _cancel(self) -> None:
         if run := self._some_run():
-            self._call("cancel_run", partial(submit.cancel_run, self.system, run))
+            self._call("cancel_run", partial(cancel_run, self.system, run))
 
     def _retry(self) -> None:
         if run := self._some_run():

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
 from shared.jobs.job import cluster, mapping, resolve, uses_own_environment
+from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
-from shared.runs.ports import Reason
+from shared.runs.ports import Datasets, HasCapacity, Reason
 from shared.runs.progress.workloads import workload
-from shared.system import System
 
 log = logging.getLogger(__name__)
 
 NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
-def check_possible(system: System, run: Run) -> None:
+class Ports(HasJobs, HasTrainers, HasCapacity, Protocol):
+    """What is needed here from outside."""
+
+
+def check_possible(ports: Ports, run: Run) -> None:
     """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
 
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = system.capacity.reasons(run.cluster, workload(run).fewest_nodes(run))
+        reasons = ports.capacity.reasons(run.cluster, workload(run).fewest_nodes(run))
         for value in mapping(run.request.get("inputs")).values():
             path = str(value.get("path", "")) if isinstance(value, dict) else ""
             if path.startswith("azureml://datastores/"):
-                system.jobs.place(path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(system, run.request)
+                ports.jobs.place(path)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:
@@ -52,35 +56,35 @@ def no_data(data: Data | None) -> str:
     return f"There is nothing at {data.below_drops!r} in the drops container." if data and absent else ""
 
 
-def data_reasons(system: System, data: Data | None) -> list[Reason]:
+def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
     """Why a run can't have these data yet."""
     if data is None or not data.below_drops:
         return []
     if absent := no_data(data):
         return [Reason(code="no_data", message=absent)]
-    content = system.datasets.of(data.drop) if data.drop else None
+    content = datasets.of(data.drop) if data.drop else None
     if content and content.collecting:
         return [Reason(code="drop_open", message=f"Drop {data.drop} still collects uploads. {content.collecting}")]
     return []
 
 
-def looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
+def looked_over(ports: Ports, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
     """The job with its ids, and why it could not start now."""
     reasons: list[Reason] = []
     asked = job
     try:
-        ids = assets(system.jobs, system.trainers, job, register=False)
+        ids = assets(ports.jobs, ports.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
-        reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
-        reasons += _lacks(system, asked)
+        reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in ports.jobs.problems(job)]
+        reasons += _lacks(ports.jobs, asked)
         if name := cluster(job):
-            reasons += system.capacity.reasons(name, fewest)
+            reasons += ports.capacity.reasons(name, fewest)
     except Unavailable as exc:
         reasons.append(Reason(code="unavailable", message=str(exc)))
     return job, reasons
 
 
-def _lacks(system: System, job: dict[str, Any]) -> list[Reason]:
+def _lacks(jobs: Jobs, job: dict[str, Any]) -> list[Reason]:
     """What the workspace can't give the job. The environment of the trainers is left out: it is always there."""
     own = {"environment": None} if uses_own_environment(job) else {}
-    return [Reason(code="not_available", message=words) for words in system.jobs.lacks({**job, **own})]
+    return [Reason(code="not_available", message=words) for words in jobs.lacks({**job, **own})]

@@ -4,53 +4,56 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel import measure
 from shared.kernel.errors import Changed
+from shared.kernel.has import HasClock, HasFacts
 from shared.kernel.places import ARCHIVES, SUBMISSIONS
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunEnded, RunStarted
 from shared.runs.model import Run, RunState
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10
 
 
-def step(
-    system: System, run: Stored[Run], state: RunState, why: str, facts: dict[str, Any] | None = None
-) -> Stored[Run]:
+class Ports(HasClock, HasFacts, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def step(ports: Ports, run: Stored[Run], state: RunState, why: str, facts: dict[str, Any] | None = None) -> Stored[Run]:
     """Write the step, with further fields, if the table allows it. Raises Changed if the row is another by now."""
-    return take(system, run, advance(run.value, state, system.clock(), why) | (facts or {}))
+    return take(ports, run, advance(run.value, state, ports.clock(), why) | (facts or {}))
 
 
-def take(system: System, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
+def take(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, which may be a step, and do what the step asks for. Raises Changed as `step` does."""
-    after = system.runs.update(run, **changes) if changes else run
+    after = ports.runs.update(run, **changes) if changes else run
     if after.value.state is not run.value.state:
         why = after.value.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why)
         for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
             measure.count("runs", state=moment.state.value)
         if is_over(after.value):
-            system.happened(RunEnded(after.value))
+            ports.happened(RunEnded(after.value))
         elif after.value.state is RunState.RUNNING:
-            system.happened(RunStarted(after.value))
+            ports.happened(RunStarted(after.value))
     return after
 
 
 def apply(
-    system: System, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
+    ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
     """Take one step of our own, with further fields of the row as it is then. If events were quicker, only these."""
     for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name) if attempt else system.runs.recent(name)
-            return step(system, stored, state, why, facts(stored.value) if facts else None)
+            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
+            return step(ports, stored, state, why, facts(stored.value) if facts else None)
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
