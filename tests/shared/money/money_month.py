@@ -29,7 +29,7 @@ from shared.money.prices import TIERS, Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
-from shared.runs.progress.submit import cancel_run
+from shared.runs.progress.cancel import cancel_run
 from tests.fakes.ports import FakeClusters, FakeSamples
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
