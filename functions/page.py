@@ -78,7 +78,7 @@ def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
     files = requests.offered(requests.read_body(req.get_body(), requests.UploadRequest))
-    if uploads.may_become_code(the_system(), key, files):
+    if uploads.may_become_code(the_system().routes, key, files):
         access.admit_code(req)
     return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))
 

@@ -13,8 +13,8 @@ from shared.bootstrap import system as the_system
 with on_demand():
     from shared.api import imports, live, queries, requests, rows
     from shared.runs import model
-    from shared.runs.intake import create, request, retry_and_continue
-    from shared.runs.progress import submit
+    from shared.runs.intake import create, dry_run, request, retry_and_continue
+    from shared.runs.progress import cancel, submit
     from shared.runs.results import artifacts
     from shared.runs.views import logs, metrics, notes_and_tags
 
@@ -32,7 +32,7 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
     if body.job is not None:  # its command is code
         access.admit_code(req)
     if requests.read_query(req.params, requests.CreateQuery).dry_run:
-        return answer(create.dry_run(the_system(), body, key))
+        return answer(dry_run.dry_run(the_system(), body, key))
     return accepted(create.create_run(the_system(), body, key, *access.who(req)))
 
 
@@ -165,7 +165,7 @@ def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
 @handled
-def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
+def read_artifact(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
     if requests.read_query(req.params, requests.ArtifactQuery).link:
@@ -179,5 +179,5 @@ def _changes(req: func.HttpRequest) -> requests.Changes:
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = submit.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
+    run = cancel.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
     return answer({"run": run.name, "state": run.state}, 200 if run.state in model.FINAL else 202)

@@ -14,8 +14,8 @@ from local import configs
 from local.declaration import Declaration
 from shared.adapters.azureml.arm import endpoints
 from shared.jobs.model import state_of
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.settings import SETTINGS, Settings, Storage
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests.functions import indexed
 from tests.infra.declared import INFRA, ROOT, main, parameters
 
