@@ -27,14 +27,6 @@ class DropState(StrEnum):
     BROKEN = "broken"  # its row can't be read; only shown, never written
 
 
-JOB_FILES = ("job.yaml", "job.yml", "job.json")
-
-
-SUCCESS_MARKER = "_SUCCESS"
-OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
-OWNER_LIMIT = 256
-
-
 @dataclass(frozen=True)
 class Drop:
     """A folder (or single file) under the drops container, between its first upload and its runs.

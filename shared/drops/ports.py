@@ -82,3 +82,8 @@ class Drops(Protocol):
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""
+
+
+class HasDrops(Protocol):
+    @property
+    def drops(self) -> Drops: ...

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
+from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, Problem
+from shared.jobs.routes_file import Routes
 from shared.jobs.spec import JobSpec
 from shared.kernel.storage import Blobs, Place
 
@@ -85,3 +88,28 @@ class Stores(Protocol):
     def blobs(self) -> Blobs: ...
     @property
     def jobs(self) -> Jobs: ...
+
+
+class HasJobs(Protocol):
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+class HasRoutes(Protocol):
+    @property
+    def routes(self) -> Routes: ...
+
+
+class HasTrainers(Protocol):
+    @property
+    def trainers(self) -> Path: ...
+
+
+class HasLimits(Protocol):
+    @property
+    def limits(self) -> Limits: ...
+
+
+class HasBatchAIAccount(Protocol):
+    @property
+    def batchai_account(self) -> str: ...

@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-DROPS_CONTAINER = "drops"
-OUTPUT_CONTAINER = "output"
-
 
 @dataclass(frozen=True)
 class Blob:

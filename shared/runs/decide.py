@@ -52,8 +52,8 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
 
 def overdue(run: Run, now: datetime) -> str | None:
     """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
-    if run.state is not RunState.RUNNING or run.elastic is not None or not run.timeout_seconds:
-        return None  # an elastic run's own deadline ends it
+    if run.state is not RunState.RUNNING or not run.timeout_seconds:
+        return None
     over = now - run.history[-1].at - timedelta(seconds=run.timeout_seconds)
     if over < OVERDUE_GRACE:
         return None

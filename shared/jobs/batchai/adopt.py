@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.jobs.batchai.beside import beside_a_drop, beside_a_request
-from shared.jobs.batchai.document import BatchAI
+from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.job import BatchJob, Beside, read_job
 from shared.jobs.batchai.mounts import Mount
 from shared.jobs.batchai.translate import TEMPLATE, Source, shortened, translate
@@ -50,9 +50,10 @@ def of_drop(document: Mapping[str, Any], around: Around) -> Written:
     return adopt(stores, order)
 
 
-def of_request(document: Mapping[str, Any], given: BatchAI, around: Around) -> Written:
+def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Around) -> Written:
     """The job of a request's job.json. Raises Impossible with all that is wrong with it, or for one that is to be
     strict and loses anything."""
+    given = given or BatchAI()
     beside = beside_a_request(given, around.stores.batchai_account)
     order = Order(document, beside, given.mounts, longest_seconds=around.limits.timeout_seconds)
     written = adopt(around.stores, order)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shared.jobs.batchai.document import CLUSTER, PROJECT, BatchAI, kind_of, scripts_of
+from shared.jobs.batchai.document import CLUSTER, PROJECT, kind_of, scripts_of
+from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.job import Beside
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, read_job_file
 from shared.kernel.errors import BadInput, NotFound

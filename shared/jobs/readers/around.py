@@ -7,23 +7,20 @@ from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
 from shared.jobs.model import Problem
-from shared.jobs.ports import Stores
+from shared.jobs.ports import HasBatchAIAccount, Stores
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.storage import Place
 
 
-class Accounts(Stores, Protocol):
-    """Where files lie, and which storage account documents of Batch AI mean by their placeholder."""
-
-    @property
-    def batchai_account(self) -> str: ...
+class Ports(Stores, HasBatchAIAccount, Protocol):
+    """What readers look at outside: where files lie, and which account documents of Batch AI mean."""
 
 
 @dataclass(frozen=True)
 class Around:
     """`limits` are those of the route or the request. `folder` is the drop's, None where there is none."""
 
-    stores: Accounts
+    stores: Ports
     limits: Limits
     folder: Place | None = None
 

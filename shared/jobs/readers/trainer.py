@@ -17,6 +17,7 @@ import yaml
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
 from shared.jobs.readers.azureml import path_of, read_layer
 from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
+from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.parsing import plain
@@ -129,7 +130,7 @@ def _environment(trainers: Path, folder: Path) -> str | Environment:
 def yaml_object(file: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises BadSetting."""
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = yaml_files.load(file.read_text(encoding="utf-8"))
     except OSError as exc:
         raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
     except yaml.YAMLError as exc:

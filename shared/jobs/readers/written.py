@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shared.jobs.batchai.document import BatchAI, is_job
+from shared.jobs.batchai.document import is_job
 from shared.jobs.readers.around import Around, Written
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.drop_files import DropFiles
 from shared.jobs.readers.job_file import JobFile
 from shared.kernel.errors import Impossible
+
+if TYPE_CHECKING:
+    from shared.jobs.batchai.given import BatchAI
 
 
 def read_of_drop(job_file: JobFile, around: Around) -> Written:
@@ -29,7 +32,7 @@ def read_of_request(document: Mapping[str, Any], batchai: BatchAI | None, around
     if is_job(document):
         from shared.jobs.batchai import adopt
 
-        return adopt.of_request(document, batchai or BatchAI(), around)
+        return adopt.of_request(document, batchai, around)
     if batchai is not None:
         raise Impossible("batchai belongs to a Batch AI job.json; the request's job is none.", "bad_batchai")
     return Written(read_layer(document))

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
@@ -23,6 +24,7 @@ from shared.jobs.model import JobState, JobStatus
 from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
+from shared.runs.node_use import Spell, Use, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -69,6 +71,21 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         variables={**job.variables, **meeting},
         tags={**job.tags, **tags},
     )
+
+
+def use_of_members(run: Run, now: datetime) -> Use:
+    """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
+    assert run.elastic is not None
+    as_one = use_of_one_job(run, now)
+    spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
+    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.nodes),) if spells else ()
+    sizes = [(size.nodes, size.at) for size in run.elastic.sizes]
+    ran = tuple(
+        Spell(begin, end, nodes)
+        for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
+        if nodes and begin < end
+    )
+    return replace(as_one, waited=waited, ran=ran)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from shared.drops.model import DropState
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.routes_file import JobFileRule
 from shared.kernel.drop_key import DropKey
+from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Blob, Place
-from shared.system import DROP_CHECKS
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, World, trainers_folder
 

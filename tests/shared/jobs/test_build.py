@@ -17,7 +17,7 @@ from shared.jobs.readers.azureml import read_job, read_layer
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
-from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest, digest
 from shared.runs.model import asked_run_name
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -50,7 +50,7 @@ def world(tmp_path: Path) -> World:
 
 def job_of(world: World, **fields: Any) -> dict[str, Any]:
     """The job of a request that names the template mnist, or a whole job."""
-    job = create.dry_run(world.system, asked(**fields), "key")["job"]
+    job = dry_run(world.system, asked(**fields), "key")["job"]
     renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
     return renamed
 

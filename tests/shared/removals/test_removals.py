@@ -84,7 +84,7 @@ def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
-    assert kept_listing(world.system, f"digits/{run.name}") is not None, "the archive's manifest names it"
+    assert kept_listing(world.system.blobs, f"digits/{run.name}") is not None, "the archive's manifest names it"
     world.clock.advance(10)
     for file in ("1.bin", "_SUCCESS"):
         world.upload(f"mnist/a/{file}")
