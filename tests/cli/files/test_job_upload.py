@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from cli import __main__ as cli
 from cli.errors import CliError
-from cli.files import folder_job, git
+from cli.files import folder_job
 from cli.files.job_upload import Sender, sent_data, with_everything_sent
 from cli.files.snapshot import snapshot
 
@@ -72,26 +71,6 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
-
-
-def test_a_folder_is_at_a_commit(tmp_path: Path) -> None:
-    """The commit, its branch and whether files of the folder were changed since; no password of the repository."""
-    assert git.properties(tmp_path) == {}
-
-    def run(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
-
-    write(tmp_path, {"src/a.py": "", "other.txt": ""})
-    run("init", "-q", "-b", "trunk")
-    run("remote", "add", "origin", "https://me:secret@example.com/x.git")
-    run("add", ".")
-    run("commit", "-q", "-m", "first")
-    write(tmp_path, {"other.txt": "changed, but no code"})
-    clean = git.properties(tmp_path / "src")
-    assert (clean["azureml.git.dirty"], clean["azureml.git.branch"]) == ("False", "trunk")
-    assert clean["azureml.git.repository_uri"] == "https://example.com/x.git"
-    write(tmp_path, {"src/a.py": "changed"})
-    assert git.properties(tmp_path / "src")["azureml.git.dirty"] == "True"
 
 
 def test_a_command_names_data_parameters_and_results() -> None:
