@@ -77,7 +77,7 @@ def _git(folder: Path, *arguments: str, config: Mapping[str, str] | None = None)
 
 
 def _as_environment(config: Mapping[str, str]) -> dict[str, str]:
-    pairs = {}
+    pairs: dict[str, str] = {}
     for number, (key, value) in enumerate(config.items()):
         pairs |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return {"GIT_CONFIG_COUNT": str(len(config)), **pairs}
