@@ -23,7 +23,7 @@ from cli.api.client import Api
 from cli.errors import CliError
 from cli.files.job_file import load
 from cli.files.job_upload import with_everything_sent
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from emulators.process import wait_for
 from local.cloud import Cloud
 from tests.e2e.lab import LOOK_SECONDS, Lab
