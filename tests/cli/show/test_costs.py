@@ -117,7 +117,7 @@ def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Costs are kept by days, so a moment within a day is said to mean all of that day; its beginning needs no words."""
+    """Costs are kept by days, so a moment within a day is said to mean all of that day."""
     for begin in ("2026-01-30T12:00:00+00:00", "2026-01-30T00:00:00+00:00"):
         server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
         assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
