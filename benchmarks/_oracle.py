@@ -19,7 +19,7 @@ from urllib.parse import quote
 from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from local.cloud import Cloud
 
 ROUTE = "chaos"

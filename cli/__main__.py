@@ -6,10 +6,10 @@ import os
 import sys
 
 from . import commands  # noqa: F401  # registers them
-from .completion import VARIABLE
 from .errors import ERROR, INTERRUPTED, CliError
 from .session import app, program
-from .visible import visible
+from .setup.shell_completion import VARIABLE
+from .terminal_text import visible
 
 
 def main() -> int:

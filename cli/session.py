@@ -19,11 +19,11 @@ import typer
 import typer.core
 from rich.console import RenderableType
 
-from .away import Away
-from .client import Api
-from .names import run_name, suggesting
-from .profiles import Profile, Profiles, choose, config_folder
-from .visible import Console, Text
+from .api.api_outage import OutageMessages
+from .api.client import Api
+from .api.run_names import run_name, suggesting
+from .setup.profiles import Profile, Profiles, choose, config_folder
+from .terminal_text import Console, Text
 
 P = ParamSpec("P")
 RUN = "run"  # the argument of a command that takes whatever names a run
@@ -48,8 +48,8 @@ for _name, _help in {
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         sys.stdout.write(f"trainyard {version()}\n")
         raise typer.Exit
 
@@ -101,8 +101,8 @@ class Session:
         return Api(self.profile.url, self.profiles.authenticate(self.profile))
 
     @cached_property
-    def away(self) -> Away:
-        return Away(lambda words: self.remark(words, "yellow"))
+    def outage(self) -> OutageMessages:
+        return OutageMessages(lambda words: self.remark(words, "yellow"))
 
     def tell(self, value: object, picture: RenderableType) -> None:
         """The command's result: the value as JSON if that was asked for, else the picture."""

@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import azure.functions as func
 
@@ -25,7 +25,9 @@ from shared.kernel.errors import (
     TrainyardError,
     Unavailable,
 )
-from shared.runs.model import Run
+
+if TYPE_CHECKING:
+    from shared.runs.model import Run
 
 H = TypeVar("H", bound=Callable[..., Any])
 

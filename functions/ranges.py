@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import azure.functions as func
 
-from shared.runs.views.logs import Chunk
+if TYPE_CHECKING:
+    from shared.runs.views.logs import Chunk
 
 _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 

@@ -17,13 +17,18 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
-from shared.money.admission import prices
-from shared.system import QUEUES, System
+from shared.kernel.places import QUEUES
+
+with on_demand():
+    from shared.money import admission
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
+
+    from shared.system import System
 
 OTLP, WORKER = "OTEL_EXPORTER_OTLP_ENDPOINT", "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"
 NAME = "trainyard"
@@ -97,7 +102,7 @@ def measure_clusters(system: System) -> None:
     """Gauges of nodes: all, those that idle, and what they cost an hour."""
     if not on():
         return
-    known = prices(system)
+    known = admission.prices(system)
     for cluster in system.clusters.list():
         gauge("nodes", cluster.nodes, cluster=cluster.name)
         gauge("nodes.idle", max(0, cluster.nodes - cluster.busy_nodes), cluster=cluster.name)

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record
 

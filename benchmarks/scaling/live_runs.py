@@ -22,11 +22,12 @@ from typing import Any
 import aiohttp
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from shared.adapters.azureml.job_body import job_body
+from shared.kernel.places import RUN_LOOKS
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState, hour_of
-from shared.system import RUN_LOOKS, System
+from shared.system import System
 
 CHANGED = 0.05  # of the runs, during the round and unseen by events
 ROUND_SECONDS = 600.0  # until this benchmark gives up
@@ -61,7 +62,7 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
     events = threading.Thread(target=_events, args=(cloud, system, seen, stop, waited))
     began = time.monotonic()
     events.start()
-    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer?wait=true", {"input": ""})
+    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer", {"input": ""})
     left = {run.name for run in unseen}
     while (left or _looks_wait(system)) and time.monotonic() - began < ROUND_SECONDS:
         left = {name for name in left if system.runs.get(name).value.state is not RunState.COMPLETED}

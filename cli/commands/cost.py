@@ -12,10 +12,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from .. import people, png
-from ..costs import dollars
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..show import people, png
+from ..show.costs import dollars
+from ..terminal_text import Text, one_line
 from . import options
 from .runs import moment
 
@@ -41,34 +41,34 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
     """
     if by not in BY:
         raise typer.BadParameter(f"--by is {by!r}; choose from {', '.join(BY)}.")
-    found = session.api.get("costs", by=by, since=moment(since) if since else "")
+    costs = session.api.get("costs", by=by, since=moment(since) if since else "")
     if to:
-        png.draw_days(_every_day(found["days"]), KINDS, f"cost by day, from {found['since'][:10]}", user_path(to))
+        png.draw_days(_every_day(costs["days"]), KINDS, f"cost by day, from {costs['since'][:10]}", user_path(to))
         session.remark(f"{to} is written.", "dim")
     if as_csv:
-        _write_csv(found)
-        for gap in _gaps(found):
+        _write_csv(costs)
+        for gap in _gaps(costs):
             session.remark(gap.plain, "red")
     else:
-        session.tell(found, picture(found))
+        session.tell(costs, picture(costs))
 
 
 def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The days from the first to the last, those without any node too."""
-    known = {date.fromisoformat(day["day"]): day for day in days}
-    if not known:
+    recorded_days = {date.fromisoformat(day["day"]): day for day in days}
+    if not recorded_days:
         return []
-    count = (max(known) - min(known)).days + 1
-    each = [min(known) + timedelta(days=number) for number in range(count)]
-    return [known.get(day) or {"day": day.isoformat(), **dict.fromkeys(KINDS, 0.0)} for day in each]
+    count = (max(recorded_days) - min(recorded_days)).days + 1
+    each = [min(recorded_days) + timedelta(days=number) for number in range(count)]
+    return [recorded_days.get(day) or {"day": day.isoformat(), **dict.fromkeys(KINDS, 0.0)} for day in each]
 
 
-def _write_csv(found: dict[str, Any]) -> None:
-    columns = [name for name in found["total"] if name not in ("key", "name")]
-    named = ["name"] if found["by"] == "owner" else []
+def _write_csv(costs: dict[str, Any]) -> None:
+    columns = [name for name in costs["total"] if name not in ("key", "name")]
+    named = ["name"] if costs["by"] == "owner" else []
     writer = csv.writer(sys.stdout)
-    writer.writerow([found["by"], *named, *columns])
-    for line in found["lines"]:
+    writer.writerow([costs["by"], *named, *columns])
+    for line in costs["lines"]:
         names = [_safe(line.get("name", "")) for _ in named]
         writer.writerow([_safe(line["key"]), *names, *(line[name] for name in columns)])
 
@@ -78,21 +78,21 @@ def _safe(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def picture(found: dict[str, Any]) -> RenderableType:
+def picture(costs: dict[str, Any]) -> RenderableType:
     """The report as a table, with what was saved and the budgets below."""
-    by, total = found["by"], found["total"]
-    heading = Text.assemble(("Cost", "bold"), (f"  from {found['since'][:10]} to now, in dollars", "dim"))
-    if not found["lines"]:
-        return Group(heading, Text("  no node was seen", "dim"), *_below(found))
+    by, total = costs["by"], costs["total"]
+    heading = Text.assemble(("Cost", "bold"), (f"  from {costs['since'][:10]} to now, in dollars", "dim"))
+    if not costs["lines"]:
+        return Group(heading, Text("  no node was seen", "dim"), *_below(costs))
     table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column(by, overflow="fold")
     for column in ("spent", *KINDS, "node hours"):
         table.add_column(column, justify="right", no_wrap=True)
-    for line in found["lines"]:
-        table.add_row(*_cells(line, people.payer(line, found["lines"]) or NOBODY[by]))
-    if len(found["lines"]) > 1:
+    for line in costs["lines"]:
+        table.add_row(*_cells(line, people.payer(line, costs["lines"]) or NOBODY[by]))
+    if len(costs["lines"]) > 1:
         table.add_row(*_cells(total, "all"), style="bold")
-    return Group(heading, table, *_below(found))
+    return Group(heading, table, *_below(costs))
 
 
 def _cells(line: dict[str, Any], name: str) -> list[str]:
@@ -100,9 +100,9 @@ def _cells(line: dict[str, Any], name: str) -> list[str]:
     return [name, dollars(line["spent"]), *money, f"{line['node_hours']:,.2f}"]
 
 
-def _below(found: dict[str, Any]) -> list[Text]:
-    total = found["total"]
-    lines = [Text(), *_gaps(found)]
+def _below(costs: dict[str, Any]) -> list[Text]:
+    total = costs["total"]
+    lines = [Text(), *_gaps(costs)]
     if total["unpriced_hours"]:
         words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
         lines.append(Text(words, "yellow"))
@@ -117,19 +117,19 @@ def _below(found: dict[str, Any]) -> list[Text]:
             lines.append(Text(f"{dollars(abs(total[name]))} {less} than with {words}.", "dim"))
     lines += [
         Text(f"{one_line(name)}: {dollars(value)} without any node.", "dim")
-        for name, value in found["standing"].items()
+        for name, value in costs["standing"].items()
     ]
-    return [*lines, *(_budget(budget) for budget in found["budgets"])]
+    return [*lines, *(_budget(budget) for budget in costs["budgets"])]
 
 
-def _gaps(found: dict[str, Any]) -> list[Text]:
+def _gaps(costs: dict[str, Any]) -> list[Text]:
     """The days that are in no number of this, and what brings them back."""
     return [
         Text(
             one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),
             "red",
         )
-        for gap in found.get("missing", ())  # an older deployment does not say
+        for gap in costs.get("missing", ())  # an older deployment does not say
     ]
 
 

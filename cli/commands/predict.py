@@ -10,14 +10,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .. import fetch as fetching
+from ..api import fetch as fetching
 from ..errors import CliError
-from ..profiles import config_folder
 from ..results import Guess, Prediction
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..setup.profiles import config_folder
+from ..terminal_text import Text, one_line
 from . import options
-from .bars import bar
+from .progress_bar import bar
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
@@ -36,15 +36,15 @@ def predict(session: Session, run: options.Run, files: options.Files, picture: o
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
     folder = config_folder(os.environ) / "models" / run
-    found = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    models = fetching.chosen(found, ["models"])
+    archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    models = fetching.chosen(archived, ["models"])
     if not models:
         raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    told = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
-    session.tell(told, _table(told))
+    predictions = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
+    session.tell(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
 

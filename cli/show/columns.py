@@ -10,7 +10,7 @@ from rich.console import ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 
-from ..visible import Text
+from ..terminal_text import Text
 
 SENTENCES = ("why", "decision", "error")  # below, each of these has a line of its own
 LONG = (*SENTENCES, "data", "drop", "parameters", "notice")  # these may wrap; the others are for copying

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from emulators import certs
-from emulators.azureml import identity
-from emulators.azureml.blobfront import open_front
-from emulators.azureml.blobs import connect
+from emulators.azureml.bodies.responses import tracking_path
 from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, stored_workspace
-from emulators.azureml.config import Config, parse
-from emulators.azureml.events import Publisher
-from emulators.azureml.server import application
-from emulators.azureml.store import Store
-from emulators.azureml.wire import tracking_path
+from emulators.azureml.kernel import identity
+from emulators.azureml.kernel.config import Config, parse
+from emulators.azureml.service.server import application
+from emulators.azureml.storage.blobfront import open_front
+from emulators.azureml.storage.blobs import connect
+from emulators.azureml.workspace.events import Publisher
+from emulators.azureml.workspace.store import Store
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 

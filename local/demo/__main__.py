@@ -19,10 +19,10 @@ from typing import Any
 from azure.storage.blob import ContainerClient
 from rich.console import Console
 
-from cli import plot, png
-from cli.client import Api
+from cli.api.client import Api
 from cli.errors import CliError
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
+from cli.show import plot, png
 from emulators.process import PartFailed
 from local import cloud, record, up
 from local.demo import claims, data, summary

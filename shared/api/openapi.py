@@ -12,8 +12,8 @@ from shared.api import answers, requests, run_answers
 from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
 from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
+from shared.kernel.places import QUEUES
 from shared.runs.model import RUN_NAME
-from shared.system import QUEUES
 
 Json = dict[str, Any]
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
-from shared.drops.model import DropKey
 from shared.jobs import upload
 from shared.jobs.job import is_relative
 from shared.jobs.job_file import BrokenJobFile, JobFile
+from shared.jobs.ports import HasJobs, HasLimits
 from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
+from shared.kernel.drop_key import DropKey
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
 
 
-def with_code(system: System, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
+class Ports(HasBlobs, HasJobs, HasLimits, Protocol):
+    """What is needed here from outside."""
+
+
+def with_code(ports: Ports, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
     """The job file with the drop's code where its content belongs. Twice copies nothing again.
 
     Raises BrokenJobFile if the route lets no drop bring its own, Impossible if the folder can't be code.
@@ -22,7 +29,7 @@ def with_code(system: System, key: DropKey, route: Route, job_file: JobFile | No
     if job_file is None or not _brings_code(route, job_file):
         return job_file
     place = Place(DROPS_CONTAINER, key.prefix())
-    code = collect(system, place, str(job_file.content["code"]), system.limits.max_upload_mib)
+    code = collect(ports, place, str(job_file.content["code"]), ports.limits.max_upload_mib)
     return replace(job_file, content={**job_file.content, "code": code})
 
 

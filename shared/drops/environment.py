@@ -7,31 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from shared.drops.model import DropKey
 from shared.jobs import upload
 from shared.jobs.job import is_relative, mapping
 from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile
+from shared.jobs.ports import HasJobs, HasLimits
 from shared.jobs.routes_file import Route
 from shared.jobs.uploads import collect
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible, NotFound
+from shared.kernel.has import HasBlobs
 from shared.kernel.names import path_problem
 from shared.kernel.parsing import read_yaml
+from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, System
 
 _FILE = ("file:", "./")  # how the name of an environment file begins; any other text is a registered environment's
 
 
-def with_environment(system: System, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
+class Ports(HasBlobs, HasJobs, HasLimits, Protocol):
+    """What is needed here from outside."""
+
+
+def with_environment(ports: Ports, key: DropKey, route: Route, job_file: JobFile | None) -> JobFile | None:
     """The job file with its environment's files read in, and a build context where its content belongs.
 
     Raises BrokenJobFile for a file that is not there or can't be read. Twice copies nothing again.
     """
     if job_file is None or not _names_files(route, job_file):
         return job_file
-    return _replaced(job_file, _Beside(system, key, route, job_file).environment(job_file.content["environment"]))
+    return _replaced(job_file, _Beside(ports, key, route, job_file).environment(job_file.content["environment"]))
 
 
 def with_any_environment(route: Route, job_file: JobFile | None) -> JobFile | None:
@@ -65,7 +71,7 @@ def _replaced(job_file: JobFile, environment: Mapping[str, Any]) -> JobFile:
 class _Beside:
     """Reads what lies beside a job file."""
 
-    system: System
+    ports: Ports
     key: DropKey
     route: Route
     job_file: JobFile
@@ -93,7 +99,7 @@ class _Beside:
 
     def _yaml(self, path: str, what: str) -> dict[str, Any]:
         try:
-            data = self.system.blobs.read(DROPS_CONTAINER, self.key.prefix() + path, JOB_FILE_LIMIT)
+            data = self.ports.blobs.read(DROPS_CONTAINER, self.key.prefix() + path, JOB_FILE_LIMIT)
             content, _ = read_yaml(data, path)
         except NotFound:
             raise self._broken(what, f"the drop has no file {path!r}.") from None
@@ -113,7 +119,7 @@ class _Beside:
             )
         try:
             place = Place(DROPS_CONTAINER, self.key.prefix())
-            return collect(self.system, place, folder, self.system.limits.max_upload_mib)
+            return collect(self.ports, place, folder, self.ports.limits.max_upload_mib)
         except Impossible as exc:
             raise self._broken("environment.build", str(exc)) from exc
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
+from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, Problem
-from shared.kernel.storage import Place
+from shared.jobs.routes_file import Routes
+from shared.kernel.storage import Blobs, Place
 
 
 class Jobs(Protocol):
@@ -72,3 +75,37 @@ class Jobs(Protocol):
 
     def check(self) -> None:
         """Raise Unavailable unless the workspace answers, BadSetting if its data lie in another storage account."""
+
+
+class Stores(Protocol):
+    """Where files lie, and who knows which places Azure ML means."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+class HasJobs(Protocol):
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+class HasRoutes(Protocol):
+    @property
+    def routes(self) -> Routes: ...
+
+
+class HasTrainers(Protocol):
+    @property
+    def trainers(self) -> Path: ...
+
+
+class HasLimits(Protocol):
+    @property
+    def limits(self) -> Limits: ...
+
+
+class HasBatchAIAccount(Protocol):
+    @property
+    def batchai_account(self) -> str: ...

@@ -18,7 +18,6 @@ from shared.jobs.vm_size import gpus_of, is_size
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean
-from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -51,12 +50,24 @@ KEYS = {
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
+RETENTION_KEYS = ("checkpoints", "copies", "drops")
+
+
 @dataclass(frozen=True)
 class JobFileRule:
     """What a job file in a drop may do. `environments` None means any."""
 
     allowed: bool = True
     environments: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
+
+    checkpoints: float = 0.0
+    copies: float = 0.0
+    drops: float = 0.0
 
 
 @dataclass(frozen=True)

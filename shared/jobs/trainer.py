@@ -16,6 +16,7 @@ import yaml
 
 from shared.jobs.job import TRAINERS_ENVIRONMENT, Job, mapping
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
+from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.parsing import plain
@@ -129,7 +130,7 @@ def _environment(trainers: Path, folder: Path) -> Any:
 def yaml_object(file: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises BadSetting."""
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = yaml_files.load(file.read_text(encoding="utf-8"))
     except OSError as exc:
         raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
     except yaml.YAMLError as exc:

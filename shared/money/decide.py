@@ -11,22 +11,16 @@ import msgspec
 
 from shared.jobs.job import timeout
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved, month_of
+from shared.money.model import Account, Quote, Reserved, month_of
+from shared.money.policy import Budget
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 
 WARNED, REACHED = "BudgetWarned", "BudgetReached"  # events
 ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
 UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
 _DAY = 86_400
 _CENT = 0.005
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a run may not start: a stable code, and a sentence that says what to do."""
-
-    code: str
-    why: str
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from shared.jobs.job import timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
@@ -39,9 +39,9 @@ def first_moment(run: Run) -> tuple[Moment, ...]:
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """One sentence about a step that needs one."""
-    if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
+    if run.state is RunState.RUNNING and status.state is JobState.QUEUED:
         return "The job lost its nodes and waits for others."
-    if status.state is not RunState.CANCELED:
+    if status.state is not JobState.CANCELED:
         return ""
     if status.error or run.cancel_asked_at:
         return run.cancel_why or status.error or "Canceled as asked."
@@ -53,8 +53,8 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
 
 def overdue(run: Run, now: datetime) -> str | None:
     """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
-    if run.state is not RunState.RUNNING or run.elastic is not None or not run.timeout_seconds:
-        return None  # an elastic run's own deadline ends it
+    if run.state is not RunState.RUNNING or not run.timeout_seconds:
+        return None
     over = now - run.history[-1].at - timedelta(seconds=run.timeout_seconds)
     if over < OVERDUE_GRACE:
         return None

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 
 
 class RunState(StrEnum):

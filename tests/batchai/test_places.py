@@ -9,7 +9,8 @@ import pytest
 
 from shared.batchai.adopt import Order, adopt
 from shared.batchai.job import Beside
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from tests.batchai.documents import gloo, practitioner, project
 from tests.fakes.world import World, trainers_folder
 

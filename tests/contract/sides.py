@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from emulators.process import wait_for
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.jobs.job import SCHEMA
-from shared.jobs.model import JobStatus
+from shared.jobs.model import ENDED, JobState, JobStatus
 from shared.jobs.ports import Jobs
-from shared.runs.model import FINAL, RunState
 from tests.fakes.ports import FakeJobs
 
 WAITING = """
@@ -38,7 +37,7 @@ class Side(Protocol):
 
     def end(self, name: str, exit_code: int = 0) -> None: ...
 
-    def until(self, name: str, *states: RunState) -> JobStatus: ...
+    def until(self, name: str, *states: JobState) -> JobStatus: ...
 
 
 def job_of(name: str, command: str) -> dict[str, Any]:
@@ -74,7 +73,7 @@ class FakeSide:
             name, "Failed" if exit_code else "Completed", f"exited with status code {exit_code}" if exit_code else ""
         )
 
-    def until(self, name: str, *states: RunState) -> JobStatus:
+    def until(self, name: str, *states: JobState) -> JobStatus:
         status = self.jobs.status(name)
         assert status is not None
         assert status.state in states
@@ -92,18 +91,18 @@ class RealSide:
         return job_of(name, f"python {script} {self.folder / name}")
 
     def run(self, name: str) -> None:
-        self.until(name, RunState.RUNNING)
+        self.until(name, JobState.RUNNING)
 
     def end(self, name: str, exit_code: int = 0) -> None:
         partial = self.folder / f"{name}.partial"
         partial.write_text(str(exit_code))
         partial.rename(self.folder / name)
 
-    def until(self, name: str, *states: RunState) -> JobStatus:
+    def until(self, name: str, *states: JobState) -> JobStatus:
         def reached() -> JobStatus | None:
             status = self.jobs.status(name)
             assert status is not None
-            assert status.state in states or status.state not in FINAL, status
+            assert status.state in states or status.state not in ENDED, status
             return status if status.state in states else None
 
         found: JobStatus = wait_for(reached, 60, f"{name} to be {' or '.join(states)}", every=0.1)

@@ -14,10 +14,9 @@ from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
-from shared.jobs.model import JobStatus
+from shared.jobs.model import ENDED, JobState, JobStatus
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
 from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
@@ -47,10 +46,10 @@ def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
     assert side.jobs.status(name) is None
     sent = side.jobs.submit(side.job(name))
     assert sent.name == name
-    assert sent.state not in FINAL
+    assert sent.state not in ENDED
     side.run(name)
     side.end(name)
-    assert side.until(name, *FINAL) == JobStatus(name, RunState.COMPLETED, "Completed")
+    assert side.until(name, *ENDED) == JobStatus(name, JobState.COMPLETED, "Completed")
 
 
 def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
@@ -59,10 +58,10 @@ def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
     side.jobs.submit(side.job(name))
     side.run(name)
     other = {**side.job(name), "command": "exit 7", "resources": {"instance_count": 2}}
-    assert side.jobs.submit(other).state is RunState.RUNNING
+    assert side.jobs.submit(other).state is JobState.RUNNING
     side.end(name)
-    side.until(name, RunState.COMPLETED)
-    assert side.jobs.submit(other).state is RunState.COMPLETED
+    side.until(name, JobState.COMPLETED)
+    assert side.jobs.submit(other).state is JobState.COMPLETED
 
 
 def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
@@ -71,8 +70,8 @@ def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
     side.jobs.submit(side.job(name))
     side.run(name)
     side.end(name, exit_code=3)
-    status = side.until(name, *FINAL)
-    assert status.state is RunState.FAILED
+    status = side.until(name, *ENDED)
+    assert status.state is JobState.FAILED
     assert "exited with status code 3" in status.error
 
 
@@ -101,14 +100,14 @@ def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callabl
         side.jobs.submit(side.job(one))
         side.run(one)
     side.jobs.cancel(name)
-    side.until(name, RunState.CANCELED)
+    side.until(name, JobState.CANCELED)
     side.jobs.cancel(name)
     side.jobs.cancel(unique())
     side.end(done)
-    side.until(done, RunState.COMPLETED)
+    side.until(done, JobState.COMPLETED)
     side.jobs.cancel(done)
-    side.until(name, RunState.CANCELED)
-    side.until(done, RunState.COMPLETED)
+    side.until(name, JobState.CANCELED)
+    side.until(done, JobState.COMPLETED)
 
 
 def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique: Callable[[], str]) -> None:
@@ -122,7 +121,7 @@ def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique:
     ]
     side.run(first)
     side.end(first)
-    side.until(first, RunState.COMPLETED)
+    side.until(first, JobState.COMPLETED)
     assert first not in dict(side.jobs.active())
     side.end(second)
 
@@ -207,7 +206,7 @@ def test_a_job_runs_in_its_registered_code(
     code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
     command = "python train.py && find . -type f | sort"
     real.jobs.submit({**real.job(name), "command": command, "code": code})
-    assert real.until(name, *FINAL).state is RunState.COMPLETED
+    assert real.until(name, *ENDED).state is JobState.COMPLETED
     place = real.jobs.logs(name)
     blobs = StorageBlobs(clients.blob)
     (log,) = [b.name for b in blobs.list(Place(place.container, f"{place.prefix}user_logs/"))]
@@ -235,7 +234,7 @@ def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_
     name = unique()
     real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
     real.jobs.submit({**real.job(name), "command": "python train.py", "code": f"azureml:trainyard-{'d' * 16}:1"})
-    assert real.until(name, *FINAL).state is RunState.COMPLETED
+    assert real.until(name, *ENDED).state is JobState.COMPLETED
 
 
 def test_registering_at_the_same_time_does_no_harm(

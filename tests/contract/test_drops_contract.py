@@ -14,8 +14,9 @@ from azure.data.tables import TableServiceClient
 
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables.drop_table import TableDrops
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops, Taken
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.versioned import Stored
 from tests.azurite import Azurite

@@ -9,17 +9,16 @@ from typing import Any
 
 from shared.clusters.model import Cluster
 from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus, Problem
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
 
 _RAW_STATES = {
-    "Queued": RunState.QUEUED,
-    "Running": RunState.RUNNING,
-    "Completed": RunState.COMPLETED,
-    "Failed": RunState.FAILED,
-    "Canceled": RunState.CANCELED,
+    "Queued": JobState.QUEUED,
+    "Running": JobState.RUNNING,
+    "Completed": JobState.COMPLETED,
+    "Failed": JobState.FAILED,
+    "Canceled": JobState.CANCELED,
 }
 
 
@@ -83,12 +82,12 @@ class FakeJobs:
 
     def cancel(self, name: str) -> None:
         self._answer()
-        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in FINAL:
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in ENDED:
             self.set(name, "Canceled")
 
     def active(self) -> list[tuple[str, str]]:
         self._answer()
-        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in FINAL]
+        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
 
     def logs(self, name: str) -> Place:

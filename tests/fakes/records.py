@@ -12,7 +12,8 @@ from typing import Any
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState, hour_of

@@ -24,11 +24,12 @@ from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
 from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import data_of, read_data
 from shared.jobs.job_file import read_job_file
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.intake.request import RunRequest, digest

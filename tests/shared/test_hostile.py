@@ -13,7 +13,8 @@ import pytest
 from shared.api.requests import read_body
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import data
 from shared.runs.intake import create

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload, survey
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
+from shared.drops.model import Drop, DropState
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
+from shared.runs.content import survey
 from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState, run_name
 from tests.fakes.world import ROUTE

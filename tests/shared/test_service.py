@@ -11,13 +11,13 @@ import pytest
 from shared.api import status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
-from shared.drops.model import DropKey
 from shared.events import announce
 from shared.jobs.model import JobStatus
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadMessage, Unavailable
+from shared.kernel.places import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from shared.system import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from tests.fakes.ports import FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 

@@ -17,11 +17,10 @@ from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
 from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus, Problem, state_of
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
 
 __all__ = ["AzureMLClusters", "AzureMLJobs"]
 
@@ -77,7 +76,7 @@ class AzureMLJobs:
         if found is None:
             return None
         status = _listed_status(found)
-        return self._explained(status) if status.state is RunState.FAILED else status
+        return self._explained(status) if status.state is JobState.FAILED else status
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
@@ -93,12 +92,12 @@ class AzureMLJobs:
         except NotFound:
             return
         except (BadInput, Changed):
-            if (there := self.status(name)) and there.state not in FINAL:
+            if (there := self.status(name)) and there.state not in ENDED:
                 raise
 
     def active(self) -> list[tuple[str, str]]:
         jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
-        alive = (job for job in jobs if _listed_status(job).state not in FINAL)
+        alive = (job for job in jobs if _listed_status(job).state not in ENDED)
         return [(str(job["name"]), _compute_name(job)) for job in alive]
 
     def logs(self, name: str) -> Place:

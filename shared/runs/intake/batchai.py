@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from shared.batchai.adopt import Adopted, Order, adopt
 from shared.batchai.document import JOB, kind_of
 from shared.batchai.job import Beside
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits
 from shared.kernel.errors import Impossible
+from shared.kernel.has import HasBlobs
 from shared.runs.intake.request import BatchAI, RunRequest
-from shared.system import System
 
 
-def adopt_request(system: System, request: RunRequest) -> Adopted | None:
+class Ports(HasBlobs, HasJobs, HasLimits, HasBatchAIAccount, Protocol):
+    """What is needed here from outside."""
+
+
+def adopt_request(ports: Ports, request: RunRequest) -> Adopted | None:
     """The Azure ML job of a request's Batch AI job; None if it asks for something else.
 
     Raises Impossible with all that is wrong with the document, or if it is to be strict and loses anything.
@@ -22,8 +29,8 @@ def adopt_request(system: System, request: RunRequest) -> Adopted | None:
         return None
     assert request.job is not None
     given = given or BatchAI()
-    order = Order(request.job, beside(system, given), given.mounts, longest_seconds=system.limits.timeout_seconds)
-    adopted = adopt(system, order)
+    order = Order(request.job, beside(ports, given), given.mounts, longest_seconds=ports.limits.timeout_seconds)
+    adopted = adopt(ports, order)
     if adopted.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in adopted.problems), "bad_batchai")
     if given.strict and adopted.report.lossy:
@@ -31,11 +38,11 @@ def adopt_request(system: System, request: RunRequest) -> Adopted | None:
     return adopted
 
 
-def beside(system: System, given: BatchAI) -> Beside:
+def beside(ports: Ports, given: BatchAI) -> Beside:
     return Beside(
         given.cluster,
         given.project,
-        given.storage_account or system.batchai_account,
+        given.storage_account or ports.batchai_account,
         given.environment or "",
         given.files,
     )

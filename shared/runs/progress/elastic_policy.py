@@ -15,15 +15,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from msgspec.structs import replace as with_
 
 from shared.jobs.job import is_elastic, mapping, nodes, timeout
 from shared.jobs.limits import DAY
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.decide import first_line
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
+from shared.runs.node_use import Spell, Use, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -70,6 +72,21 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
         "environment_variables": {**mapping(job.get("environment_variables")), **meeting},
         "tags": {**mapping(job.get("tags")), **tags},
     }
+
+
+def use_of_members(run: Run, now: datetime) -> Use:
+    """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
+    assert run.elastic is not None
+    as_one = use_of_one_job(run, now)
+    spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
+    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.nodes),) if spells else ()
+    sizes = [(size.nodes, size.at) for size in run.elastic.sizes]
+    ran = tuple(
+        Spell(begin, end, nodes)
+        for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
+        if nodes and begin < end
+    )
+    return replace(as_one, waited=waited, ran=ran)
 
 
 @dataclass(frozen=True)
@@ -124,23 +141,22 @@ def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
 
 
 def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
-    if status is None or status.state is member.state or member.state in FINAL:
+    if status is None or RunState(status.state) is member.state or member.state in FINAL:
         return member
-    if status.state is RunState.FAILED:
-        return with_(member, state=status.state, at=now, why=first_line(status.error) or "Its job failed.")
-    if status.state is RunState.CANCELED:
-        return with_(member, state=status.state, at=now, why=status.error or "Its job was canceled.")
-    back = member.state is RunState.RUNNING and status.state is RunState.QUEUED
-    return with_(
-        member, state=status.state, at=now, why="It lost its node and waits for another." if back else member.why
-    )
+    state = RunState(status.state)
+    if state is RunState.FAILED:
+        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+    if state is RunState.CANCELED:
+        return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
+    back = member.state is RunState.RUNNING and state is RunState.QUEUED
+    return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
     """The status of a job that Azure ML doesn't know any more, once that has been so for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    return JobStatus("", RunState.FAILED, "", "Azure ML has no such job any more.")
+    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
 
 
 def _next(member: Member, now: datetime) -> Member:

@@ -10,20 +10,27 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from shared.jobs.assets import assets
-from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve, timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.job import HOUR_PROPERTY, mapping, resolve, timeout
+from shared.jobs.model import JobState, JobStatus
+from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import Impossible
-from shared.runs.decide import first_line, is_over, why_step
-from shared.runs.model import Run, RunState, hour_of, plain_job
-from shared.runs.progress.workload import Look, Seen, Submitted
-from shared.system import System
+from shared.kernel.has import HasClock
+from shared.runs.decide import first_line, is_over, overdue, why_step
+from shared.runs.model import FINAL, Run, RunState, hour_of, plain_job
+from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
 MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
+
+
+class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
 
 
 class Plain:
@@ -40,13 +47,43 @@ class Plain:
         return request
 
     def fewest_nodes(self, run: Run) -> int:
-        return nodes(run.request)
+        return run.nodes
 
-    def submit(self, system: System, run: Run) -> Submitted:
-        ids = assets(system, run.request)
-        job = self.request(run, _job(run), system.rendezvous, system.clock())
-        answer = system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-        return Submitted(ids, (_job(run),), answer.state is RunState.QUEUED)
+    def losses(self, run: Run) -> int:
+        return max(run.attempts - 1, 0)
+
+    def use(self, run: Run, now: datetime) -> Use:
+        return use_of_one_job(run, now)
+
+    def bounds(self, run: Run) -> tuple[int, int]:
+        return 0, run.resubmissions
+
+    def overdue(self, run: Run, now: datetime) -> str | None:
+        return overdue(run, now)
+
+    def can_move(self, run: Run) -> bool:
+        return True
+
+    def members(self, run: Run) -> MembersView | None:
+        return None
+
+    def logs_to_mlflow(self, run: Run) -> bool:
+        return True
+
+    def jobs_change(self, run: Run) -> bool:
+        return False
+
+    def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
+        return told is run.state or (told not in FINAL and scarce)
+
+    def worth_a_look(self, run: Run, seen: Seen) -> bool:
+        return any(status is None or RunState(status.state) is not run.state for status in seen.values())
+
+    def submit(self, ports: Ports, run: Run) -> Submitted:
+        ids = assets(ports.jobs, ports.trainers, run.request)
+        job = self.request(run, _job(run), ports.rendezvous, ports.clock())
+        answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        return Submitted(ids, (_job(run),), answer.state is JobState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}
@@ -61,12 +98,12 @@ class Plain:
             if run.state is RunState.RECEIVED or now - run.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
-        if status.state is RunState.FAILED:
+        if status.state is JobState.FAILED:
             if lost_its_nodes(status):
                 return _after_a_loss(run, first_line(status.error), now)
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
-        return Look(status.state, status.error or why_step(run, status, now))
+        return Look(RunState(status.state), status.error or why_step(run, status, now))
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so
@@ -77,19 +114,19 @@ class Plain:
             return Look(RunState.CANCELED, run.cancel_why or "Canceled before its next job was sent.")
         return Look(run.state)
 
-    def act(self, system: System, run: Run, look: Look) -> tuple[str, ...]:
+    def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
         if is_over(run) or not run.resubmit:
             return ()
-        jobs = self.submit(system, run).jobs
-        now = system.runs.get(run.name).value
+        jobs = self.submit(ports, run).jobs
+        now = ports.runs.get(run.name).value
         if now.cancel_asked_at is not None or is_over(now):  # while the job was on its way
-            self.cancel(system, now)
+            self.cancel(ports, now)
         return jobs
 
-    def cancel(self, system: System, run: Run) -> None:
-        system.jobs.cancel(_job(run))
+    def cancel(self, ports: Ports, run: Run) -> None:
+        ports.jobs.cancel(_job(run))
 
-    def evict(self, system: System, run: Run, index: int) -> str:
+    def evict(self, ports: Ports, run: Run, index: int) -> str:
         raise Impossible(f"Run {run.name} is one job; only members of an elastic run can be evicted.", "not_elastic")
 
     def log_folder(self, run: Run, job: str) -> str:

@@ -19,8 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from emulators.host.config import Config
-from emulators.host.service import make_backend
+from emulators.host.worker.__main__ import make_backend
 from emulators.host.worker.backend import HttpRequestData, Invocation, Outcome, Value
 
 
@@ -43,7 +42,7 @@ def result(outcome: Outcome) -> dict[str, Any]:
 
 
 async def run(app: Path, backend_name: str, table: list[dict[str, Any]]) -> dict[str, Any]:
-    backend = make_backend(Config(app=app, backend=backend_name))
+    backend = make_backend(backend_name, app)
     indexed = await backend.start()
     outcomes = []
     for number, row in enumerate(table):

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from shared.drops import collect
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
 from shared.jobs.routes_file import JobFileRule
+from shared.kernel.drop_key import DropKey
+from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Blob, Place
-from shared.system import DROP_CHECKS
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, World, trainers_folder
 

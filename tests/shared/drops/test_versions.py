@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shared.drops import retrain, versions
 from shared.drops.diff import DataFile, compare, read_ref
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.removals.remove import Asked, remove_drop
 from tests.fakes.world import World, trainers_folder

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from shared.api.requests import read_body, read_key
-from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import read_data
 from shared.jobs.job import again
 from shared.jobs.limits import Limits
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
-from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest, digest
 from shared.runs.model import asked_run_name
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -49,7 +49,7 @@ def world(tmp_path: Path) -> World:
 
 def job_of(world: World, **fields: Any) -> dict[str, Any]:
     """The job of a request that names the template mnist, or a whole job."""
-    job = create.dry_run(world.system, asked(**fields), "key")["job"]
+    job = dry_run(world.system, asked(**fields), "key")["job"]
     renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
     return renamed
 

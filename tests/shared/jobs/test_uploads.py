@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.api import records
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.seal import route_problems
 from shared.drops.uploads import Offered, upload_addresses
 from shared.jobs import upload, uploads
 from shared.jobs.build import Built, JobOrder, Values, build
 from shared.jobs.limits import Limits
 from shared.jobs.upload import MIB, File, digest
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Blob, Place
 from shared.runs.intake import create
@@ -50,7 +51,7 @@ def file(name: str, data: bytes = HELLO) -> File:
 
 def send(world: World, *names: str) -> str:
     """Announce files, put what is asked for, and return the folder's path."""
-    wanted = uploads.begin(world.system, map(file, names))
+    wanted = uploads.begin(world.system, world.system.limits, world.system.routes, map(file, names))
     for name, _ in wanted.files:
         world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
     return wanted.path
@@ -73,16 +74,19 @@ def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
 
 def test_only_what_is_missing_is_asked_for(world: World) -> None:
     """An address makes one file. It can replace one only where other content lies in its place."""
-    first = uploads.begin(world.system, [file("a.py"), file("lib/b.py")])
+    first = uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py"), file("lib/b.py")])
     assert [name for name, _ in first.files] == ["a.py", "lib/b.py"]
     assert all("sp=c&" in f"{url}&" and f"/{first.digest}/{name}?" in url for name, url in first.files)
     place = f"trainyard/uploads/{first.digest}"
     world.blobs.put("azureml-blobstore", f"{place}/a.py", HELLO)
     world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", b"something else")
-    second = uploads.begin(world.system, [file("lib/b.py"), file("a.py")])
+    second = uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")])
     assert [(name, "sp=cw" in url) for name, url in second.files] == [("lib/b.py", True)]
     world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", HELLO)
-    assert uploads.begin(world.system, [file("lib/b.py"), file("a.py")]).files == ()
+    assert (
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")]).files
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
 def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
     """Too many files or bytes, with the largest named, and names that lead elsewhere are refused."""
     with pytest.raises(Impossible, match=why):
-        uploads.begin(world.system, files)
+        uploads.begin(world.system, world.system.limits, world.system.routes, files)
 
 
 def test_own_code_must_be_allowed(world: World) -> None:
@@ -110,7 +114,7 @@ def test_own_code_must_be_allowed(world: World) -> None:
     path = send(world, "train.py")
     world.system = replace(world.system, limits=replace(world.system.limits, allow=frozenset()), routes={})
     with pytest.raises(Impossible, match="not allowed here"):
-        uploads.begin(world.system, [file("a.py")])
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py")])
     with pytest.raises(Impossible, match=r"code of your own is not allowed here"):
         create.create_run(world.system, job(path))
 

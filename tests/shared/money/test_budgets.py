@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.money.decide import Refusal, Spent, admit, consequences, quote, settle
+from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved
+from shared.money.model import Account, Quote, Reserved
+from shared.money.policy import Budget
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 
 NOW = datetime(2026, 1, 31, 23, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
