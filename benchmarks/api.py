@@ -78,7 +78,17 @@ def finished_run(number: int) -> Run:
     states = (RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED)
     history = tuple(Moment(state, at, "Something happened here.") for state in states)
     state = RunState.FAILED if number % 1000 == 0 else RunState.COMPLETED
-    run = Run(f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, {"command": "x" * 2000})
+    run = Run.of(
+        name=f"run-{number:016x}",
+        drop="shelf/a",
+        route="noop",
+        fingerprint="f" * 64,
+        experiment="noop",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=at,
+        request={"command": "x" * 2000},
+    )
     metrics = {"loss": 0.1, "accuracy": 0.9}
     return replace(run, state=state, history=history, last_metrics=metrics, archived_at=at)
 

@@ -64,5 +64,15 @@ def _run(members: int) -> Run:
         "resources": {"instance_count": members},
         "limits": {"timeout": 3600},
     }
-    run = Run(name, "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
+    run = Run.of(
+        name=name,
+        drop="noop/e",
+        route="noop",
+        fingerprint="0",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=members,
+        created_at=now,
+        request=job,
+    )
     return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))

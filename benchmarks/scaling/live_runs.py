@@ -134,7 +134,17 @@ def _run(number: int, count: int, hours: float) -> Run:
         "resources": {"instance_count": 1},
         "limits": {"timeout": 3600},
     }
-    run = Run(name, f"noop/d{number}", "noop", f"{number:064x}", "noop", CLUSTER, 1, at, request=job)
+    run = Run.of(
+        name=name,
+        drop=f"noop/d{number}",
+        route="noop",
+        fingerprint=f"{number:064x}",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=1,
+        created_at=at,
+        request=job,
+    )
     return replace(run, history=first_moment(run), job=name, state=RunState.RUNNING)
 
 

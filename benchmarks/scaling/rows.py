@@ -85,7 +85,7 @@ def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
 
 def _run(number: int) -> Run:
     at = FIRST + number * STEP
-    run = Run(
+    run = Run.of(
         name=_name(number),
         drop=f"noop/d{number}",
         route="noop",

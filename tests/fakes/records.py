@@ -15,6 +15,7 @@ from shared.clusters.samples import Sample
 from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.parts import flat
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState, hour_of
 from shared.runs.ports import RunChanges, RunFilter, RunPage
@@ -147,7 +148,7 @@ class FakeRuns:
         row = self.rows.get(run.value.name)
         if row is None or row.etag != run.etag:
             raise Changed(f"run {run.value.name} changed in between")
-        return self._put(replace(row.value, **changes))
+        return self._put(row.value.changed(**changes))
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
@@ -169,7 +170,7 @@ class FakeRuns:
             tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
             tagged = tagged and wanted.owner in ("", run.owner, run.owner_id)
             holds = wanted.holds is None or wanted.holds(run)
-            if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+            if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(wanted)):
                 found.append(replace(run, request={}))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""

@@ -101,7 +101,7 @@ class Lab:
 def a_run(name: str, **more: Any) -> Run:
     """A run as `ask` makes it, of the trainer mnist."""
     given = {"drop": "", "route": "mnist", "fingerprint": "f" * 64, "experiment": "mnist", "cluster": "cpu-cluster"}
-    return Run(**{"name": name, **given, "nodes": 2, "created_at": NOW, **more})
+    return Run.of(**{"name": name, **given, "nodes": 2, "created_at": NOW, **more})
 
 
 def _json(value: Any) -> bytes:

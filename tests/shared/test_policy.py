@@ -176,7 +176,9 @@ def test_run_names_suit_azure_ml() -> None:
     assert len({run_name(DropKey("r", d), f) for d, f in product("ab", "fg")}) == 4
 
 
-RUN = Run("r", "mnist/a", "mnist", "f", "e", "c", 2, NOW)
+RUN = Run.of(
+    name="r", drop="mnist/a", route="mnist", fingerprint="f", experiment="e", cluster="c", nodes=2, created_at=NOW
+)
 
 
 @given(st.lists(st.sampled_from(list(RunState)), max_size=30))

@@ -72,9 +72,13 @@ class Oracle:
     def _runs_insert(self, args: tuple[Any, ...], result: Any) -> None:
         run = args[0]
         now = self.simulation.scheduler.steps
-        began = self.opened.get(DropKey.of(run.drop), now) if run.drop and not run.asked and not run.retry_of else now
+        began = (
+            self.opened.get(DropKey.of(run.drop), now)
+            if run.drop and not run.asked.digest and not run.retry_of
+            else now
+        )
         self.needed.setdefault(run.name, began)
-        if not (run.asked or run.retry_of):
+        if not (run.asked.digest or run.retry_of):
             first = self.trained.setdefault((run.drop, run.fingerprint), run.name)
             require(first == run.name, f"runs {first} and {run.name} train the same content")
 

@@ -32,7 +32,7 @@ def made_before(ports: Ports, name: str, asked: str) -> Run | None:
         run = ports.runs.get(name).value
     except NotFound:
         return None
-    if run.asked != asked:
+    if run.asked.digest != asked:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
@@ -50,10 +50,10 @@ def record(ports: Ports, run: Run) -> Run:
     try:
         ports.purse.admit(run)
     except Conflict:
-        if made := made_before(ports, run.name, run.asked):
+        if made := made_before(ports, run.name, run.asked.digest):
             return made
         raise
-    return _insert(ports, run) or made_before(ports, run.name, run.asked) or run
+    return _insert(ports, run) or made_before(ports, run.name, run.asked.digest) or run
 
 
 def _insert(ports: Ports, run: Run) -> Run | None:

@@ -86,7 +86,7 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
         made = ports.runs.get(new).value
     except NotFound:
         made = None
-    if made and made.asked != asked:
+    if made and made.asked.digest != asked:
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)

@@ -93,8 +93,8 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     note = difference_at_start(ports, run) if starts else ""
     changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
     changes |= {"data_note": note} if note else {}
-    _state_losses(ports, run, replace(run, **changes))
-    changes |= archive_at_once(ports, replace(run, **changes)) if archives else {}
+    _state_losses(ports, run, run.changed(**changes))
+    changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
     after = take(ports, stored, changes)
     if note is None:
         ask_for_check(ports.queues, after.value)

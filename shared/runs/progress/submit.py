@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from shared.jobs.job import environment_words
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.kernel.errors import BadInput, Conflict
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunSubmitted
@@ -66,7 +66,7 @@ def submit_run(ports: Ports, name: str) -> None:
         return
     ports.happened(RunSubmitted(run))
     ids = submitted.ids
-    facts: dict[str, Any] = {field: getattr(run, field) for field in PRICED}
+    facts: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or environment_words(run.request)
     after = apply(
@@ -81,7 +81,7 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str,
     changes = workload(run).sent(run, submitted.jobs)
     step = advance(run, RunState.SUBMITTED, now)
     if step and submitted.queued:
-        changes |= advance(replace(run, **step), RunState.QUEUED, now)
+        changes |= advance(run.changed(**step), RunState.QUEUED, now)
     return changes
 
 

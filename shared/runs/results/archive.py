@@ -20,6 +20,7 @@ from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.parsing import read_json
+from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
@@ -212,7 +213,7 @@ def _write_manifest(
 ) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
-    row = {key: value for key, value in msgspec.to_builtins(run).items() if key not in NOT_IN_THE_MANIFEST}
+    row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
     row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.history]
     manifest = {
         "version": 2,

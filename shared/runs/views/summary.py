@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from shared.kernel.parts import columns
 from shared.runs.decide import LOWER_IS_BETTER
 from shared.runs.model import FINAL, Run, RunState
 
@@ -86,7 +87,7 @@ def _field(run: Run, name: str, now: datetime | None) -> Value | None:
         return duration_seconds(run, now)
     if name == "cost":
         return run.cost.dollars if run.cost else None
-    return _value(run.name if name == "run" else getattr(run, name))
+    return _value(run.name if name == "run" else columns(Run)[name].of(run))
 
 
 def _value(value: Any) -> Value:

@@ -19,7 +19,19 @@ from shared.runs.model import Moment, Run, RunState
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-QUEUED = Run("r", "", "", "", "e", "c", 2, NOW, state=RunState.QUEUED, job="r", history=(Moment(RunState.QUEUED, NOW),))
+QUEUED = Run.of(
+    name="r",
+    drop="",
+    route="",
+    fingerprint="",
+    experiment="e",
+    cluster="c",
+    nodes=2,
+    created_at=NOW,
+    state=RunState.QUEUED,
+    job="r",
+    history=(Moment(RunState.QUEUED, NOW),),
+)
 EMPTY = Cluster("c", 0, 4, 120)
 ARM = (
     "QuotaExceeded: Operation could not be completed as it results in exceeding approved standardNCSv3Family Cores "

@@ -116,7 +116,19 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
 
 
 def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
-    return Run("a", "", "", "", "e", "gpu", 2, history[0].at, state=history[-1].state, history=history, elastic=elastic)
+    return Run.of(
+        name="a",
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=2,
+        created_at=history[0].at,
+        state=history[-1].state,
+        history=history,
+        elastic=elastic,
+    )
 
 
 def moment(state: RunState, minutes: float) -> Moment:

@@ -244,7 +244,18 @@ def test_an_auto_cluster_gets_the_idle_time_of_its_gaps(world: World) -> None:
     for number in range(32):
         moments = [(RunState.RECEIVED, 0), (RunState.SUBMITTED, 0), (RunState.RUNNING, 200), (RunState.COMPLETED, 500)]
         history = tuple(Moment(state, at + timedelta(seconds=seconds)) for state, seconds in moments)
-        run = Run(f"run-{number:02}", "", "", "", "e", "auto", 1, at, state=RunState.COMPLETED, history=history)
+        run = Run.of(
+            name=f"run-{number:02}",
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="e",
+            cluster="auto",
+            nodes=1,
+            created_at=at,
+            state=RunState.COMPLETED,
+            history=history,
+        )
         world.runs.insert(run)
         at += timedelta(seconds=500 + 40)
     world.clock.now = at

@@ -306,7 +306,16 @@ def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
 def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
     """Following the tokens gives each wanted run once, newest first, even where a page is short or empty."""
     for i in range(130):
-        made = Run(f"run-{i:03}", "", "", "", "a" if i % 40 == 0 else "b", "c", 1, world.clock())
+        made = Run.of(
+            name=f"run-{i:03}",
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="a" if i % 40 == 0 else "b",
+            cluster="c",
+            nodes=1,
+            created_at=world.clock(),
+        )
         world.runs.insert(replace(made, state=RunState.QUEUED if i < 50 else RunState.RECEIVED))
         world.clock.advance(1)
 
