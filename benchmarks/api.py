@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def finished_run(number: int) -> Run:
         request={"command": "x" * 2000},
     )
     metrics = {"loss": 0.1, "accuracy": 0.9}
-    return replace(run, state=state, history=history, last_metrics=metrics, archived_at=at)
+    return run.changed(state=state, history=history, last_metrics=metrics, archived_at=at)
 
 
 def table_requests(cloud: Cloud) -> int:

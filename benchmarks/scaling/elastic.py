@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
     return {
         "members": members,
         "events": len(reads),
-        "state": str(state.state),
+        "state": str(state.progress.state),
         "most_reads_an_event": max(reads),
         "reads_an_event": round(sum(reads) / len(reads), 2),
     }
@@ -75,4 +74,4 @@ def _run(members: int) -> Run:
         created_at=now,
         request=job,
     )
-    return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))
+    return run.changed(history=first_moment(run), elastic=begin(job, (1, members), now))

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -100,7 +99,7 @@ def _run(number: int) -> Run:
         request={"command": "python train.py " + 40 * "--option value ", "inputs": {"epochs": 2}},
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))
 
 
 def _name(number: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 R = TypeVar("R")
@@ -39,10 +38,14 @@ def column(name: str, default: Any) -> Any:
     return field(default=default, metadata={"column": name})
 
 
-@cache
+_known: dict[type[Any], dict[str, Column]] = {}
+
+
 def columns(kind: type[Any]) -> dict[str, Column]:
     """The columns of a record by their names, in the order of the declaration."""
-    return {found.name: found for found in _columns(kind, "")}
+    if kind not in _known:
+        _known[kind] = {found.name: found for found in _columns(kind, "")}
+    return _known[kind]
 
 
 def _columns(kind: type[Any], within: str) -> list[Column]:

@@ -24,7 +24,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 def earlier(runs: Runs, run: Run) -> list[Run]:
     """The runs that this one goes on from, from the last to the first."""
     found: list[Run] = []
-    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].continues)):
+    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].asked.continues)):
         found.append(before)
     return found
 
@@ -42,11 +42,11 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
 
 
 def _keeps(run: Run, what: What) -> bool:
-    return run.removed_at is None and str(what) not in run.cleared
+    return run.removed.at is None and str(what) not in run.removed.cleared
 
 
 def _paths(run: Run) -> Iterator[str]:
-    for output in mapping(run.request.get("outputs")).values():
+    for output in mapping(run.asked.request.get("outputs")).values():
         if path := str(mapping(output).get("path", "")):
             yield path
 

@@ -212,7 +212,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands. The transitions write it; `data_note`, that its data had changed at its start, the data check."""
+    """Where it stands. The transitions write it, and the check of its data `data_note`: that they had changed."""
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
@@ -235,7 +235,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class Money:
-    """What it costs, in dollars. The purse writes it before the run starts, the books `cost` while and after it runs."""
+    """What it costs, in dollars. The purse writes it before the run starts, the books write `cost` from then on."""
 
     project: str = ""  # whose budget it is charged to
     price: float = 0.0  # an hour for one node when it was submitted; 0 if unknown

@@ -171,7 +171,7 @@ def row(data: bytes) -> None:
                 from_row(type(record), {**columns, column: text}, **known)
         if isinstance(record, Run):
             shown = _run({**columns, "state": text, "RowKey": f"t!{text}"})
-            assert isinstance(shown.state, RunState)
+            assert isinstance(shown.progress.state, RunState)
             records.run(shown)
 
 

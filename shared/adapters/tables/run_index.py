@@ -78,8 +78,8 @@ def is_enough(wanted: RunFilter) -> bool:
 
 def fits(run: Run, wanted: RunFilter) -> bool:
     has = run.asked.experiment, str(run.progress.state), run.asked.cluster
-    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.tags.items())
-    owned = wanted.owner in ("", run.owner, run.owner_id)
+    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.people.tags.items())
+    owned = wanted.owner in ("", run.people.owner, run.people.owner_id)
     return (
         tagged
         and owned
@@ -92,9 +92,9 @@ def fits(run: Run, wanted: RunFilter) -> bool:
 
 def _entries(run: Run) -> list[Entry]:
     """The fields and values by which a run is found."""
-    found = [("state", str(run.state)), ("experiment", run.experiment), ("cluster", run.cluster)]
-    found += [("owner", who) for who in dict.fromkeys((run.owner, run.owner_id)) if who]
-    return found + [("tag", f"{name}={value}") for name, value in run.tags.items()]
+    found = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
+    found += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
+    return found + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
 
 
 def _row(entry: Entry, run: Run, copy: Row) -> Row:
@@ -104,7 +104,7 @@ def _row(entry: Entry, run: Run, copy: Row) -> Row:
 def _head(entry: Entry, run: Run) -> Row:
     time_key = keys.newest_first(run.created_at, run.name)
     row_key = {"PartitionKey": PARTITION, "RowKey": _key(entry, run)}
-    return row_key | {"name": run.name, "cluster": run.cluster, "time_key": time_key}
+    return row_key | {"name": run.name, "cluster": run.asked.cluster, "time_key": time_key}
 
 
 def _copy(run: Run) -> Row:

@@ -36,7 +36,7 @@ def made_before(ports: Ports, name: str, asked: str) -> Run | None:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
-    if run.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
+    if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
         ask_for_submission(ports.queues, name)
     return run
 
@@ -61,5 +61,5 @@ def _insert(ports: Ports, run: Run) -> Run | None:
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))
-    log.info("run %s: received, for cluster %s", run.name, run.cluster)
+    log.info("run %s: received, for cluster %s", run.name, run.asked.cluster)
     return run

@@ -30,12 +30,12 @@ def check_possible(ports: Ports, run: Run) -> None:
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = ports.capacity.reasons(run.cluster, workload(run).fewest_nodes(run))
-        for value in mapping(run.request.get("inputs")).values():
+        reasons = ports.capacity.reasons(run.asked.cluster, workload(run).fewest_nodes(run))
+        for value in mapping(run.asked.request.get("inputs")).values():
             path = str(value.get("path", "")) if isinstance(value, dict) else ""
             if path.startswith("azureml://datastores/"):
                 ports.jobs.place(path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.request)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.asked.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:

@@ -38,12 +38,14 @@ def submit_run(ports: Ports, name: str) -> None:
     the same id.
     """
     run = ports.runs.recent(name).value
-    if run.state is not RunState.RECEIVED or run.job:  # else whoever asks for its end meets its submission anyway
+    if (
+        run.progress.state is not RunState.RECEIVED or run.jobs.job
+    ):  # else whoever asks for its end meets its submission anyway
         run = ports.runs.get(name).value
-    if run.cancel_asked_at is not None:
+    if run.cancel.asked_at is not None:
         _cancel(ports, run)
         return
-    if run.job:
+    if run.jobs.job:
         return
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
         if _has_jobs(ports.jobs, run):
@@ -68,11 +70,11 @@ def submit_run(ports: Ports, name: str) -> None:
     ids = submitted.ids
     facts: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or environment_words(run.request)
+    facts["environment"] = ids.environment or environment_words(run.asked.request)
     after = apply(
         ports, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, ports.clock())
     )
-    if after.value.cancel_asked_at is not None or is_over(after.value):  # while the job was on its way
+    if after.value.cancel.asked_at is not None or is_over(after.value):  # while the job was on its way
         _cancel(ports, after.value)
 
 
@@ -100,11 +102,11 @@ def _cancel(ports: Ports, run: Run) -> None:
     before saying so anywhere; hence the question to Azure ML.
     """
     how = workload(run)
-    sent = bool(run.job) or _has_jobs(ports.jobs, run)
-    if sent and not run.job:
+    sent = bool(run.jobs.job) or _has_jobs(ports.jobs, run)
+    if sent and not run.jobs.job:
         ports.happened(RunSubmitted(run))
-    if run.state is RunState.RECEIVED and not sent:
-        apply(ports, run.name, RunState.CANCELED, run.cancel_why or "Canceled before its job was sent.")
+    if run.progress.state is RunState.RECEIVED and not sent:
+        apply(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
     how.cancel(ports, run)
 
 

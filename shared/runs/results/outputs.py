@@ -42,7 +42,7 @@ def outputs(run: Run) -> Iterator[Output]:
     for job in how.jobs(run).values():  # one that was never submitted has no logs
         yield Output("logs", how.log_folder(run, job), job=job, part="user_logs/")
         yield Output("outputs", how.output_folder(run, job), job=job, part="outputs/")
-    declared = mapping(run.request.get("outputs"))
+    declared = mapping(run.asked.request.get("outputs"))
     for name, value in declared.items():
         output = mapping(value)
         folder = "" if name == LEFT_OUTPUT else _folder(str(name), "models" in declared)

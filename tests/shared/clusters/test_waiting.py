@@ -48,9 +48,9 @@ BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family v
 @pytest.mark.parametrize(
     ("run", "cluster", "ahead", "code", "words"),
     [
-        (replace(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
         (QUEUED, None, [], "broken", "no cluster c"),
-        (replace(QUEUED, nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
+        (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
         (QUEUED, replace(EMPTY, errors=(ARM,)), [], "quota", "6 of 10 cores"),
         (QUEUED, replace(EMPTY, errors=("AllocationFailed: No capacity.",)), [], "broken", "No capacity."),
         (QUEUED, replace(EMPTY, errors=(ARM,), idle_nodes=2), [], "allocating", "2 idle"),

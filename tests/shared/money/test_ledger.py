@@ -146,7 +146,7 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
     assert found.waited == (spell(1, 5, 2), spell(8, 10, 2))
     assert found.ran == (spell(5, 8, 2), spell(10, 30, 2))
     assert found.ended is None
-    assert use_of_one_job(run_of(*run.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
+    assert use_of_one_job(run_of(*run.progress.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
 
 
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,7 @@ def run(name: str = "mnist-0000000000000001", **fields: Any) -> Run:
         nodes=2,
         created_at=NOW,
     )
-    return replace(made, **{**known, "state": RunState.COMPLETED, **fields})
+    return made.changed(**{**known, "state": RunState.COMPLETED, **fields})
 
 
 @pytest.mark.parametrize(
