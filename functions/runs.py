@@ -165,7 +165,7 @@ def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
 @handled
-def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
+def read_artifact(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
     if requests.read_query(req.params, requests.ArtifactQuery).link:

@@ -21,7 +21,7 @@ from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
 from shared.money.admission import ProjectPurse
-from shared.money.model import Policy
+from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
 from shared.reactions import react
 from shared.runs.ports import Capacity, Datasets, Purse, Runs

@@ -61,7 +61,7 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
     events = threading.Thread(target=_events, args=(cloud, system, seen, stop, waited))
     began = time.monotonic()
     events.start()
-    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer?wait=true", {"input": ""})
+    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer", {"input": ""})
     left = {run.name for run in unseen}
     while (left or _looks_wait(system)) and time.monotonic() - began < ROUND_SECONDS:
         left = {name for name in left if system.runs.get(name).value.progress.state is not RunState.COMPLETED}

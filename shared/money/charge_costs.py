@@ -18,7 +18,8 @@ from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
 from shared.money.decide import WARNED, Consequence, Spent
 from shared.money.facts import BudgetReached, BudgetWarned
-from shared.money.model import Account, Budget, Row, month_of
+from shared.money.model import Account, Row, month_of
+from shared.money.policy import Budget
 from shared.money.ports import HasBooks, HasPolicy, HasRetail
 from shared.money.prices import RETAIL
 from shared.runs.decide import is_over

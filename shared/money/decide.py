@@ -11,7 +11,8 @@ import msgspec
 
 from shared.jobs.job import timeout
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved, month_of
+from shared.money.model import Account, Quote, Reserved, month_of
+from shared.money.policy import Budget
 from shared.runs.model import Run
 from shared.runs.ports import Refusal
 

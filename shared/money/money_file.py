@@ -11,7 +11,7 @@ from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.parsing import plain
-from shared.money.model import Budget, Policy
+from shared.money.policy import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices, read_csv
 
 KEYS = {"region", "budgets", "prices", "standing"}

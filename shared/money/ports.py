@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from shared.kernel.versioned import Stored
-from shared.money.model import Account, Day, Policy
+from shared.money.model import Account, Day
+from shared.money.policy import Policy
 from shared.money.prices import Price
 
 

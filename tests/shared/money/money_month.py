@@ -23,7 +23,8 @@ from shared.kernel.person import Person
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
 from shared.money.daily_charges import charged
-from shared.money.model import Budget, Day, Policy, month_of
+from shared.money.model import Day, month_of
+from shared.money.policy import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest

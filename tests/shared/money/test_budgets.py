@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved
+from shared.money.model import Account, Quote, Reserved
+from shared.money.policy import Budget
 from shared.runs.model import Run
 from shared.runs.ports import Refusal
 

@@ -18,7 +18,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
-from shared.money.model import Budget
+from shared.money.policy import Budget
 from shared.money.prices import RETAIL, Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
