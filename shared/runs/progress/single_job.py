@@ -158,7 +158,8 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
         return Look(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
     used, left = run.jobs.number - 1, _seconds_left(run, now)
     if used >= run.asked.resubmissions or (left is not None and left < LEAST_SECONDS):
-        why = f"Its nodes were taken, and {_count(used) if used >= run.asked.resubmissions else 'its time limit is used up.'}"
+        end = _count(used) if used >= run.asked.resubmissions else "its time limit is used up."
+        why = f"Its nodes were taken, and {end}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
     why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
     return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True})
