@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from shared.jobs.job import timeout
 from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
@@ -45,7 +44,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
         return ""
     if status.error or run.cancel.asked_at:
         return run.cancel.why or status.error or "Canceled as asked."
-    limit = timeout(run.asked.request, otherwise=0)
+    limit = run.asked.request.timeout_seconds
     if (
         limit
         and run.progress.state is RunState.RUNNING

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.parts import column, from_columns, part, with_columns
 
@@ -198,7 +199,7 @@ class Asked:
     experiment: str
     cluster: str
     nodes: int
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
     digest: str = column("asked", "")
     retry_of: str = ""  # the run whose job this one repeats
     continues: str = ""  # the run whose training this one goes on with

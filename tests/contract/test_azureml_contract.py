@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
 from shared.jobs.model import ENDED, JobState, JobStatus
+from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
+from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot, with_keys
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
 
@@ -56,7 +58,7 @@ def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
     name = unique()
     side.jobs.submit(side.job(name))
     side.run(name)
-    other = {**side.job(name), "command": "exit 7", "resources": {"instance_count": 2}}
+    other = replace(side.job(name), command="exit 7", nodes=2)
     assert side.jobs.submit(other).state is JobState.RUNNING
     side.end(name)
     side.until(name, JobState.COMPLETED)
@@ -78,16 +80,16 @@ def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], st
     """`submit` raises BadInput in Azure ML's words, and there is no job then."""
     name = unique()
     with pytest.raises(BadInput, match="nowhere"):
-        side.jobs.submit({**side.job(name), "compute": "azureml:nowhere"})
+        side.jobs.submit(replace(side.job(name), cluster="nowhere"))
     assert side.jobs.status(name) is None
 
 
 def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Callable[[], str]) -> None:
     """`lacks` names what the workspace can't give a job, and nothing for one that can run; it makes no job."""
     name = unique()
-    job = {key: value for key, value in side.job(name).items() if key != "code"}
+    job = replace(side.job(name), code="")
     assert side.jobs.lacks(job) == []
-    (why,) = side.jobs.lacks({**job, "environment": {"image": "r-base:4.3"}})
+    (why,) = side.jobs.lacks(replace(job, environment=Environment("r-base:4.3")))
     assert "R can't be installed" in why
     assert side.jobs.status(name) is None
 
@@ -142,12 +144,11 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
     """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
     good = side.job(unique())
     assert side.jobs.problems(good) == []
-    assert side.jobs.problems({**good, "code": "..", "environment": "azureml:trainyard@latest"}) == []
-    bad = {**good, "limits": {"timeout": "soon"}}
-    del bad["command"]
+    assert side.jobs.problems(replace(good, code="..", environment="azureml:trainyard@latest")) == []
+    bad = replace(good, command="", environment="")
     found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
-    assert found.keys() == {"limits.timeout", "command"}
-    assert "integer" in found["limits.timeout"]
+    assert found.keys() == {"environment", "command"}
+    assert "required" in found["command"]
 
 
 def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_warm_submission_is_one_request(
     def submit(name: str) -> None:
         code = real.jobs.register_code(str(snapshot(tmp_path)), "b" * 64)
         env = real.jobs.register_environment(str(environment(tmp_path)), "b" * 64)
-        real.jobs.submit({**real.job(name), "command": "python train.py", "code": code, "environment": env})
+        real.jobs.submit(replace(real.job(name), command="python train.py", code=code, environment=env))
 
     submit(unique())
     before = len(azureml.requests())
@@ -203,7 +204,7 @@ def test_a_job_runs_in_its_registered_code(
     name = unique()
     code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
     command = "python train.py && find . -type f | sort"
-    real.jobs.submit({**real.job(name), "command": command, "code": code})
+    real.jobs.submit(replace(real.job(name), command=command, code=code))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
     place = real.jobs.logs(name)
     blobs = StorageBlobs(clients.blob)
@@ -220,7 +221,7 @@ def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_
     """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
     name = unique()
     real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
-    real.jobs.submit({**real.job(name), "command": "python train.py", "code": f"azureml:trainyard-{'d' * 16}:1"})
+    real.jobs.submit(replace(real.job(name), command="python train.py", code=f"azureml:trainyard-{'d' * 16}:1"))
     assert real.until(name, *ENDED).state is JobState.COMPLETED
 
 
@@ -259,18 +260,16 @@ def test_no_file_of_this_machine_gets_into_a_job(
     """A job that names a local file is refused before anything is read or sent."""
     before = len(azureml.requests())
     with pytest.raises(BadInput, match=path):
-        real.jobs.submit({**real.job(unique()), **change})
+        real.jobs.submit(with_keys(real.job(unique()), **change))
     assert len(azureml.requests()) == before
     if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
-        assert [problem.path for problem in real.jobs.problems({**real.job("x"), **change})] == [path]
+        assert [problem.path for problem in real.jobs.problems(with_keys(real.job("x"), **change))] == [path]
 
 
 ODD_JOBS: list[tuple[str, dict[str, Any]]] = [
     ("colour", {"colour": "blue"}),
-    ("inputs", {"inputs": [1]}),
     ("distribution.type", {"distribution": {"type": "nope"}}),
     ("outputs.m.type", {"outputs": {"m": {"type": "nope"}}}),
-    ("resources.instance_count", {"resources": {"instance_count": "two"}}),
     ("", {"type": "nope"}),
     ("", {"services": {"a": 1}}),
 ]
@@ -282,7 +281,7 @@ def test_the_schema_finds_faults_without_the_service(
 ) -> None:
     """Whatever the schema makes of a value, `problems` gives its path and some words, and sends no request."""
     before = len(azureml.requests())
-    problems = real.jobs.problems({**real.job("x"), **change})
+    problems = real.jobs.problems(with_keys(real.job("x"), **change))
     assert path in [problem.path for problem in problems]
     assert all(problem.message for problem in problems)
     assert len(azureml.requests()) == before
@@ -292,7 +291,7 @@ def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Cal
     """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
     name = unique()
     with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
-        real.jobs.submit({**real.job(name), "command": "python ${{inputs.nope}}"})
+        real.jobs.submit(replace(real.job(name), command="python ${{inputs.nope}}"))
 
 
 def test_a_workspace_that_is_gone_is_unavailable(

@@ -12,12 +12,13 @@ from typing import Any
 from shared.adapters.azureml import mlflow, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
 from shared.adapters.azureml.code_assets import Assets, Known, environment_id
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
-from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -49,7 +50,8 @@ class AzureMLJobs:
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def submit(self, job: dict[str, Any]) -> JobStatus:
+    def submit(self, spec: JobSpec) -> JobStatus:
+        job = document(spec)
         if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         arm = self._connection.arm
@@ -65,11 +67,14 @@ class AzureMLJobs:
                 return there
             raise BadInput(str(exc)) from exc
 
-    def problems(self, job: dict[str, Any]) -> list[Problem]:
-        return sdk_job.problems(job)
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
 
-    def lacks(self, job: dict[str, Any]) -> list[str]:
-        return [str(why) for why in self._connection.arm.preflight(job).get("refusals", [])]
+    def problems(self, job: JobSpec) -> list[Problem]:
+        return sdk_job.problems(document(job))
+
+    def lacks(self, job: JobSpec) -> list[str]:
+        return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
 
     def status(self, name: str) -> JobStatus | None:
         found = self._connection.arm.find(f"jobs/{name}")

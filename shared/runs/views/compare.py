@@ -32,7 +32,7 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
         "data": lambda run: run.asked.drop or _data_path(run),
         "content": lambda run: run.asked.fingerprint[:12] or None,
         "generation": lambda run: run.asked.generation or None,
-        "code": lambda run: run.jobs.code[:12] or str(run.asked.request.get("code") or "") or None,
+        "code": lambda run: run.jobs.code[:12] or run.asked.request.code or None,
         "environment": lambda run: run.jobs.environment.rpartition("/")[2] or None,
         "experiment": lambda run: run.asked.experiment,
         "cluster": lambda run: run.asked.cluster,
@@ -49,8 +49,8 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
 
 
 def _data_path(run: Run) -> str | None:
-    data = (run.asked.request.get("inputs") or {}).get("data")
-    return str(data.get("path")) if isinstance(data, dict) else None
+    data = run.asked.request.data.get("data")
+    return data.path if data else None
 
 
 def _metrics(runs: list[Run]) -> list[Row]:

@@ -126,7 +126,7 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
     assert (made.asked.generation, made.asked.retry_of, made.asked.drop) == (1, run, "mnist/a")
     assert made.asked.timeout_seconds == world.runs.get(run).value.asked.timeout_seconds == 3600
-    assert made.asked.request["outputs"]["models"]["path"].endswith(f"/{made.name}/models/")
+    assert made.asked.request.outputs["models"].path.endswith(f"/{made.name}/models/")
     assert retrain.train_again(world.system, KEY).name not in (made.name, run)
     world.upload("mnist/a/two")
     world.deliver_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from shared.jobs.spec import JobSpec
 from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved
@@ -26,7 +27,7 @@ def run(name: str = "a", nodes: int = 2, seconds: int = 3600) -> Run:
         cluster="gpu",
         nodes=nodes,
         created_at=NOW,
-        request={"limits": {"timeout": seconds}},
+        request=JobSpec(timeout_seconds=seconds),
     )
 
 
