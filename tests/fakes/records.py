@@ -171,7 +171,7 @@ class FakeRuns:
             tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.people.tags.items()]
             tagged = tagged and wanted.owner in ("", run.people.owner, run.people.owner_id)
             holds = wanted.holds is None or wanted.holds(run)
-            if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
+            if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(wanted)):
                 found.append(run.changed(request=JobSpec()))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""

@@ -105,7 +105,7 @@ class Oracle:
         return self.world.jobs.live()
 
     def _jobs_submit(self, args: tuple[Any, ...], result: Any) -> None:
-        name = args[0]["name"]
+        name = args[0].name
         run = run_of_job(name)
         require(run in self.world.runs.rows, f"job {name} belongs to no run")
         self.put.setdefault(name, self.simulation.scheduler.steps)
