@@ -29,8 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 @pytest.fixture
 def real(azureml: LocalAzureML, tables: StorageClients, tmp_path: Path) -> RealSide:
-    StorageBlobs(tables.blob).write("drops", "a/1", b"data", "text/plain")
-    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table)), tmp_path)
+    files = StorageBlobs(tables.blob)
+    files.write("drops", "a/1", b"data", "text/plain")
+    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table), files), tmp_path)
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -170,11 +171,12 @@ def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
     side.jobs.check()
 
 
-def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML) -> None:
+def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML, clients: StorageClients) -> None:
     """Archives are copied inside one account, so `check` says so when the workspace's data lie in another one."""
-    AzureMLJobs(azureml.workspace, FakeAssets(), "devstoreaccount1").check()
+    files = StorageBlobs(clients.blob)
+    AzureMLJobs(azureml.workspace, FakeAssets(), files, "devstoreaccount1").check()
     with pytest.raises(BadSetting, match="keeps its data in storage account 'devstoreaccount1', the app in 'other'"):
-        AzureMLJobs(azureml.workspace, FakeAssets(), "other").check()
+        AzureMLJobs(azureml.workspace, FakeAssets(), files, "other").check()
 
 
 # --- the real one alone ----------------------------------------------------------------------------------------------
@@ -217,6 +219,17 @@ def test_a_job_runs_in_its_registered_code(
     ]
 
 
+def test_registered_code_lies_in_a_container_of_its_own(
+    real: RealSide, clients: StorageClients, tmp_path: Path
+) -> None:
+    """The files lie in `code` under their digest, where nodes may only read, and nothing else makes a container."""
+    before = {found.name for found in clients.blob.list_containers()}
+    real.jobs.register_code(str(snapshot(tmp_path)), "9" * 64)
+    names = [blob.name for blob in StorageBlobs(clients.blob).list(Place("code", f"{'9' * 64}/"))]
+    assert names == [f"{'9' * 64}/{name}" for name in ("lib/helper.py", "train.py")]
+    assert {found.name for found in clients.blob.list_containers()} - before <= {"code"}
+
+
 def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_path: Path) -> None:
     """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
     name = unique()
@@ -225,13 +238,15 @@ def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_
     assert real.until(name, *ENDED).state is JobState.COMPLETED
 
 
-def test_registering_at_the_same_time_does_no_harm(azureml: LocalAzureML, tmp_path: Path) -> None:
+def test_registering_at_the_same_time_does_no_harm(
+    azureml: LocalAzureML, clients: StorageClients, tmp_path: Path
+) -> None:
     """Eight processes that don't know of each other get the same id for the same content."""
     folder, file = snapshot(tmp_path), environment(tmp_path)
     start = threading.Barrier(8)
 
     def register(_: int) -> tuple[str, str]:
-        jobs = AzureMLJobs(azureml.workspace, FakeAssets())
+        jobs = AzureMLJobs(azureml.workspace, FakeAssets(), StorageBlobs(clients.blob))
         start.wait()
         return jobs.register_code(str(folder), "e" * 64), jobs.register_environment(str(file), "e" * 64)
 

@@ -17,6 +17,8 @@ from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.azureml.workspace import connect, sdk
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import Data
 from shared.jobs.routes_file import load
@@ -136,12 +138,14 @@ def test_what_is_unusual_is_left_to_the_sdk(change: dict[str, Any]) -> None:
     assert job_body({**job_of("a", "echo"), **change}, "/w") is None
 
 
-def test_the_trainers_environment_is_written_as_the_sdk_writes_it(azureml: LocalAzureML) -> None:
+def test_the_trainers_environment_is_written_as_the_sdk_writes_it(
+    azureml: LocalAzureML, clients: StorageClients
+) -> None:
     """The body that registers the environment of the nodes is the one that azure-ai-ml sends."""
     file = TRAINERS / "environment.yaml"
     ml = connect(azureml.workspace).ml
     ml.environments.create_or_update(sdk().load_environment(str(file), params_override=[{"version": "by-the-sdk"}]))
-    AzureMLJobs(azureml.workspace, FakeAssets()).register_environment(str(file), "0f" * 32)
+    AzureMLJobs(azureml.workspace, FakeAssets(), StorageBlobs(clients.blob)).register_environment(str(file), "0f" * 32)
     assert _sent(azureml, "PUT", "versions/0f0f0f0f0f0f0f0f") == _sent(azureml, "PUT", "versions/by-the-sdk")
 
 

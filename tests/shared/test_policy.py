@@ -200,9 +200,10 @@ def test_a_requeue_costs_an_attempt() -> None:
     """Attempts count how often the job began, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
-        run = run.changed(**advance(run, RunState(state), NOW))
+        run = replace(run, **advance(run, RunState(state), NOW))
         assert run.progress.attempts == attempts
-    assert advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
+    for first_seen in (RunState.RUNNING, RunState.COMPLETED):
+        assert advance(RUN, first_seen, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:

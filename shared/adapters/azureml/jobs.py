@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.adapters.azureml import mlflow, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
-from shared.adapters.azureml.code_assets import Assets, Known, environment_id
+from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
@@ -38,15 +38,15 @@ _DATASTORE_PATH = re.compile(
 class AzureMLJobs:
     """`known` remembers the ids of registered code and environments.
 
-    `account` is the storage account of the app, and `blobs` its address.
+    `account` is the storage account of the app, and `files` its blobs, where registered code lies.
     """
 
-    def __init__(self, workspace: Workspace, known: Known, account: str = "", blobs: str = "") -> None:
+    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, known)
+        self._assets = Assets(self._connection, known, files)
         self._known = known
         self._account = account
-        self._blobs = blobs.rstrip("/")
+        self._url = files.url
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -143,7 +143,7 @@ class AzureMLJobs:
     def _address(self, path: str) -> str:
         """The URL of a folder in one of the workspace's containers."""
         place = self.place(path)
-        return f"{self._blobs}/{place.container}/{place.prefix}"
+        return f"{self._url}/{place.container}/{place.prefix}"
 
     def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
         """The job with the environment that it describes registered, and named by its id."""
