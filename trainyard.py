@@ -35,7 +35,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 HOME = ROOT / ".trainyard"
-VENV, NODE = HOME / "venv", HOME / "node"
+VENV, NODE, PAGE_TOOLS = HOME / "venv", HOME / "node", HOME / "page-tools"
 WINDOWS = os.name == "nt"
 SCRIPTS = VENV / ("Scripts" if WINDOWS else "bin")
 PYTHON = SCRIPTS / ("python.exe" if WINDOWS else "python")
@@ -99,7 +99,7 @@ def main(argv: list[str]) -> int:
 
 
 def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
-    """Install what these requirement files need, unless it is there; what tests need too: Azurite, to compare with.
+    """Install what these requirement files need, unless it is there; what tests need too, by npm: Azurite, and the page's tools.
 
     Returns the PATH to run with.
     """
@@ -116,7 +116,12 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
     if requirements != DEVELOP:
         return os.environ.get("PATH", "")
     npm, path = node_tools()
-    once(NODE / "stamp", ("tests/node/package-lock.json",), partial(install_azurite, npm, path))
+    for folder, source, what in (
+        (NODE, "tests/node", "Azurite, Microsoft's storage emulator"),
+        (PAGE_TOOLS, "page", "the tools that make the page"),
+    ):
+        install_locked = partial(install_node_packages, npm, path, folder, ROOT / source, what)
+        once(folder / "stamp", (f"{source}/package-lock.json",), install_locked)
     return path
 
 
@@ -221,12 +226,13 @@ def node_version() -> int:
     return int(found[1]) if found else 0
 
 
-def install_azurite(npm: list[str], path: str) -> None:
-    NODE.mkdir(parents=True, exist_ok=True)
+def install_node_packages(npm: list[str], path: str, folder: Path, source: Path, what: str) -> None:
+    """Install into the folder what the package-lock.json of `source` pins."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(ROOT / "tests" / "node" / name, NODE / name)
+        shutil.copyfile(source / name, folder / name)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    step("Installing Azurite, Microsoft's storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
+    step(f"Installing {what}", [*npm, "ci", *options], cwd=folder, path=path)
 
 
 def step(what: str, argv: list[str], advice: str = ADVICE_NET, cwd: Path = ROOT, path: str | None = None) -> None:
