@@ -35,7 +35,7 @@ _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claim
 
 
 class Denied(Exception):
-    """The caller is unknown (401), or may not do this (403)."""
+    """The caller is unknown (401), may not do this (403), or sent a body that can't be read (411)."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -5,6 +5,7 @@ import os
 import azure.functions as func
 
 from functions import access, telemetry
+from functions.attribution import attributed
 from functions.http import answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
@@ -22,6 +23,7 @@ STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
+@attributed
 def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster, then the books of what they have cost."""
     try:
@@ -35,6 +37,7 @@ def sweep_timer(timer: func.TimerRequest) -> None:
 
 
 @blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)
+@attributed
 def cluster_looks(message: func.QueueMessage) -> None:
     """A cluster on which a run has begun or ended."""
     sweep.sweep_one(the_system(), incoming.text(incoming.decode(message.get_body()), "cluster"))

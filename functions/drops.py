@@ -5,6 +5,7 @@ from __future__ import annotations
 import azure.functions as func
 
 from functions import telemetry
+from functions.attribution import attributed
 from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
@@ -21,6 +22,7 @@ STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.queue_trigger("message", places.DROP_EVENTS, STORAGE)
+@attributed
 def drop_events(message: func.QueueMessage) -> None:
     """A blob event that Event Grid put on the queue."""
     body = message.get_body()
@@ -29,6 +31,7 @@ def drop_events(message: func.QueueMessage) -> None:
 
 
 @blueprint.event_grid_trigger("event")
+@attributed
 def drop_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
     _note(incoming.decode(event.encode()), "by a direct call")
@@ -42,6 +45,7 @@ def _note(event: incoming.Json, form: str) -> None:
 
 
 @blueprint.queue_trigger("message", places.DROP_CHECKS, STORAGE)
+@attributed
 def drop_checks(message: func.QueueMessage) -> None:
     """A look at a drop that may be complete."""
     check = incoming.decode(message.get_body())

@@ -7,6 +7,7 @@ import os
 import azure.functions as func
 
 from functions import telemetry
+from functions.attribution import attributed
 from functions.keyed_lock import KeyedLock
 from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
@@ -27,6 +28,7 @@ _one_at_a_time = KeyedLock()  # of runs: the events of one come several at once,
 
 
 @blueprint.queue_trigger("message", places.SUBMISSIONS, STORAGE)
+@attributed
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
     run = incoming.text(incoming.decode(message.get_body()), "run")
@@ -35,12 +37,14 @@ def submissions(message: func.QueueMessage) -> None:
 
 
 @blueprint.queue_trigger("message", places.JOB_EVENTS, STORAGE)
+@attributed
 def job_events(message: func.QueueMessage) -> None:
     """A run event of Azure ML that Event Grid put on the queue."""
     _follow(incoming.decode(message.get_body()))
 
 
 @blueprint.event_grid_trigger("event")
+@attributed
 def job_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
     _follow(incoming.decode(event.encode()))
@@ -53,6 +57,7 @@ def _follow(event: incoming.Json) -> None:
 
 
 @blueprint.queue_trigger("message", places.RUN_LOOKS, STORAGE)
+@attributed
 def run_looks(message: func.QueueMessage) -> None:
     """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
     asked = incoming.decode(message.get_body())
@@ -66,6 +71,7 @@ def run_looks(message: func.QueueMessage) -> None:
 
 
 @blueprint.queue_trigger("message", places.ARCHIVES, STORAGE)
+@attributed
 def archives(message: func.QueueMessage) -> None:
     """A final run whose outputs are to be copied."""
     run = incoming.text(incoming.decode(message.get_body()), "run")
@@ -74,12 +80,14 @@ def archives(message: func.QueueMessage) -> None:
 
 
 @blueprint.queue_trigger("message", places.ANNOUNCEMENTS, STORAGE)
+@attributed
 def announcements(message: func.QueueMessage) -> None:
     """A lifecycle event of our own, on its way to the topic."""
     announce.publish(the_system(), incoming.decode(message.get_body()))
 
 
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
+@attributed
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
     with telemetry.span("reconcile"):

@@ -6,6 +6,7 @@ from datetime import datetime
 import azure.functions as func
 
 from functions import access
+from functions.attribution import attributed
 from functions.http import answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import post as the_post
@@ -26,6 +27,7 @@ STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.queue_trigger("message", places.REMOVALS, STORAGE)
+@attributed
 def removals_queue(message: func.QueueMessage) -> None:
     """Something that was asked to go."""
     body = incoming.decode(message.get_body())
@@ -35,6 +37,7 @@ def removals_queue(message: func.QueueMessage) -> None:
 
 
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
+@attributed
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
     try:

@@ -3,6 +3,7 @@
 import azure.functions as func
 
 from functions import access
+from functions.attribution import attributed
 from functions.http import answer, handled
 from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
@@ -19,6 +20,7 @@ STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.queue_trigger("message", places.SCHEDULE_LOOKS, STORAGE)
+@attributed
 def schedule_looks(message: func.QueueMessage) -> None:
     """A look at a schedule whose time may have come."""
     body = incoming.decode(message.get_body())

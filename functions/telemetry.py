@@ -1,7 +1,7 @@
 """Spans, metrics and logs by OpenTelemetry, where somebody collects them. Without that nothing is imported.
 
-In Azure the Functions worker sends them to Application Insights (PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY, and
-telemetryMode in host.json); here they go to any OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
+In Azure the Functions worker sends them to Application Insights (telemetryMode in host.json, and by its version one of
+the settings WORKER); here they go to any OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
 All that happens to a run is one trace, whatever queues lie in between: its id is a hash of the run's name. The same
 holds for a drop; the span that submits the run of a drop links to the drop's trace.
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from shared.system import System
 
-OTLP, WORKER = "OTEL_EXPORTER_OTLP_ENDPOINT", "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"
+OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
+WORKER = ("PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY", "PYTHON_ENABLE_OPENTELEMETRY")
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
 
@@ -39,10 +40,14 @@ log = logging.getLogger(__name__)
 
 @cache
 def on() -> bool:
-    """Whether telemetry is collected. The first call prepares it."""
+    """Whether telemetry is collected. The first call prepares it, or says once why it can't be."""
     if os.environ.get(OTLP):
-        _export_otlp()
-    elif os.environ.get(WORKER, "").lower() != "true":
+        try:
+            _export_otlp()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, no handler fails by it
+            log.warning("%s is set, and nothing is sent: %s: %s", OTLP, type(exc).__name__, exc)
+            return False
+    elif not any(os.environ.get(name, "").lower() == "true" for name in WORKER):
         return False
     measure.listen(_count)
     return True

@@ -38,6 +38,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     logs.configure()
+    for name in logs.QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         config = Config.read(arguments.config)
         return asyncio.run(serve(config))

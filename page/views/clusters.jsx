@@ -217,11 +217,23 @@ function Over({ seen, since, until }) {
     .map((one) => `${shortClock(one.at)} ${W.run.nodesNow(all(one))}`)
     .join(", ");
   return (
-    <Drawing
-      label={`${W.clusters.over}: ${told}`}
-      height={122}
-      draw={(width) => steps(samples, most, since, until, width)}
-    />
+    <>
+      <Drawing
+        label={`${W.clusters.over}: ${told}`}
+        height={122}
+        draw={(width) => steps(samples, most, since, until, width)}
+      />
+      <ul class="kind-list">
+        {KINDS.filter((kind) => samples.some((one) => one[kind])).map((kind) => (
+          <li key={kind}>
+            <svg viewBox="0 0 10 10" aria-hidden="true">
+              <rect class={`node-${kind}`} width="10" height="10" />
+            </svg>
+            {W.clusters.kinds[kind]}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from shared.api.requests import RouteCheck
 from shared.drops.ports import HasDrops
 from shared.drops.seal import route_problems
-from shared.jobs.job import is_elastic
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
-from shared.jobs.trainer import trainer_names, trainer_template
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts
@@ -48,8 +48,8 @@ def _trainer(ports: Ports, name: str) -> Json:
     template, parameters = trainer_template(ports.trainers, name)
     return {
         "trainer": name,
-        "description": str(template.get("description", "")),
-        "elastic": is_elastic(template),
+        "description": template.description,
+        "elastic": template.is_elastic,
         "routes": sorted(route.name for route in ports.routes.values() if route.trainer == name),
         "parameters": schema_of(parameters),
     }
@@ -64,8 +64,8 @@ def _route(route: Route) -> Json:
     return {
         "route": route.name,
         "trainer": route.trainer,
-        "description": str(route.template.get("description", "")),
-        "elastic": is_elastic(route.template),
+        "description": route.template.description,
+        "elastic": route.template.is_elastic,
         "cluster": route.cluster,
         "clusters": sorted(route.clusters | {route.cluster}),
         "nodes": route.nodes,
@@ -96,6 +96,7 @@ def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
         known = there_are(ports.routes)
         raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {known}.")
     job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
-    if problems:
-        raise Impossible("\n".join(f"{p.path}: {p.message}" for p in problems), problems[0].code)
-    return {"route": name, "job": job}
+    if job is None or problems:
+        words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
+        raise Impossible(words, problems[0].code)
+    return {"route": name, "job": ports.jobs.document(job)}

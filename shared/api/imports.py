@@ -6,15 +6,16 @@ import dataclasses
 from typing import Any, Protocol
 
 from shared.api.requests import ImportRequest
-from shared.batchai.cluster import read_cluster
-from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
-from shared.batchai.project import read_project
-from shared.batchai.report import Report
+from shared.jobs.batchai.cluster import read_cluster
+from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
+from shared.jobs.batchai.given import BatchAI
+from shared.jobs.batchai.project import read_project
+from shared.jobs.batchai.report import Report
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.runs.intake.dry_run import plan
-from shared.runs.intake.request import BatchAI, RunRequest
+from shared.runs.intake.request import RunRequest
 from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 
 

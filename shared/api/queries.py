@@ -11,7 +11,6 @@ from shared.api.requests import DropsQuery, RunsQuery, read_name, read_time
 from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import HasClusters
 from shared.drops.ports import HasDrops
-from shared.jobs.parameters import resolved
 from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
@@ -51,7 +50,7 @@ def run(ports: Ports, name: str) -> dict[str, Any]:
 
 def with_parameters(run: Run) -> Run:
     """The run with its parameters, read from its job where it was recorded before there was a column for them."""
-    return run if run.parameters else replace(run, parameters=resolved(run.request))
+    return run if run.parameters else replace(run, parameters=run.request.values)
 
 
 def told(ports: Ports, run: Run) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
+from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 
 
@@ -44,7 +44,7 @@ class Drop:
     generation: int = 0
     fingerprint: str = ""
     run: str = ""
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
     blobs: int = 0
     bytes: int = 0
     sealed_at: datetime | None = None
@@ -83,7 +83,7 @@ def is_loose(drop: Drop) -> bool:
 
 def generation_of(drop: Drop) -> Generation:
     """The generation that the drop's last sealing made."""
-    experiment = str(drop.request.get("experiment_name") or drop.key.route)
+    experiment = drop.request.experiment or drop.key.route
     return Generation(
         drop.generation,
         drop.run,

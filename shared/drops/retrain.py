@@ -8,8 +8,8 @@ from typing import Protocol
 
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
-from shared.jobs.job import again
 from shared.jobs.ports import HasRoutes
+from shared.jobs.spec import again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from shared.jobs.job import uses_own_code, uses_own_environment
 from shared.jobs.ports import Jobs
 from shared.jobs.snapshot import digest_environment, digest_files
+from shared.jobs.spec import JobSpec, uses_own_code, uses_own_environment
 from shared.jobs.upload import digest_in, path
 
 
@@ -21,7 +20,7 @@ class Assets:
     code_digest: str = ""
 
 
-def assets(jobs: Jobs, trainers: Path, job: dict[str, Any], register: bool = True) -> Assets:
+def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> Assets:
     """The ids of the code and environment that this job needs, and the code's digest. `trainers` is their folder.
 
     They are registered if they are new, unless only their ids are asked for.
@@ -29,7 +28,7 @@ def assets(jobs: Jobs, trainers: Path, job: dict[str, Any], register: bool = Tru
     code = environment = None
     digest = ""
     if uses_own_code(job):
-        sent = digest_in(job["code"])
+        sent = digest_in(job.code)
         digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), str(trainers))
         code_id = jobs.register_code if register else jobs.code_id
         code = code_id(folder, digest)

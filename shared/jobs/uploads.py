@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from shared.jobs import upload
-from shared.jobs.job import Job
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Stores
+from shared.jobs.readers.azureml import path_of
 from shared.jobs.routes_file import Routes
+from shared.jobs.spec import JobSpec
 from shared.jobs.upload import File
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Copy, Place
@@ -44,14 +45,15 @@ def begin(stores: Stores, limits: Limits, routes: Routes, files: Iterable[File])
     return Wanted(upload.path(name), name, tuple(urls))
 
 
-def check_complete(stores: Stores, job: Job) -> None:
+def check_complete(stores: Stores, job: JobSpec) -> None:
     """Raise Impossible if a folder that the job uses has not come, or is not what its name says."""
-    for key, name in upload.used(job):
+    for place, name in upload.used(job):
         files = [File(path, size, md5) for path, (size, md5) in _there(stores, name).items()]
         if upload.digest(files) != name:
             why = "there" if files else "not there"
             raise Impossible(
-                f"{key}: the files of {upload.path(name)} are {why}, not all as they were announced. Send them again.",
+                f"{path_of(place)}: the files of {upload.path(name)} are {why}, not all as they were announced. "
+                "Send them again.",
                 "upload_incomplete",
             )
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 from shared.clusters.model import Cluster
 from shared.clusters.ports import HasClusters
-from shared.jobs.job import mapping
 from shared.jobs.ports import HasRoutes
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.has import HasClock
@@ -65,7 +64,7 @@ def project_of(ports: Ports, tags: Any, route: str) -> str:
 
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
     """
-    named = str(mapping(tags).get(PROJECT_TAG) or "")
+    named = str(tags.get(PROJECT_TAG) or "")
     known = ports.money.budgets
     if named and known and named not in known:
         hint = did_you_mean(named, known)
@@ -82,7 +81,7 @@ def priced(ports: Ports, run: Run) -> Run:
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
     if not run.project:
-        run = replace(run, project=project_of(ports, run.request.get("tags"), run.route))
+        run = replace(run, project=project_of(ports, run.request.tags, run.route))
     try:
         cluster, before = clusters(ports).get(run.cluster), _seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that

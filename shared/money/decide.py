@@ -9,7 +9,6 @@ from statistics import median
 
 import msgspec
 
-from shared.jobs.job import timeout
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved, month_of
 from shared.money.policy import Budget
@@ -44,7 +43,7 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     """
     if price is None:
         return Quote(why=f"No price is known for the nodes of {run.cluster}.")
-    most = run.nodes * (timeout(run.request, otherwise=_DAY) + ALLOWANCE_SECONDS) * price / 3600
+    most = run.nodes * ((run.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
     if not seconds_before:
         return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
     usual = run.nodes * median(seconds_before) * price / 3600

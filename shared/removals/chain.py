@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shared.jobs.job import mapping
 from shared.kernel.errors import NotFound
 from shared.removals.model import What
 from shared.runs.model import Run, asked_run_name
@@ -46,9 +45,7 @@ def _keeps(run: Run, what: What) -> bool:
 
 
 def _paths(run: Run) -> Iterator[str]:
-    for output in mapping(run.request.get("outputs")).values():
-        if path := str(mapping(output).get("path", "")):
-            yield path
+    yield from (output.path for output in run.request.outputs.values() if output.path)
 
 
 def _next(runs: Runs, run: Run) -> Run | None:

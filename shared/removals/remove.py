@@ -14,8 +14,8 @@ from typing import Protocol
 
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
-from shared.jobs.job import LEFT_OUTPUT
 from shared.jobs.ports import HasJobs
+from shared.jobs.spec import LEFT_OUTPUT
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasQueues

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shared.jobs.job import OUTPUT_DATASTORE
 from shared.jobs.ports import HasJobs
+from shared.jobs.spec import OUTPUT_DATASTORE
 from shared.kernel.drop_key import DropKey
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER

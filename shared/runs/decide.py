@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from shared.jobs.job import timeout
 from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
@@ -25,7 +24,8 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
     starts_anew = state is RunState.QUEUED and run.state is RunState.RUNNING
-    if starts_anew or (run.attempts == 0 and state in (RunState.QUEUED, RunState.RUNNING)):
+    began = state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)
+    if starts_anew or (run.attempts == 0 and began):
         changes["attempts"] = run.attempts + 1
     if state in (RunState.FAILED, RunState.CANCELED):
         changes["reason"] = why
@@ -45,7 +45,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
         return ""
     if status.error or run.cancel_asked_at:
         return run.cancel_why or status.error or "Canceled as asked."
-    limit = timeout(run.request, otherwise=0)
+    limit = run.request.timeout_seconds
     if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
         return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
     return "The job was canceled in Azure ML."

@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 
 
@@ -201,7 +202,7 @@ class Run:
     cluster: str
     nodes: int
     created_at: datetime
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0

@@ -8,10 +8,11 @@ import pytest
 
 from shared.api.imports import imported
 from shared.api.requests import ImportRequest
+from shared.jobs.batchai.given import BatchAI
 from shared.kernel.errors import Impossible
 from shared.runs.intake import create
 from shared.runs.intake.dry_run import dry_run
-from shared.runs.intake.request import BatchAI, RunRequest
+from shared.runs.intake.request import RunRequest
 from tests.batchai.documents import gloo, practitioner, project
 from tests.fakes.world import World, trainers_folder
 

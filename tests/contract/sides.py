@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulators.process import wait_for
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.jobs import AzureMLJobs
-from shared.jobs.job import SCHEMA
 from shared.jobs.model import ENDED, JobState, JobStatus
 from shared.jobs.ports import Jobs
+from shared.jobs.readers.azureml import SCHEMA, read_job
+from shared.jobs.spec import JobSpec
 from tests.fakes.ports import FakeJobs
 
 WAITING = """
@@ -31,7 +33,7 @@ class Side(Protocol):
     @property
     def jobs(self) -> Jobs: ...
 
-    def job(self, name: str) -> dict[str, Any]: ...
+    def job(self, name: str) -> JobSpec: ...
 
     def run(self, name: str) -> None: ...
 
@@ -58,12 +60,17 @@ def job_of(name: str, command: str) -> dict[str, Any]:
     }
 
 
+def with_keys(job: JobSpec, **keys: Any) -> JobSpec:
+    """The job with other values of keys of Azure ML's schema."""
+    return read_job({**document(job), **keys})
+
+
 @dataclass
 class FakeSide:
     jobs: FakeJobs
 
-    def job(self, name: str) -> dict[str, Any]:
-        return job_of(name, "train")
+    def job(self, name: str) -> JobSpec:
+        return read_job(job_of(name, "train"))
 
     def run(self, name: str) -> None:
         self.jobs.set(name, "Running")
@@ -85,10 +92,10 @@ class RealSide:
     jobs: AzureMLJobs
     folder: Path
 
-    def job(self, name: str) -> dict[str, Any]:
+    def job(self, name: str) -> JobSpec:
         script = self.folder / "waiting.py"
         script.write_text(WAITING)
-        return job_of(name, f"python {script} {self.folder / name}")
+        return read_job(job_of(name, f"python {script} {self.folder / name}"))
 
     def run(self, name: str) -> None:
         self.until(name, JobState.RUNNING)

@@ -18,6 +18,7 @@ from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
 from shared.events import announce, incoming
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
@@ -65,7 +66,7 @@ TEMPLATE: dict[str, Any] = {
     "distribution": {"type": "pytorch", "process_count_per_instance": 1},
 }
 ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
-ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
+ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
 
 
 def trainers_folder(tmp: Path) -> Path:

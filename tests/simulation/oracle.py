@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from shared.drops.model import Drop, DropState
-from shared.jobs.job import LEFT_OUTPUT as LEFT
+from shared.jobs.spec import LEFT_OUTPUT as LEFT
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import ANNOUNCEMENTS, QUEUES
 from shared.kernel.storage import Place
@@ -167,7 +167,7 @@ class Oracle:
             )
             names.add(file["name"])
         fates = {fate["name"]: fate for fate in manifest["outputs"]}
-        for output in run.request.get("outputs", {}):
+        for output in run.request.outputs:
             require(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
         if run.state is RunState.COMPLETED:
             self._holds_all(run, names)

@@ -14,8 +14,8 @@ from typing import Any
 
 from shared.drops.model import Drop
 from shared.drops.ports import Taken
-from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import ENDED, JobStatus
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Unavailable
 from shared.kernel.storage import Blob, Place
@@ -61,9 +61,9 @@ class SimulatedJobs(FakeJobs):
     def live(self) -> list[str]:
         return [name for name, job in self.jobs.items() if _RAW_STATES[job.raw] not in ENDED]
 
-    def _accept(self, job: dict[str, Any]) -> None:
+    def _accept(self, job: JobSpec) -> None:
         super()._accept(job)
-        self.set(job["name"], "Queued")
+        self.set(job.name, "Queued")
 
 
 class StrangeDrops(FakeDrops):

@@ -17,6 +17,7 @@ from typing import Any
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.events import incoming
+from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.drop_key import DropKey
 from shared.reconcile import reconcile
@@ -40,7 +41,14 @@ TRIES = 5  # host.json: maxDequeueCount
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
-    ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
+    ROUTE,
+    name="elastic",
+    template=read_job(ELASTIC),
+    trainer="cifar",
+    cluster="spot",
+    nodes=3,
+    min_nodes=1,
+    resubmissions=2,
 )
 DROPS = (
     ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"),

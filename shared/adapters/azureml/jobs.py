@@ -11,13 +11,14 @@ from typing import Any
 
 from shared.adapters.azureml import mlflow, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
-from shared.adapters.azureml.code_assets import Assets, Known, environment_id
+from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
-from shared.jobs.job import HOUR_PROPERTY
 from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
@@ -37,19 +38,20 @@ _DATASTORE_PATH = re.compile(
 class AzureMLJobs:
     """`known` remembers the ids of registered code and environments.
 
-    `account` is the storage account of the app, and `blobs` its address.
+    `account` is the storage account of the app, and `files` its blobs, where registered code lies.
     """
 
-    def __init__(self, workspace: Workspace, known: Known, account: str = "", blobs: str = "") -> None:
+    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, known)
+        self._assets = Assets(self._connection, known, files)
         self._known = known
         self._account = account
-        self._blobs = blobs.rstrip("/")
+        self._url = files.url
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def submit(self, job: dict[str, Any]) -> JobStatus:
+    def submit(self, spec: JobSpec) -> JobStatus:
+        job = document(spec)
         if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         arm = self._connection.arm
@@ -65,11 +67,14 @@ class AzureMLJobs:
                 return there
             raise BadInput(str(exc)) from exc
 
-    def problems(self, job: dict[str, Any]) -> list[Problem]:
-        return sdk_job.problems(job)
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
 
-    def lacks(self, job: dict[str, Any]) -> list[str]:
-        return [str(why) for why in self._connection.arm.preflight(job).get("refusals", [])]
+    def problems(self, job: JobSpec) -> list[Problem]:
+        return sdk_job.problems(document(job))
+
+    def lacks(self, job: JobSpec) -> list[str]:
+        return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
 
     def status(self, name: str) -> JobStatus | None:
         found = self._connection.arm.find(f"jobs/{name}")
@@ -138,7 +143,7 @@ class AzureMLJobs:
     def _address(self, path: str) -> str:
         """The URL of a folder in one of the workspace's containers."""
         place = self.place(path)
-        return f"{self._blobs}/{place.container}/{place.prefix}"
+        return f"{self._url}/{place.container}/{place.prefix}"
 
     def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
         """The job with the environment that it describes registered, and named by its id."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.jobs.build import build
-from shared.jobs.job import nodes
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.runs.intake.insert_run import run_name
@@ -54,21 +53,24 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
     run = ports.purse.priced(run)
     if why := ports.purse.refusal(run):
         reasons.append(Reason(code=why.code, message=why.why))
-    return {"job": job, "reasons": reasons, "cost": costs(run), **_told(asked)}
+    return {"job": ports.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(asked)}
 
 
 def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
-    """The same for a Batch AI job that nobody may want to send yet: what is wrong with it is among the reasons."""
+    """The same for a job that nobody may want to send yet: what is wrong with it is among the reasons."""
     asked = read_request(ports, request, run_name(ports, None))
     built = build(asked.order)
-    job, reasons = looked_over(ports, built.job, nodes(built.job))
     wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
-    return {"job": job, "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
+    if built.job is None:
+        return {"job": {}, "reasons": wrong}
+    job, reasons = looked_over(ports, built.job, built.job.node_count)
+    return {"job": ports.jobs.document(job), "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
 
 
 def _told(asked: Asked) -> dict[str, Any]:
-    """Of a Batch AI job, what became of its fields."""
-    return {"report": [finding.said() for finding in asked.adopted.report.findings]} if asked.adopted else {}
+    """Of a job that had to be translated, what became of its fields."""
+    findings = asked.written.findings if asked.written else None
+    return {} if findings is None else {"report": findings}
 
 
 def costs(run: Run) -> dict[str, Any]:

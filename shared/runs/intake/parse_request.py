@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import msgspec
-
-from shared.batchai.adopt import Adopted
 from shared.jobs.build import JobOrder, Values, build
 from shared.jobs.data import Data, read_data
 from shared.jobs.limits import Limits
 from shared.jobs.model import Problem
 from shared.jobs.parameters import Parameters
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.readers.written import read_of_request
 from shared.jobs.routes_file import NUMBERS, Route
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasRules
@@ -23,7 +24,6 @@ from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.runs.intake.batchai import adopt_request
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
@@ -54,25 +54,23 @@ class Ports(
 class Asked:
     """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
 
-    `adopted` is what a Batch AI document became.
+    `written` is what a whole job of its own became.
     """
 
     request: RunRequest
     order: JobOrder
     bounds: tuple[int, int]
     route: str  # that has the defaults, '' without one
-    adopted: Adopted | None = None
+    written: Written | None = None
 
 
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for a trainer, template, model or document that is none."""
-    adopted = adopt_request(ports, request)
-    if adopted:
-        request = msgspec.structs.replace(request, job=adopted.job)
-    template, described, route = (adopted.template, {}, None) if adopted else _template(ports, request)
+    written = _written(ports, request)
+    template, described, route = _template(ports, request, written)
     data = _data(ports.blobs, request.data)
     what = request.trainer or request.template or name
-    asked, defaults = _values(request), route.defaults if route else _defaults(ports.limits, request, template)
+    asked, defaults = _values(request), route.defaults if route else _defaults(ports.limits, written, template)
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
@@ -84,19 +82,19 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
         parameters=described,
         limits=route.limits if route else ports.limits,
         defaults=defaults,
-        written=request.job or {},
+        written=written.layer if written else None,
         asked=asked,
         data=data,
         from_model=model_of(ports, request.from_run) if request.from_run else "",
         tags=_tags(request, data),
     )
-    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", adopted)
+    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
 
 def first_record(ports: Ports, asked: Asked) -> Run:
     """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
     built, now = build(asked.order), ports.clock()
-    if built.problems:
+    if built.job is None or built.problems:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
@@ -109,24 +107,18 @@ def first_record(ports: Ports, asked: Asked) -> Run:
         keep_warm_seconds=_keep_warm(ports.rules, asked.request),
         tags=asked.request.tags,
         from_run=asked.request.from_run or "",
-        project=ports.purse.project_of(built.job.get("tags"), asked.route),
+        project=ports.purse.project_of(built.job.tags, asked.route),
         generation=generation,
     )
 
 
-_ASKED_AS = {  # by the place in the job: the field of a request that goes there
-    "resources.instance_count": "nodes",
-    "compute": "cluster",
-    "experiment_name": "experiment",
-    "limits.timeout": "timeout_seconds",
-}
+_OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a request, as a job calls them too
 
 
 def in_words(asked: Asked, problem: Problem) -> str:
     """What is wrong, by the name under which it was asked for."""
-    field = _ASKED_AS.get(problem.path, "")
-    given = field and getattr(asked.request, field) is not None
-    return f"{field if given else problem.path} {problem.message}"
+    given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
+    return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 
 
 def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
@@ -135,10 +127,17 @@ def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
     return (content.fingerprint, content.generation) if content else ("", 0)
 
 
-def _template(ports: Ports, request: RunRequest) -> tuple[dict[str, Any], Parameters, Route | None]:
+def _written(ports: Ports, request: RunRequest) -> Written | None:
+    """The whole job that the request holds. Raises Impossible for one that must not become a run."""
+    if request.job is None and request.batchai is None:
+        return None
+    return read_of_request(request.job or {}, request.batchai, Around(ports, ports.limits))
+
+
+def _template(ports: Ports, request: RunRequest, written: Written | None) -> tuple[JobSpec, Parameters, Route | None]:
     """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
-    if request.job is not None:
-        return {}, {}, None
+    if written:
+        return written.template or JobSpec(), {}, None
     if request.template is not None:
         route = ports.routes[_choose("template", request.template, ports.routes)]
         return route.template, route.parameters, route
@@ -157,13 +156,10 @@ def _choose(what: str, name: str, choices: Any) -> str:
     return name
 
 
-def _experiment(request: RunRequest, template: dict[str, Any]) -> str:
-    return "" if (request.job or template).get("experiment_name") else "asked"
-
-
-def _defaults(limits: Limits, request: RunRequest, template: dict[str, Any]) -> Values:
+def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Values:
     """Those of a job without a route."""
-    return Values(_experiment(request, template), limits.cluster if request.job is not None else "")
+    job = written.layer.job if written else template
+    return Values("" if job.experiment else "asked", limits.cluster if written else "")
 
 
 def _values(request: RunRequest) -> Values:
@@ -209,4 +205,5 @@ def _single_file(blobs: Blobs, data: Data) -> bool | None:
 
 
 def _how_asked(asked: Asked) -> str:
-    return " ".join(["Asked for over HTTP.", *([asked.adopted.report.summary()] if asked.adopted else [])])
+    summary = asked.written.summary if asked.written else ""
+    return f"Asked for over HTTP. {summary}".strip()

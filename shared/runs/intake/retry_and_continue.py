@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.jobs.build import unquoted
-from shared.jobs.job import Job, again, mapping
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
@@ -17,7 +16,8 @@ from shared.jobs.parameters import (
     unknown_names,
 )
 from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.spec import JobSpec, Output, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
@@ -103,7 +103,7 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     """
     old = ports.runs.get(name).value
     new = asked_run_name("move", name)
-    request = {**again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), "compute": f"azureml:{cluster}"}
+    request = replace(again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
     successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
     made = record(ports, replace(successor, continues=name, owner=old.owner, owner_id=old.owner_id))
     price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
@@ -118,38 +118,37 @@ def _final(runs: Runs, name: str) -> Run:
     return old
 
 
-def _successor(ports: Ports, old: Run, request: Job, why: str) -> Run:
+def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.drop)) if old.drop else ("", 0)
     return replace(
-        run_of(request["name"], request, workload(old).bounds(old), now),
+        run_of(request.name, request, workload(old).bounds(old), now),
         drop=old.drop,
         route=old.route,
         fingerprint=fingerprint,
         experiment=old.experiment,
         history=(Moment(RunState.RECEIVED, now, why),),
         keep_warm_seconds=old.keep_warm_seconds,
-        project=ports.purse.project_of(old.request.get("tags"), old.route),
+        project=ports.purse.project_of(old.request.tags, old.route),
         tags=old.tags,
         from_run=old.from_run,
         generation=generation,
     )
 
 
-def _with_parameters(ports: Ports, job: Job, given: Given) -> tuple[Job, Given]:
+def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
     known = known_parameters(ports, job)
     problems = [*unknown_names(known, given, "parameters"), *bad_values(known, given, "parameters"), *unquoted(given)]
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
-    inputs = mapping(job.get("inputs"))
-    changed = {name: value for name, value in all_converted(known, given).items() if inputs.get(name) != value}
-    return ({**job, "inputs": {**inputs, **changed}}, changed) if changed else (job, {})
+    changed = {name: value for name, value in all_converted(known, given).items() if job.inputs.get(name) != value}
+    return replace(job, inputs={**job.inputs, **changed}), changed
 
 
-def known_parameters(ports: Ports, job: Job) -> Parameters:
+def known_parameters(ports: Ports, job: JobSpec) -> Parameters:
     """The job's literal inputs, as the trainer or route with this command describes them."""
-    inferred = parameters(job, None, "the job")
+    inferred = parameters(job, {}, "the job")
     described = next((found for command, found in _templates(ports) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
@@ -157,25 +156,25 @@ def known_parameters(ports: Ports, job: Job) -> Parameters:
 def _templates(ports: Ports) -> list[tuple[str, Parameters]]:
     own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
     pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
-    return [(str(template.get("command", "")).strip(), found) for template, found in pairs]
+    return [(template.command.strip(), found) for template, found in pairs]
 
 
-def _runs(job: Job, command: str) -> bool:
+def _runs(job: JobSpec, command: str) -> bool:
     """Whether the job has this command, perhaps with a flag behind it."""
-    return bool(command) and f"{job.get('command', '')} ".startswith(f"{command} ")
+    return bool(command) and f"{job.command} ".startswith(f"{command} ")
 
 
 def _check_more_to_do(old: Run, changed: Given) -> None:
     if old.state is not RunState.COMPLETED:
         return
-    before, now = old.request.get("inputs", {}).get("epochs"), changed.get("epochs")
+    before, now = old.request.values.get("epochs"), changed.get("epochs")
     if not changed or (isinstance(before, int) and not (isinstance(now, int) and now > before)):
         more = f"more epochs than its {before}" if isinstance(before, int) else "a parameter that gives it more to do"
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
 def _check_checkpoint(ports: Ports, old: Run) -> None:
-    path = str(mapping(mapping(old.request.get("outputs")).get("checkpoints")).get("path", ""))
+    path = old.request.outputs.get("checkpoints", Output()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
     if ports.blobs.first(ports.jobs.place(path)) is None:

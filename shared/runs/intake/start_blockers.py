@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
-from shared.jobs.job import cluster, mapping, resolve, uses_own_environment
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.spec import JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
@@ -31,10 +32,9 @@ def check_possible(ports: Ports, run: Run) -> None:
     """
     try:
         reasons = ports.capacity.reasons(run.cluster, workload(run).fewest_nodes(run))
-        for value in mapping(run.request.get("inputs")).values():
-            path = str(value.get("path", "")) if isinstance(value, dict) else ""
-            if path.startswith("azureml://datastores/"):
-                ports.jobs.place(path)
+        for value in run.request.data.values():
+            if value.path.startswith("azureml://datastores/"):
+                ports.jobs.place(value.path)
         never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
@@ -46,8 +46,8 @@ def check_possible(ports: Ports, run: Run) -> None:
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:
-    """The mounts of a Batch AI job that hold nothing."""
-    return [Reason(code="no_data", message=sentence) for sentence in (asked.adopted.missing if asked.adopted else ())]
+    """What a job that had to be translated reads from, and that holds nothing."""
+    return [Reason(code="no_data", message=sentence) for sentence in (asked.written.absent if asked.written else ())]
 
 
 def no_data(data: Data | None) -> str:
@@ -68,7 +68,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
     return []
 
 
-def looked_over(ports: Ports, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
+def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
     """The job with its ids, and why it could not start now."""
     reasons: list[Reason] = []
     asked = job
@@ -77,14 +77,14 @@ def looked_over(ports: Ports, job: dict[str, Any], fewest: int) -> tuple[dict[st
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
         reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in ports.jobs.problems(job)]
         reasons += _lacks(ports.jobs, asked)
-        if name := cluster(job):
-            reasons += ports.capacity.reasons(name, fewest)
+        if job.cluster:
+            reasons += ports.capacity.reasons(job.cluster, fewest)
     except Unavailable as exc:
         reasons.append(Reason(code="unavailable", message=str(exc)))
     return job, reasons
 
 
-def _lacks(jobs: Jobs, job: dict[str, Any]) -> list[Reason]:
+def _lacks(jobs: Jobs, job: JobSpec) -> list[Reason]:
     """What the workspace can't give the job. The environment of the trainers is left out: it is always there."""
-    own = {"environment": None} if uses_own_environment(job) else {}
-    return [Reason(code="not_available", message=words) for words in jobs.lacks({**job, **own})]
+    job = replace(job, environment="") if uses_own_environment(job) else job
+    return [Reason(code="not_available", message=words) for words in jobs.lacks(job)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from shared.jobs.job import mapping
 from shared.jobs.ports import HasJobs
+from shared.jobs.spec import FILE, Output
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.has import HasBlobs
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -59,7 +59,7 @@ def bring_back(ports: Ports, run: Run) -> None:
 
 
 def _path(run: Run) -> str:
-    return str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
+    return run.request.outputs.get("models", Output()).path
 
 
 def _is_gone(ports: Ports, run: Run, path: str) -> bool:
@@ -73,7 +73,7 @@ def _archived(run: Run) -> Place:
 
 def _copies(ports: Ports, run: Run, path: str) -> Iterator[Copy]:
     source, to = _archived(run), ports.jobs.place(path)
-    is_file = mapping(mapping(run.request.get("outputs")).get("models")).get("type") == "uri_file"
+    is_file = run.request.outputs.get("models", Output()).kind == FILE
     for blob in ports.blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from msgspec.structs import replace as with_
 
 from shared.jobs.assets import assets
-from shared.jobs.job import resolve
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.spec import JobSpec, resolve
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.has import HasClock
 from shared.runs.decide import is_over
@@ -39,10 +39,9 @@ class Members:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in _elastic(run).members if _job(run, m) == job)
-        request = member_request(run, member, rendezvous, now)
-        return {**request, **for_every_job(run, request)}
+        return for_every_job(run, member_request(run, member, rendezvous, now))
 
     def fewest_nodes(self, run: Run) -> int:
         return _elastic(run).min_nodes
@@ -91,7 +90,7 @@ class Members:
         for member in waiting:
             job = self.request(run, _job(run, member), ports.rendezvous, ports.clock())
             ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-            log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job["name"], member.why)
+            log.info("run %s: submitted member %s as job %s. %s", run.name, member.index, job.name, member.why)
         if waiting:
             self._cancel_if_ended(ports, run.name, waiting)
         return Submitted(ids, tuple(_job(run, member) for member in waiting))

@@ -7,15 +7,14 @@ on from the checkpoints, which lie where the first one left them, as long as the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from shared.jobs.assets import assets
-from shared.jobs.job import HOUR_PROPERTY, mapping, resolve, timeout
 from shared.jobs.model import JobState, JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasClock
 from shared.runs.decide import first_line, is_over, overdue, why_step
@@ -40,10 +39,10 @@ class Plain:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run)]
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
-        request = {**run.request, "name": job, **for_every_job(run, run.request)}
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
+        request = replace(for_every_job(run, run.request), name=job)
         if run.job_number > 1 and (left := _seconds_left(run, now)) is not None:
-            request["limits"] = {**mapping(run.request.get("limits")), "timeout": max(LEAST_SECONDS, left)}
+            return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
         return request
 
     def fewest_nodes(self, run: Run) -> int:
@@ -164,7 +163,7 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
     """What is left of the run's time limit, which all its jobs share; None without one."""
-    limit = timeout(run.request, otherwise=0)
+    limit = run.request.timeout_seconds
     began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None
 
@@ -182,15 +181,15 @@ def _attempt(run: Run, job: str) -> str:
     return "" if job == _job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
 
-def for_every_job(run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What every job has beside what was asked for: the property by which Azure ML lists the jobs of all runs that were
-    made in the same hour, and mounts that look again. By default what a node has seen of a file it believes for ever,
-    and so never sees the rest of a checkpoint that another node was writing
+def for_every_job(run: Run, request: JobSpec) -> JobSpec:
+    """The job with what every job has beside what was asked for: the property by which Azure ML lists the jobs of all
+    runs that were made in the same hour, and mounts that look again. By default what a node has seen of a file it
+    believes for ever, and so never sees the rest of a checkpoint that another node was writing
     (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
     """
-    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **mapping(request.get("environment_variables"))}
-    properties = {**mapping(request.get("properties")), HOUR_PROPERTY: hour_of(run.created_at)}
-    return {"environment_variables": variables, "properties": properties}
+    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **request.variables}
+    properties = {**request.properties, HOUR_PROPERTY: hour_of(run.created_at)}
+    return replace(request, variables=variables, properties=properties)
 
 
 PLAIN = Plain()

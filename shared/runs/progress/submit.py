@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.jobs.job import environment_words
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.kernel.errors import BadInput, Conflict
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
@@ -68,7 +67,7 @@ def submit_run(ports: Ports, name: str) -> None:
     ids = submitted.ids
     facts: dict[str, Any] = {field: getattr(run, field) for field in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or environment_words(run.request)
+    facts["environment"] = ids.environment or str(run.request.environment)
     after = apply(
         ports, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, ports.clock())
     )

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from shared.jobs.assets import Assets
 from shared.jobs.model import JobStatus
 from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.spec import JobSpec
 from shared.kernel.has import HasClock
 from shared.runs.model import Member, Run, RunState, Size
 from shared.runs.node_use import Use
@@ -73,7 +74,7 @@ class Workload(Protocol):
     def live_jobs(self, run: Run) -> list[str]:
         """The names of those that were sent, as far as the run's row knows, and have not ended."""
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         """The job of this name, but for the ids of code and environment."""
 
     def fewest_nodes(self, run: Run) -> int:

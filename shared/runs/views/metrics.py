@@ -141,5 +141,5 @@ def _place(jobs: Jobs, run: Run) -> Place | None:
     """Where the metrics are; None for a job that has no such output."""
     if run.archived_at is not None:
         return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
-    output = (run.request.get("outputs") or {}).get("metrics") or {}
-    return jobs.place(output["path"]) if output.get("path") else None
+    output = run.request.outputs.get("metrics")
+    return jobs.place(output.path) if output and output.path else None

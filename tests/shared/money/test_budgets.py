@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from shared.jobs.spec import JobSpec
 from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
 from shared.money.model import Account, Quote, Reserved
@@ -17,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 def run(name: str = "a", nodes: int = 2, seconds: int = 3600) -> Run:
-    return Run(name, "", "", "", "e", "gpu", nodes, NOW, {"limits": {"timeout": seconds}})
+    return Run(name, "", "", "", "e", "gpu", nodes, NOW, JobSpec(timeout_seconds=seconds))
 
 
 def account(spent: float = 0.0, **reserved: float) -> Account:

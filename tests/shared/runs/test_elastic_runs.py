@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
@@ -24,7 +25,7 @@ from shared.runs.views import logs
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
-ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
+ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from shared.clusters.model import Cluster
+from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
 from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
@@ -63,9 +64,9 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
 
 
 def test_a_single_file_is_a_file(world: World) -> None:
-    """Data that are one blob become a uri_file, a folder a uri_folder."""
-    file = asked(world, template="mnist", data=f"{DATA}/1.bin").request["inputs"]["data"]
-    assert file == {"type": "uri_file", "path": "azureml://datastores/drops/paths/shelf/a/1.bin"}
+    """Data that are one blob become a file, a folder a folder."""
+    file = asked(world, template="mnist", data=f"{DATA}/1.bin").request.data["data"]
+    assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
 
 
 def test_data_must_be_there(world: World) -> None:
@@ -104,7 +105,7 @@ def test_choices_are_named(world: World) -> None:
         with pytest.raises(Impossible, match=why):
             asked(world, **fields)
     run = asked(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
-    assert run.request["inputs"] == {"lr": 0.5}
+    assert run.request.inputs == {"lr": 0.5}
 
 
 WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("before", "after"))]
@@ -252,7 +253,7 @@ def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
     run = asked(world)
     put = world.jobs.submit
 
-    def slow(job: dict[str, Any]) -> Any:
+    def slow(job: JobSpec) -> Any:
         status = put(job)
         cancel_run(world.system, run.name)
         return status

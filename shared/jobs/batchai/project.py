@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from shared.batchai.fields import Fields
-from shared.batchai.mounts import CLUSTER_ROOT, Mount
-from shared.batchai.report import Report
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mount
+from shared.jobs.batchai.report import Report
 
 DATA_MOUNT = "datalake"  # where its clusters mounted the container; the share was mounted under its own name
 _UNFILLED = "ENTER_"

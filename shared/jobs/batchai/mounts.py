@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from shared.batchai.fields import Fields
-from shared.batchai.report import Report
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.report import Report
 from shared.kernel.names import path_problem
 
 CLUSTER_ROOT, JOB_ROOT = "AZ_BATCHAI_MOUNT_ROOT", "AZ_BATCHAI_JOB_MOUNT_ROOT"

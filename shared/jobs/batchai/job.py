@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.batchai import mounts
-from shared.batchai.cluster import read_node_setup
-from shared.batchai.fields import Fields
-from shared.batchai.mounts import JOB_ROOT, Mounts, Reference, Use
-from shared.batchai.project import Project, read_project
-from shared.batchai.report import Report
-from shared.batchai.toolkits import Start, read_toolkit
-from shared.batchai.wall_clock import read_wall_clock
+from shared.jobs.batchai import mounts
+from shared.jobs.batchai.cluster import read_node_setup
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mounts import JOB_ROOT, Mounts, Reference, Use
+from shared.jobs.batchai.project import Project, read_project
+from shared.jobs.batchai.report import Report
+from shared.jobs.batchai.toolkits import Start, read_toolkit
+from shared.jobs.batchai.wall_clock import read_wall_clock
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESOURCE = re.compile(r".*/clusters/([^/]+)/?", re.IGNORECASE)
@@ -70,7 +70,7 @@ class BatchJob:
     named: list[Reference] = field(default_factory=list)  # the paths into mounts that it names
 
 
-def read_job(content: dict[str, Any], beside: Beside) -> BatchJob:
+def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     """Everything of it is read, or on the report."""
     report = Report()
     outer = Fields(content, "", report)

@@ -8,14 +8,15 @@ help (`epochs: {type: integer, default: 10, min: 1}`), or as its default, with p
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from shared.jobs.job import TRAINERS_ENVIRONMENT, Job, mapping
 from shared.jobs.parameters import TYPES, Parameters, Schema, parameters
+from shared.jobs.readers.azureml import path_of, read_layer
+from shared.jobs.spec import FOLDER, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
 from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
@@ -35,7 +36,7 @@ _FILES = (
     "/",
 )  # how a line that names a file begins
 _BOUNDS = {"min": "minimum", "max": "maximum"}  # of components, and of JSON Schema
-_FOLDER = {"type": "uri_folder", "mode": "rw_mount"}
+_SNAPSHOT = ".."  # a trainer's folder lies in the code snapshot
 
 
 def trainer_names(trainers: Path) -> list[str]:
@@ -47,58 +48,57 @@ def trainer_names(trainers: Path) -> list[str]:
     return names
 
 
-def trainer_template(trainers: Path, name: str) -> tuple[Job, Parameters]:
+def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
     """The whole job of one of `trainer_names`, and its parameters. Raises BadSetting with file, key and choices."""
     folder = trainers / name
-    job, described = read_job(folder / JOB_FILE, folder / "parameters.json")
-    if "command" not in job:
+    job, described = read_template(folder / JOB_FILE, folder / "parameters.json")
+    if not job.command:
         if not (folder / SCRIPT).is_file():
             raise BadSetting(f"{folder / JOB_FILE} has no command, and there is no {SCRIPT} beside it to be started.")
         job = _by_convention(job, name)
-    return {"code": "..", "environment": _environment(trainers, folder), **job}, described
+    environment = job.environment or _environment(trainers, folder)
+    return replace(job, code=job.code or _SNAPSHOT, environment=environment), described
 
 
-def read_job(job_file: Path, schema_file: Path) -> tuple[Job, Parameters]:
+def read_template(job_file: Path, schema_file: Path) -> tuple[JobSpec, Parameters]:
     """A template with plain literal inputs, and its parameters as the template and the schema file describe them."""
-    job, typed = _plain_inputs(yaml_object(job_file), job_file)
-    document = _json_object(schema_file) if schema_file.is_file() else {}
-    properties = {**typed, **mapping(document.get("properties"))}
-    where = schema_file if set(properties) != set(typed) else job_file
-    return job, parameters(job, {"properties": properties}, str(where))
-
-
-def _plain_inputs(job: Job, file: Path) -> tuple[Job, dict[str, Schema]]:
-    """The job with each typed parameter as its default, and the types."""
+    job = _job(job_file)
     typed = {
-        name: _schema(f"{file}: inputs.{name}", value)
-        for name, value in mapping(job.get("inputs")).items()
-        if isinstance(value, dict) and value.get("type") in TYPES
+        name: _schema(f"{job_file}: inputs.{name}", value) for name, value in job.data.items() if value.kind in TYPES
     }
-    if not typed:
-        return job, {}
-    defaults = {name: schema["default"] for name, schema in typed.items()}
-    return {**job, "inputs": {**mapping(job.get("inputs")), **defaults}}, typed
+    job = replace(job, inputs={**job.inputs, **{name: schema["default"] for name, schema in typed.items()}})
+    document = _json_object(schema_file) if schema_file.is_file() else {}
+    described = document.get("properties")
+    properties = {**typed, **(described if isinstance(described, dict) else {})}
+    where = schema_file if set(properties) != set(typed) else job_file
+    return job, parameters(job, properties, str(where))
 
 
-def _schema(where: str, told: Mapping[str, Any]) -> Schema:
-    if "default" not in told:
+def _job(file: Path) -> JobSpec:
+    layer = read_layer(yaml_object(file))
+    if layer.problems:
+        raise BadSetting("; ".join(f"{file}: {problem.path} {problem.message}" for problem in layer.problems))
+    for field, value in layer.unread.items():
+        raise BadSetting(f"{file}: {path_of(field)} is {value!r}; use a whole number from 1.")
+    return layer.job
+
+
+def _schema(where: str, told: DataInput) -> Schema:
+    """A parameter that is written as in Azure ML's components, which looks like data of a type of its own."""
+    if "default" not in told.rest:
         raise BadSetting(f"{where} has no default; a drop that says nothing of it needs one.")
-    return {"description": "", **{_BOUNDS.get(key, key): value for key, value in told.items()}}
+    return {"description": "", "type": told.kind, **{_BOUNDS.get(key, key): value for key, value in told.rest.items()}}
 
 
-def _by_convention(job: Job, name: str) -> Job:
+def _by_convention(job: JobSpec, name: str) -> JobSpec:
     """The job that starts the folder's train.py with a flag for the data, each parameter and each output."""
-    inputs = {"data": {"type": "uri_folder"}, **mapping(job.get("inputs"))}
-    outputs = {**dict.fromkeys(("models", "metrics"), _FOLDER), **mapping(job.get("outputs"))}
+    inputs = {"data": DataInput(kind=FOLDER), **job.inputs}
+    outputs = {**dict.fromkeys(("models", "metrics"), Output(kind=FOLDER, mode="rw_mount")), **job.outputs}
     flags = [f"--{_flag(each)} ${{{{inputs.{each}}}}}" for each in inputs]
     flags += [f"--{_folder_flag(each)}-dir ${{{{outputs.{each}}}}}" for each in outputs]
-    return {
-        "distribution": {"type": "pytorch", "process_count_per_instance": 1},
-        **job,
-        "command": f"python {name}/{SCRIPT} {' '.join(flags)}",
-        "inputs": inputs,
-        "outputs": outputs,
-    }
+    if not (job.distribution or job.processes):
+        job = replace(job, distribution="pytorch", processes=1)
+    return replace(job, command=f"python {name}/{SCRIPT} {' '.join(flags)}", inputs=inputs, outputs=outputs)
 
 
 def _flag(name: str) -> str:
@@ -110,7 +110,7 @@ def _folder_flag(name: str) -> str:
     return _flag(name if name == "metrics" else name.removesuffix("s"))
 
 
-def _environment(trainers: Path, folder: Path) -> Any:
+def _environment(trainers: Path, folder: Path) -> str | Environment:
     """Made from the folder's own requirements if it has any, on the image of all trainers; else theirs."""
     file = folder / "requirements.txt"
     if not file.is_file():
@@ -123,8 +123,8 @@ def _environment(trainers: Path, folder: Path) -> Any:
                 f"{file}: {line!r} names a file, which the nodes don't have; list the packages themselves."
             )
     dependencies: list[Any] = [PYTHON, "pip", *([{"pip": packages}] if packages else [])]
-    image = yaml_object(trainers / "environment.yaml").get("image")
-    return {"image": image, "conda_file": {"channels": ["conda-forge"], "dependencies": dependencies}}
+    image = str(yaml_object(trainers / "environment.yaml").get("image"))
+    return Environment(image, {"channels": ["conda-forge"], "dependencies": dependencies})
 
 
 def yaml_object(file: Path) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from shared.batchai.document import TOOLKITS
-from shared.batchai.fields import Fields
-from shared.batchai.mpirun import take_apart
-from shared.batchai.report import Report
+from shared.jobs.batchai.document import TOOLKITS
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.report import Report
 
 COMMAND = "the command line of each process"
 _WORLD = re.compile(r"--world[-_]size[= ]+0*([0-9]{1,20})")

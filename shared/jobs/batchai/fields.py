@@ -6,9 +6,10 @@ on that, so it holds here. A key that is null is a key that is not there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from shared.batchai.report import Report
+from shared.jobs.batchai.report import Report
 
 _SHOWN = 60  # characters of a wrong value in a message
 
@@ -16,7 +17,7 @@ _SHOWN = 60  # characters of a wrong value in a message
 class Fields:
     """Reads of a key say where its value lands in the job; `finish` reports the keys that nobody read."""
 
-    def __init__(self, content: dict[str, Any], path: str, report: Report) -> None:
+    def __init__(self, content: Mapping[str, Any], path: str, report: Report) -> None:
         self.path, self.report = path, report
         self._names: dict[str, str] = {}
         for name, value in content.items():

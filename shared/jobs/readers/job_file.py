@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.jobs.model import Problem
+from shared.jobs.readers.azureml import path_of
 from shared.kernel.errors import BadInput
 from shared.kernel.parsing import Lines, read_json, read_yaml
 
@@ -15,10 +16,10 @@ JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 
 @dataclass(frozen=True)
 class JobFile:
-    """A drop's job file as parsed: its content, and the line (from 1) of each key by its path, `limits.timeout`."""
+    """A drop's job file as parsed: its document, and the line (from 1) of each key by its path, `limits.timeout`."""
 
     name: str
-    content: dict[str, Any]
+    document: dict[str, Any]
     lines: Lines
 
     def where(self, path: str) -> str:
@@ -31,7 +32,8 @@ class JobFile:
 
     def explain(self, problems: Iterable[Problem]) -> str:
         """All problems as text, one a line."""
-        return "\n".join(f"{self.where(p.path)}: {p.path}: {p.message}" for p in problems)
+        places = ((path_of(problem.path), problem.message) for problem in problems)
+        return "\n".join(f"{self.where(path)}: {path}: {message}" for path, message in places)
 
 
 class BrokenJobFile(BadInput):

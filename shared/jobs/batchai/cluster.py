@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.batchai.fields import Fields
-from shared.batchai.mounts import CLUSTER_ROOT, Mounts
-from shared.batchai.report import Report
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mounts
+from shared.jobs.batchai.report import Report
 from shared.jobs.vm_size import gpus_of, is_size, known
 from shared.kernel.names import NAME
 

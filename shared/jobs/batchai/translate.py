@@ -6,18 +6,20 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from shared.batchai.job import BatchJob
-from shared.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
-from shared.batchai.wall_clock import WEEK
-from shared.jobs.job import LEFT_OUTPUT, TRAINERS_ENVIRONMENT, Job
+from shared.jobs.batchai.job import BatchJob
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
+from shared.jobs.batchai.wall_clock import WEEK
+from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
 from shared.kernel.names import path_problem
 
+Json = dict[str, Any]
 LAUNCHER = "python batchai_launch.py"
 SPEC = "TRAINYARD_BATCHAI"
 LONGEST_SPEC = 100_000  # bytes; Linux starts no program with a variable of 128 KiB
 WRITTEN, SHARED = "mounts", LEFT_OUTPUT  # outputs: what is written into mounts, and the temporary folder of all nodes
-TEMPLATE: Job = {"code": ".."}  # the trainers' snapshot, which has the launcher
+TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Source:
 class Translation:
     """The job, but for what a route or request adds, and the mounts that the job reads and that hold nothing."""
 
-    job: Job
+    job: JobSpec
     missing: tuple[tuple[Mount, Source], ...] = ()
 
 
@@ -58,7 +60,7 @@ def translate(
 ) -> Translation:
     """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
     names, mounts, missing, laid = _Names(), [], [], _laid(job, files)
-    inputs: Job = {}
+    inputs: dict[str, DataInput] = {}
     outputs = {names.give("models" if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
     for use in job.uses:
         mount = _mount(use, laid)
@@ -66,7 +68,7 @@ def translate(
         needed = any(not _is_laid(mount, path) for path in use.reads)
         if needed or source.there:
             mount["from"] = names.give(use.mount.path)
-            inputs[mount["from"]] = {"type": "uri_folder", "mode": "ro_mount", "path": source.path}
+            inputs[mount["from"]] = DataInput(source.path, FOLDER, "ro_mount")
             if needed and source.there is False:
                 missing.append((use.mount, source))
         mounts.append(mount)
@@ -76,25 +78,27 @@ def translate(
     spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
     if len(spec) > LONGEST_SPEC:
         job.report.refuse("properties", f"becomes {len(spec)} bytes of instructions; the limit is {LONGEST_SPEC}.")
-    found: Job = {
-        "command": " ".join([LAUNCHER, *arguments]),
-        "environment": _environment(environment or job.image),
-        "inputs": inputs,
-        "outputs": {name: {"type": "uri_folder", "mode": "rw_mount"} for name in declared},
-        "environment_variables": {**job.variables, SPEC: spec},
-        "resources": _resources(job),
-        "distribution": {
-            "type": "mpi" if job.start.mpi else "pytorch",
-            "process_count_per_instance": job.start.per_node,
-        },
-        **_edge(job),
-    }
-    return Translation({key: value for key, value in found.items() if value != {}}, tuple(missing))
+    made = JobSpec(
+        command=" ".join([LAUNCHER, *arguments]),
+        environment=_environment(environment or job.image),
+        inputs=inputs,
+        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in declared},
+        variables={**job.variables, SPEC: spec},
+        nodes=job.nodes,
+        shared_memory=job.shm_size,
+        distribution="mpi" if job.start.mpi else "pytorch",
+        processes=job.start.per_node,
+        timeout_seconds=job.seconds,
+        cluster=job.cluster,
+        experiment=job.experiment,
+        tags=job.tags,
+    )
+    return Translation(made, tuple(missing))
 
 
-def _environment(name: str) -> str | Job:
+def _environment(name: str) -> str | Environment:
     """One of the workspace's, or any image; without a name that of the trainers."""
-    return (name if name.startswith("azureml:") else {"image": name}) if name else TRAINERS_ENVIRONMENT
+    return (name if name.startswith("azureml:") else Environment(name)) if name else TRAINERS_ENVIRONMENT
 
 
 def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:
@@ -111,7 +115,7 @@ def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]
     return found
 
 
-def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Job:
+def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Json:
     mount = use.mount
     own = f"{mount.path}/"
     laid = {
@@ -130,13 +134,13 @@ def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Job:
     }
 
 
-def _is_laid(mount: Job, path: str) -> bool:
+def _is_laid(mount: Json, path: str) -> bool:
     return bool(path) and any(name == path or name.startswith(f"{path}/") for name in mount["files"])
 
 
-def _spec(job: BatchJob, mounts: list[Job], outputs: Job) -> str:
+def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
     start = job.start
-    spec: Job = {
+    spec: Json = {
         "lines": start.lines,
         "per_node": start.per_node,
         "index": start.index,
@@ -151,22 +155,6 @@ def _spec(job: BatchJob, mounts: list[Job], outputs: Job) -> str:
     if start.workers:
         spec |= {"workers": start.workers, "servers": start.servers}
     return json.dumps(spec)
-
-
-def _resources(job: BatchJob) -> Job:
-    found: Job = {"instance_count": job.nodes}
-    return found | {"shm_size": job.shm_size} if job.shm_size else found
-
-
-def _edge(job: BatchJob) -> Job:
-    found: Job = {"limits": {"timeout": job.seconds}} if job.seconds else {}
-    if job.cluster:
-        found["compute"] = f"azureml:{job.cluster}"
-    if job.experiment:
-        found["experiment_name"] = job.experiment
-    if job.tags:
-        found["tags"] = job.tags
-    return found
 
 
 def shortened(job: BatchJob, longest: float) -> None:
