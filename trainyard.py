@@ -42,6 +42,7 @@ USE = (*TALK, TRAINERS)
 DEVELOP = ("requirements-dev.txt", TRAINERS)  # all of USE, and the tools of the gate
 COMMANDS = {
     "demo": (USE, ["-m", "local.demo"]),
+    "tour": (USE, ["-m", "local.tour"]),
     "up": (USE, ["-m", "local.up"]),
     "down": (USE, ["-m", "local.down"]),
     "package": (TALK, ["-m", "local.package"]),
@@ -51,6 +52,7 @@ COMMANDS = {
 }
 HERE = {
     "demo": "Drop a data set into a local cloud, watch it become a model, get the curves.",
+    "tour": "Walk through a first drop, a comparison, a lost node and the bill, in about three minutes.",
     "up": "Start the local cloud and keep it; Ctrl-C stops it.",
     "down": "Stop it from another terminal; --purge also removes its data.",
     "package": "Make the files that Azure runs, as a folder and a zip in .trainyard/package.",

@@ -223,12 +223,10 @@ function Over({ seen, since, until }) {
         height={122}
         draw={(width) => steps(samples, most, since, until, width)}
       />
-      <ul class="kind-list">
+      <ul class="phase-list">
         {KINDS.filter((kind) => samples.some((one) => one[kind])).map((kind) => (
           <li key={kind}>
-            <svg viewBox="0 0 10 10" aria-hidden="true">
-              <rect class={`node-${kind}`} width="10" height="10" />
-            </svg>
+            <i class={`node-${kind}`}></i>
             {W.clusters.kinds[kind]}
           </li>
         ))}
