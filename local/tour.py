@@ -104,8 +104,8 @@ STEPS = (
     ),
     Step(
         "Take the model home, and tidy up",
-        "`fetch` checks each file against the archive's manifest. `rm` deletes what a run or a drop left; that it was,\n"
-        "and who removed it, stays on record.",
+        "`fetch` checks each file against the archive's manifest. `rm` deletes what a run or a drop left; that\n"
+        "it was, and who removed it, stays on record.",
         [("fetch", DROP, "--only", "models"), ("rm", RUN, "--yes"), ("du",)],
     ),
 )
