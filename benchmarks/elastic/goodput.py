@@ -40,7 +40,7 @@ def with_c10d(folder: Path, port: int, count: int, most: int) -> Crowd:
 
 
 def replay(crowd: Crowd, moments: Sequence[Moment], speed: float, seed: int = 1) -> Span:
-    """Take nodes away and back as the trace says; returns the window. An agent that ended by itself is started again."""
+    """Take nodes away and back as the trace says; gives the window. An agent that ended by itself is started again."""
     dice = random.Random(seed)
     crowd.wait(moments[0].nodes)
     began = time.time()
