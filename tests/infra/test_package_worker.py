@@ -15,7 +15,7 @@ from tests.infra.invocations import TABLE, settings, unpacked
 
 WORKER = "TRAINYARD_FUNCTIONS_WORKER"
 ABSENT = (
-    "NOT RUN UNDER MICROSOFT'S PYTHON WORKER: PyPI has none that knows this app's model. The Azure Functions Core Tools "
+    "NOT RUN UNDER MICROSOFT'S PYTHON WORKER: PyPI has none that knows this app's model. The Functions Core Tools "
     f"have one: set {WORKER} to their workers/python/<version>/LINUX/X64/worker.py, of the Python that runs this"
 )
 
