@@ -134,17 +134,23 @@ def _admit(req: func.HttpRequest, admit: Callable[[func.HttpRequest], None]) -> 
         raise access.Denied(411, "Send the body with its length (Content-Length): one in chunks is not read.")
 
 
+def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
+    """An error as RFC 9457 has it."""
+    body = {
+        "type": "about:blank",
+        "title": code.replace("_", " "),
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    kind = "application/problem+json"
+    return func.HttpResponse(json.dumps(body), status_code=status, headers=dict(headers or {}), mimetype=kind)
+
+
 def _problem(exc: TrainyardError | access.Denied) -> func.HttpResponse:
     if isinstance(exc, access.Denied):
         status, code = exc.status, DENIED[exc.status]
     else:
         status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
         code = exc.code
-    body = {
-        "type": "about:blank",
-        "title": code.replace("_", " "),
-        "status": status,
-        "detail": str(exc),
-        "code": code,
-    }
-    return func.HttpResponse(json.dumps(body), status_code=status, mimetype="application/problem+json")
+    return problem(status, code, str(exc))

@@ -31,7 +31,7 @@ class DropKey:
     def problem(self) -> str | None:
         """Why this can't be a drop, as a sentence, or None."""
         for what, segment in (("route", self.route), ("name", self.name)):
-            if fault := _segment_fault(segment, _SEGMENT_LIMIT):
+            if fault := _segment_fault(segment, _SEGMENT_LIMIT) or _unmountable(segment):
                 why = f"its {what} {fault}. Upload to drops/<route>/<name>/<files>."
                 return f"{str(self)[:80]!r} is not the path of a drop: {why}"
         return None
@@ -43,3 +43,8 @@ class DropKey:
     def is_archive(self) -> bool:
         """Whether the drop is a single archive right in the route's folder."""
         return self.name.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def _unmountable(segment: str) -> str | None:
+    """Azure ML finds no folder with these in its path: the job would fail, whatever is in the drop."""
+    return "has a ':' or an '@', which Azure ML can't have in a path" if set(segment) & set(":@") else None

@@ -24,7 +24,8 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
     starts_anew = state is RunState.QUEUED and run.state is RunState.RUNNING
-    if starts_anew or (run.attempts == 0 and state in (RunState.QUEUED, RunState.RUNNING)):
+    began = state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)
+    if starts_anew or (run.attempts == 0 and began):
         changes["attempts"] = run.attempts + 1
     if state in (RunState.FAILED, RunState.CANCELED):
         changes["reason"] = why

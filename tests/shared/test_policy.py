@@ -198,7 +198,8 @@ def test_a_requeue_costs_an_attempt() -> None:
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
         run = replace(run, **advance(run, RunState(state), NOW))
         assert run.attempts == attempts
-    assert advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
+    for first_seen in (RunState.RUNNING, RunState.COMPLETED):
+        assert advance(RUN, first_seen, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:

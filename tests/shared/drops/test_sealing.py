@@ -261,7 +261,10 @@ def test_events_for_blobs_that_are_gone(world: World) -> None:
     assert not world.queues.visible("drop-checks")
 
 
-@pytest.mark.parametrize("name", ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt"])
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt", "mnist/12:30/1", "mnist/a@b/1"],
+)
 def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) -> None:
     """A blob whose name makes no drop leaves a rejected drop behind that says how to do it."""
     collect.note_upload(world.system, name, world.clock())

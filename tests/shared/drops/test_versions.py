@@ -113,7 +113,7 @@ def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> No
 
 
 def test_a_name_may_hold_an_at_sign() -> None:
-    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name."""
+    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name, of a rejected drop too."""
     assert read_ref("r/a@b").key == DropKey("r", "a@b")
     assert (read_ref("r/a@b@12").key.name, read_ref("r/a@b@12").number) == ("a@b", 12)
     assert read_ref("drops/r/a@now/").now
