@@ -103,7 +103,7 @@ def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
     except BadInput as exc:  # its record can't be written, ever
         reject(ports.drops, stored, "bad_job", str(exc))
         return
-    if inserted or ports.runs.get(drop.run).value.state is RunState.RECEIVED:
+    if inserted or ports.runs.get(drop.run).value.progress.state is RunState.RECEIVED:
         ports.happened(RunRecorded(run))
     ports.happened(DropSealed(drop))
     ports.drops.replace(replace(drop, state=DropState.SEALED), stored)
@@ -158,7 +158,8 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written
 
 
 def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem]:
-    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is told once."""
+    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is reported
+    once."""
     if written is None or built.job is None:
         return list(built.problems)
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)
@@ -185,14 +186,13 @@ def _run(ports: Ports, drop: Drop) -> Run:
     now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     run = run_of(drop.run, job, bounds, now)
-    run = replace(
-        run,
+    run = run.changed(
         drop=str(drop.key),
         route=drop.key.route,
         fingerprint=drop.fingerprint,
-        experiment=run.experiment or drop.key.route,
+        experiment=run.asked.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
         project=ports.purse.project_of(job.tags, drop.key.route),
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))

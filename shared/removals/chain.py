@@ -1,4 +1,4 @@
-"""Runs that go on from one another share checkpoints and metrics, in the folder of the first: who else needs them."""
+"""Runs continued from one another share checkpoints and metrics in the first one's folder: who else needs them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def later(runs: Runs, run: Run) -> list[Run]:
 def earlier(runs: Runs, run: Run) -> list[Run]:
     """The runs that this one goes on from, from the last to the first."""
     found: list[Run] = []
-    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].continues)):
+    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].asked.continues)):
         found.append(before)
     return found
 
 
 def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
-    """The paths of the outputs that a removal of this run takes: its own, and those that it was the last to need.
+    """Paths of the outputs that a removal of this run deletes: its own, and those that only it still needed.
 
     Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
     """
@@ -41,11 +41,11 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
 
 
 def _keeps(run: Run, what: What) -> bool:
-    return run.removed_at is None and str(what) not in run.cleared
+    return run.removed.at is None and str(what) not in run.removed.cleared
 
 
 def _paths(run: Run) -> Iterator[str]:
-    yield from (output.path for output in run.request.outputs.values() if output.path)
+    yield from (output.path for output in run.asked.request.outputs.values() if output.path)
 
 
 def _next(runs: Runs, run: Run) -> Run | None:

@@ -40,7 +40,7 @@ class Ports(HasBlobs, HasRuns, Protocol):
 
 
 class Listing:
-    """Blobs on their way through, kept as compressed JSON: some 40 bytes each."""
+    """A list of blobs as compressed JSON, some 40 bytes each, filled while they are listed."""
 
     def __init__(self) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
@@ -71,11 +71,12 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
 
 
 def difference_at_start(ports: Ports, run: Run) -> str | None:
-    """What differs now in the data of a run that starts; None if that takes long, or can't be had now."""
-    if not (run.drop and run.fingerprint):
+    """How the data of a starting run differ from those it was made for; None if checking takes long or is not
+    possible now."""
+    if not (run.asked.drop and run.asked.fingerprint):
         return ""
     try:
-        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.drop)), COMPARED_AT_ONCE + 1))
+        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), COMPARED_AT_ONCE + 1))
         return _difference(ports, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
     except TrainyardError as exc:
         log.info("run %s: its data are compared later: %s", run.name, exc)
@@ -88,15 +89,15 @@ def ask_for_check(queues: Queues, run: Run) -> None:
 
 
 def check_data(ports: Ports, name: str) -> None:
-    """Say on the run if its drop holds other content than the run was made for. Twice says the same."""
+    """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
     try:
         stored = ports.runs.recent(name)
     except NotFound:
         return
     run = stored.value
-    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.drop)))
+    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.asked.drop)))
     for _ in range(WRITE_ATTEMPTS):
-        if stored.value.data_note == note:
+        if stored.value.progress.data_note == note:
             return
         try:
             ports.runs.update(stored, data_note=note)
@@ -109,11 +110,11 @@ def check_data(ports: Ports, name: str) -> None:
 
 def _difference(ports: Ports, run: Run, blobs: Iterable[Blob]) -> str:
     now: dict[str, str] = {}
-    seen = survey(DropKey.of(run.drop), _told(blobs, now))
-    if seen.fingerprint == run.fingerprint:
+    seen = survey(DropKey.of(run.asked.drop), _told(blobs, now))
+    if seen.fingerprint == run.asked.fingerprint:
         return ""
-    words = f"Drop {run.drop} held other data when the job started than when the run was made"
-    before = _kept(ports.blobs, f"{run.experiment}/{run.name}")
+    words = f"Drop {run.asked.drop} held other data when the job started than when the run was made"
+    before = _kept(ports.blobs, f"{run.asked.experiment}/{run.name}")
     if not before or len(now) > MOST_LISTED:
         return f"{words}."
     differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))

@@ -1,8 +1,8 @@
-"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in successors.py."""
+"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in
+retry_and_continue.py."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
@@ -39,7 +39,7 @@ class Ports(
 
 
 def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """Record the run and queue its submission. The same key is the same run, whatever happened in between.
+    """Record the run and queue its submission. The same key gives the same run, whatever failed in between.
 
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
     after the record was written, the reconcile timer queues the submission.
@@ -53,7 +53,7 @@ def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner:
         raise Impossible(absent, "no_data")
     if missing := empty_mounts(asked):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
-    run = replace(first_record(ports, asked), asked=fingerprint, owner=owner, owner_id=owner_id)
-    check_complete(ports, run.request)
+    run = first_record(ports, asked).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
+    check_complete(ports, run.asked.request)
     check_possible(ports, run)
     return record(ports, run)

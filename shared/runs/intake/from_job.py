@@ -1,4 +1,5 @@
-"""The record of a run, from the job that it will send. Whoever makes a run begins here, so none forgets a field."""
+"""The record of a run, made from the job that it will send. Every way to make a run begins here, so that none
+forgets a field."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from shared.runs.progress.elastic_policy import begin
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
     """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `begin`."""
-    return Run(
+    return Run.of(
         name=name,
         drop="",
         route="",

@@ -1,4 +1,4 @@
-"""Record a run once, whoever asks for it and however often, and send it off."""
+"""Record a run once, however often it is asked for, and queue its submission."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def run_name(ports: Ports, key: str | None) -> str:
 
 
 def made_before(ports: Ports, name: str, asked: str) -> Run | None:
-    """The run of this name; None if there is none. Sent off again if the call that made it seems to have died."""
+    """The run of this name, or None. Its submission is queued again if the call that made it seems to have died."""
     try:
         run = ports.runs.get(name).value
     except NotFound:
         return None
-    if run.asked != asked:
+    if run.asked.digest != asked:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
-    if run.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
+    if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
         ask_for_submission(ports.queues, name)
     return run
 
@@ -50,16 +50,16 @@ def record(ports: Ports, run: Run) -> Run:
     try:
         ports.purse.admit(run)
     except Conflict:
-        if made := made_before(ports, run.name, run.asked):
+        if made := made_before(ports, run.name, run.asked.digest):
             return made
         raise
-    return _insert(ports, run) or made_before(ports, run.name, run.asked) or run
+    return _insert(ports, run) or made_before(ports, run.name, run.asked.digest) or run
 
 
 def _insert(ports: Ports, run: Run) -> Run | None:
-    """Record the run and send it off; None if one of its name was there."""
+    """Record the run and queue its submission; None if its name was taken."""
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))
-    log.info("run %s: received, for cluster %s", run.name, run.cluster)
+    log.info("run %s: received, for cluster %s", run.name, run.asked.cluster)
     return run

@@ -21,6 +21,7 @@ from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.parsing import read_json
+from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
@@ -52,7 +53,7 @@ def archive_run(ports: Ports, name: str) -> None:
     """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
-    if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
+    if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
     found = _Found(ports, archive_folder(run))
     try:
@@ -91,7 +92,7 @@ def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> Non
 
 
 def archive_folder(run: Run) -> str:
-    return f"{run.experiment}/{run.name}"
+    return f"{run.asked.experiment}/{run.name}"
 
 
 def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
@@ -140,7 +141,7 @@ class _Found:
         """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
         blob tells. Logs are left out: Azure ML itself writes them when the job is over.
         """
-        until = run.history[-1].at + LATE
+        until = run.progress.history[-1].at + LATE
         written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
         return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
@@ -220,10 +221,10 @@ def json_row(line: str) -> dict[str, Any] | None:
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], found: _Found, finished: dict[str, Any]) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
-    row = {key: value for key, value in msgspec.to_builtins(run).items() if key not in NOT_IN_THE_MANIFEST}
+    row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
     if late := found.changed_late(run):
         log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
-    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.history]
+    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
     manifest = {
         "version": 2,
         "source_job": run.name,
