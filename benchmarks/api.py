@@ -31,6 +31,7 @@ from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters.storage import account
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.spec import JobSpec
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
 
@@ -78,7 +79,9 @@ def finished_run(number: int) -> Run:
     states = (RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED)
     history = tuple(Moment(state, at, "Something happened here.") for state in states)
     state = RunState.FAILED if number % 1000 == 0 else RunState.COMPLETED
-    run = Run(f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, {"command": "x" * 2000})
+    run = Run(
+        f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, JobSpec(command="x" * 2000)
+    )
     metrics = {"loss": 0.1, "accuracy": 0.9}
     return replace(run, state=state, history=history, last_metrics=metrics, archived_at=at)
 

@@ -24,9 +24,8 @@ def main() -> int:
     except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
     except OSError as exc:
-        if exc.filename is None:
-            raise
-        sys.stderr.write(visible(f"trainyard: {exc.filename}: {exc.strerror}.\n"))
+        where = f"{exc.filename}: " if exc.filename is not None else ""  # a full disk has no name
+        sys.stderr.write(visible(f"trainyard: {where}{exc.strerror or exc}.\n"))
         return ERROR
     return 0
 

@@ -16,7 +16,7 @@ from .session import COMMON, app
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
-OFTEN = 5  # a row that so many commands have stands at the top of the page, once
+OFTEN = 3  # a row that so many commands have stands at the top of the page, once
 
 HEAD = """<!-- Made by `python -m cli.docs` from the commands' own help. Do not edit: a test holds it against them. -->
 # The command line
@@ -52,6 +52,7 @@ Results go to standard output, everything else to standard error. Exit codes:
 {codes}
 
 ## Arguments and options of many commands
+Where a command's list says "above", these are meant. Square brackets mark an argument that may be left out.
 
 {often}
 """
@@ -63,30 +64,31 @@ def page() -> str:
     commands = {name: group.commands[name] for name in ORDER}
     for family, names in GROUPS.items():
         commands |= {f"{family} {name}": group.commands[family].commands[name] for name in names}
-    counts = Counter(row for command in commands.values() for row in set(_options(command)))
-    often = {row: None for command in commands.values() for row in _options(command) if counts[row] >= OFTEN}
+    often = _often(commands.values())
     codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
     common = _list(row for row in _options(commands[ORDER[0]], COMMON))
     head = HEAD.format(common=common, codes=codes, often=_list(often))
     return head + "".join(f"\n{_section(name, command, often)}" for name, command in commands.items())
 
 
+def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
+    """The rows of many commands. An option that means two things there stays with its commands."""
+    counts = Counter(row for command in commands for row in set(_options(command)))
+    rows = [row for row, count in counts.items() if count >= OFTEN]
+    meanings = Counter(option for option, _ in rows)
+    return sorted(row for row in rows if meanings[row[0]] == 1)
+
+
 def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
-    words, *examples = inspect.cleandoc(command.help).replace("\b\n", "").split("Example: ")
-    arguments = " ".join(_metavar(p) for p in command.params if p.param_type_name == "argument")
-    usage = f"python3 trainyard.py {name} {arguments}".rstrip()
+    words, *examples = inspect.cleandoc(command.help).replace("\b\n", "").split("Example: trainyard ")
     rows = list(_options(command))
     above = ", ".join(option for option, _ in (row for row in rows if row in often))
-    own = [
-        _list(row for row in rows if row not in often),
-        f"[As above](#arguments-and-options-of-many-commands): {above}." if above else "",
-    ]
+    own = [_list(row for row in rows if row not in often), f"- {above}: above" if above else ""]
     parts = [
         f"## {name}",
         words.strip(),
-        f"```text\n{usage}\n```",
-        *(f"Example: `{' '.join(example.split())}`" for example in examples),
-        *own,
+        *(f"Example: `python3 trainyard.py {' '.join(example.split())}`" for example in examples),
+        "\n".join(part for part in own if part),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -19,13 +19,15 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled, handled_for_anyone
-from functions.modules import joined
-from shared.api.requests import UploadRequest, offered, read_body
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.drops import uploads
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import ROOT, blob_endpoint
+
+with on_demand():
+    from shared.api import requests
+    from shared.drops import uploads
 
 blueprint = func.Blueprint()
 
@@ -75,8 +77,8 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    files = offered(read_body(req.get_body(), UploadRequest))
-    if uploads.may_become_code(the_system(), key, files):
+    files = requests.offered(requests.read_body(req.get_body(), requests.UploadRequest))
+    if uploads.may_become_code(the_system().routes, key, files):
         access.admit_code(req)
     return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))
 
@@ -103,6 +105,8 @@ def _file(name: str) -> tuple[bytes, str, str]:
 
 def _body(name: str) -> bytes:
     if name == MODULES:
+        from functions.modules import joined
+
         modules = {file: path.read_text("utf-8") for file, path in _files().items() if path.suffix == ".js"}
         return joined(modules, BEGIN).encode()
     if name in SHEETS:

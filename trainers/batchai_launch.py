@@ -2,8 +2,8 @@
 
     python batchai_launch.py scripts=PATH mounts=PATH ...       # where the job's inputs and outputs are
 
-Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, which
-shared/batchai/translate.py writes. The first process of a node lays out the mount roots and runs the job preparation,
+Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, written by
+shared/jobs/batchai/translate.py. The first process of a node lays out the mount roots and runs the job preparation,
 once; then each runs its old command line in a shell. The images of 2018 have Python 3.6, so nothing newer is used here.
 
 It stays one file: a job's command names it alone, so whoever takes the printed job to `az ml job create` with code of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
-from shared.jobs.job import LAUNCHER
+from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run
 from shared.runs.progress.elastic_policy import begin
@@ -53,16 +53,15 @@ def _event(cloud: ScaleCloud, system: System, job: str) -> int:
 def _run(members: int) -> Run:
     now = datetime.now(UTC)
     name = "noop-00000000000000e1"
-    job: dict[str, Any] = {
-        "type": "command",
-        "name": name,
-        "display_name": "noop/elastic",
-        "experiment_name": "noop",
-        "command": f"python -m {LAUNCHER} train.py",
-        "environment": "azureml:AzureML-none:1",
-        "compute": f"azureml:{CLUSTER}",
-        "resources": {"instance_count": members},
-        "limits": {"timeout": 3600},
-    }
+    job = JobSpec(
+        name=name,
+        title="noop/elastic",
+        experiment="noop",
+        command=f"python -m {LAUNCHER} train.py",
+        environment="azureml:AzureML-none:1",
+        cluster=CLUSTER,
+        nodes=members,
+        timeout_seconds=3600,
+    )
     run = Run(name, "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
     return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))

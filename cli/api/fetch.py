@@ -34,7 +34,7 @@ class File:
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> File:
-        return cls(row["name"], row["size"], row.get("md5") or "", row.get("etag") or "")
+        return cls(str(row["name"]), int(row["size"]), str(row.get("md5") or ""), str(row.get("etag") or ""))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ def _results(jobs: list[Future[bool]]) -> list[bool]:
 def _target(folder: Path, name: str) -> Path:
     """Where a file of the archive goes. Raises CliError for a name that leads out of the folder on any system."""
     windows = PureWindowsPath(name)
-    if not name or ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute():
+    leads_out = ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute()
+    if not name or "\0" in name or leads_out:
         raise CliError(f"The manifest names {name!r}, which leads out of the folder. Nothing was fetched.")
     return folder / name
 

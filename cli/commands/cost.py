@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,9 +20,10 @@ from . import options
 from .runs import moment
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
-BY = ("run", "cluster", "project", "owner")
+DAY = "day"
+BY = ("run", "cluster", "project", "owner", DAY)
 NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "cluster": ""}
-By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project or owner.")]
+By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project, owner or day.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the lines as CSV.")]
 Png = Annotated[
     Path | None,
@@ -34,23 +35,26 @@ Png = Annotated[
 def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
     """Show what the nodes cost, and how the budgets stand.
 
-    Without --since it is this month, by days of UTC. Idle is what a run left behind; unexplained is what no run and no
-    lease explains.
+    Without --since it is this month. Costs are kept by days of UTC, so a day counts whole from its beginning. Idle is
+    what a run left behind; unexplained is what no run and no lease explains.
 
     Example: trainyard cost --by run --since 7d
     """
     if by not in BY:
         raise typer.BadParameter(f"--by is {by!r}; choose from {', '.join(BY)}.")
-    costs = session.api.get("costs", by=by, since=moment(since) if since else "")
+    begin = moment(since) if since else ""
+    costs = session.api.get("costs", by="cluster" if by == DAY else by, since=begin)
+    if begin and datetime.fromisoformat(begin) != datetime.fromisoformat(costs["since"]):
+        session.remark(f"Costs are kept by days of UTC: this is all since {costs['since'][:10]}, 00:00 UTC.", "yellow")
     if to:
         png.draw_days(_every_day(costs["days"]), KINDS, f"cost by day, from {costs['since'][:10]}", user_path(to))
         session.remark(f"{to} is written.", "dim")
     if as_csv:
-        _write_csv(costs)
+        (_write_days if by == DAY else _write_csv)(costs)
         for gap in _gaps(costs):
             session.remark(gap.plain, "red")
     else:
-        session.tell(costs, picture(costs))
+        session.tell(costs, picture(costs, by_day=by == DAY))
 
 
 def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -73,26 +77,52 @@ def _write_csv(costs: dict[str, Any]) -> None:
         writer.writerow([_safe(line["key"]), *names, *(line[name] for name in columns)])
 
 
+def _write_days(costs: dict[str, Any]) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow([DAY, "spent", *KINDS])
+    for day in _every_day(costs["days"]):
+        writer.writerow([day["day"], _spent(day), *(day[kind] for kind in KINDS)])
+
+
+def _spent(day: dict[str, Any]) -> float:
+    return float(sum(day[kind] for kind in KINDS))
+
+
 def _safe(text: str) -> str:
     """Text that a spreadsheet does not take for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def picture(costs: dict[str, Any]) -> RenderableType:
+def picture(costs: dict[str, Any], by_day: bool = False) -> RenderableType:
     """The report as a table, with what was saved and the budgets below."""
-    by, total = costs["by"], costs["total"]
     heading = Text.assemble(("Cost", "bold"), (f"  from {costs['since'][:10]} to now, in dollars", "dim"))
     if not costs["lines"]:
         return Group(heading, Text("  no node was seen", "dim"), *_below(costs))
-    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(by, overflow="fold")
-    for column in ("spent", *KINDS, "node hours"):
-        table.add_column(column, justify="right", no_wrap=True)
+    return Group(heading, _days(costs) if by_day else _lines(costs), *_below(costs))
+
+
+def _lines(costs: dict[str, Any]) -> Table:
+    table = _table(costs["by"], "spent", *KINDS, "node hours")
     for line in costs["lines"]:
-        table.add_row(*_cells(line, people.payer(line, costs["lines"]) or NOBODY[by]))
+        table.add_row(*_cells(line, people.payer(line, costs["lines"]) or NOBODY[costs["by"]]))
     if len(costs["lines"]) > 1:
-        table.add_row(*_cells(total, "all"), style="bold")
-    return Group(heading, table, *_below(costs))
+        table.add_row(*_cells(costs["total"], "all"), style="bold")
+    return table
+
+
+def _days(costs: dict[str, Any]) -> Table:
+    table = _table(DAY, "spent", *KINDS)
+    for day in _every_day(costs["days"]):
+        table.add_row(day["day"], dollars(_spent(day)), *(dollars(day[kind]) if day[kind] else "" for kind in KINDS))
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(first, overflow="fold")
+    for column in numbers:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
 
 
 def _cells(line: dict[str, Any], name: str) -> list[str]:

@@ -59,6 +59,8 @@ def drop(
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
     target = drop_name(session.api, target) if "@" in target else target
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
+    if any(part in ("", ".", "..") for part in name.split("/")) and name:
+        raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
     values = arguments.parameters(parameter)
     job = arguments.job_file(source, values)
     arguments.check_route(session.api, route, job and job[1])

@@ -18,6 +18,8 @@ OTHER_KINDS = {
     "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
     "pipeline": "Submit each of its steps as a command job.",
 }
+# What a request may hold and a job file can't, with the option that gives it.
+NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Work:
                 f"Give one of a trainer, a job file, a folder and --template; given: {', '.join(options) or 'none'}."
             )
         if self.command:
-            return {"job": self._folder(session, parameters, has_data)}
+            source, job = self._folder(parameters, has_data)
+            return {"job": with_everything_sent(session.api, job, source, session.remark)}
         if self.env or self.save:
             raise typer.BadParameter("--env and --save are for a folder with --command.")
         if file:
@@ -52,15 +55,23 @@ class Work:
             raise typer.BadParameter(f'Say what to run in {self.what}: --command "python train.py --data {{data}}".')
         return {"template": self.template} if self.template else {"trainer": self.what}
 
-    def _folder(self, session: Session, parameters: dict[str, Any], has_data: bool) -> dict[str, Any]:
+    def write_job_file(self, session: Session, parameters: dict[str, Any], body: dict[str, Any]) -> None:
+        """With --save: the job file by which `submit FILE` makes the same run as this request."""
+        if self.save is None:
+            return
+        source, job = self._folder(parameters, "data" in body)
+        folder_job.save(job, body, source, user_path(self.save))
+        session.remark(f"Written to {self.save}", "dim")
+        if options := [option for key, option in NOT_IN_A_FILE.items() if key in body]:
+            session.remark(f"A job file has no place for {' and '.join(options)}: give it again.", "yellow")
+        if isinstance(body.get("nodes"), dict):
+            session.remark("A job file has no place for a range of --nodes: give it again.", "yellow")
+
+    def _folder(self, parameters: dict[str, Any], has_data: bool) -> tuple[Path, dict[str, Any]]:
         source = user_path(Path(self.what))
         if not source.is_dir():
             raise typer.BadParameter(f"--command runs in a folder; there is none at {self.what!r}.")
-        job = folder_job.job_of(self.command, parameters, has_data, self.env)
-        if self.save:
-            folder_job.save(job, source, user_path(self.save))
-            session.remark(f"Written to {self.save}", "dim")
-        return with_everything_sent(session.api, job, source, session.remark)
+        return source, folder_job.job_of(self.command, parameters, has_data, self.env)
 
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..api import run_list
 from ..api.client import retry_unreachable
 from ..api.run_names import data_path, drop_or_run, run_name, suggesting
 from ..errors import CliError
-from ..files import arguments
+from ..files import arguments, folder_job
 from ..files.job_upload import sent_data
 from ..session import Session, command, command_as, user_path
 from ..show import comparison
@@ -63,7 +63,8 @@ def submit(
     trainer's parameters.
 
     Code, local inputs and build contexts that a job file names are sent first, but for what .amlignore or .gitignore
-    leaves out. A folder runs --command: in it {data} is the data, {name} a parameter or else a folder for results.
+    leaves out; --dry-run sends them too, since the check reads them. A folder runs --command: in it {data} is the data,
+    {name} a parameter or else a folder for results.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
 
@@ -89,8 +90,9 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
     parameters = arguments.parameters(words["parameter"])
     what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
+    runs_what = what.read(session, parameters, bool(words["data"]))
     body = {
-        **what.read(session, parameters, bool(words["data"])),
+        **runs_what,
         "parameters": {} if words["code_command"] else parameters,
         "from_run": run_name(session.api, start) if start else "",
         "data": data_path(session.api, sent_data(session.api, words["data"], user_path, session.remark)),
@@ -99,10 +101,16 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         "cluster": words["cluster"],
         "experiment": words["experiment"],
         "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {**pairs(words["tag"]), **({"project": project} if project else {})},
+        "tags": {
+            **folder_job.tags_of(runs_what.get("job") or {}),
+            **pairs(words["tag"]),
+            **({"project": project} if project else {}),
+        },
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
-    return {name: value for name, value in body.items() if value not in ("", None, {})}
+    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    what.write_job_file(session, parameters, body)
+    return body
 
 
 @command

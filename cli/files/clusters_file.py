@@ -79,7 +79,7 @@ def _declared(name: str, entry: Any, where: str) -> Declared:
     if not isinstance(entry, dict) or not {"size", "max"} <= set(entry) <= keys:
         raise CliError(f"{where} must be a mapping with size and max, and at most {', '.join(sorted(keys))}.")
     if not SIZE.fullmatch(str(entry["size"])):
-        raise CliError(f"{where}: size is {entry['size']!r}; use a size of machines such as Standard_D2s_v5.")
+        raise CliError(f"{where}: size is {entry['size']!r}; use a size of machines such as Standard_D2s_v3.")
     if (tier := entry.get("tier", "low_priority")) not in TIERS:
         raise CliError(f"{where}: tier is {tier!r}; choose {' or '.join(TIERS)}.")
     most = _number(entry["max"], "max", 0, 1000, where)

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from ..errors import CliError, Unreachable, extra
 from ..parallel import in_parallel
 from ..setup.profiles import Profile
+from .walk import files_below
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -97,14 +98,13 @@ def items(source: Path, route: str, name: str) -> list[Item]:
         if not source.name.lower().endswith(ARCHIVES):
             raise CliError(f"{source} is neither a folder nor an archive ({', '.join(ARCHIVES)}).")
         return [Item(source, f"{route}/{name}", source.stat().st_size)]
-    files = sorted(path for path in source.rglob("*") if path.is_file())
-    local_items = [
-        Item(path, f"{route}/{name}/{path.relative_to(source).as_posix()}", path.stat().st_size) for path in files
-    ]
+    if not source.is_dir():
+        raise CliError(f"There is no folder {source}.")
+    local_items = [Item(path, f"{route}/{name}/{below}", path.stat().st_size) for below, path in files_below(source)]
     marker = f"{route}/{name}/{SUCCESS}"
     data = [item for item in local_items if item.blob != marker]
     if not data:
-        raise CliError(f"{source} holds no files." if source.is_dir() else f"There is no folder {source}.")
+        raise CliError(f"{source} holds no files.")
     return data
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pathspec
 
 from ..errors import CliError
+from .walk import files_below
 
 IGNORE_FILES = (".amlignore", ".gitignore")  # the first of them that is there counts alone, as for Azure ML
 # Never code: what version control, Python and Azure ML's own tools leave in a folder.
@@ -39,7 +39,7 @@ def snapshot(source: Path) -> list[Sent]:
         return [Sent(source.name, source, source.stat().st_size)]
     if not source.is_dir():
         raise CliError(f"There is no folder or file {source}.")
-    files = sorted(_files(source), key=lambda file: file.name)
+    files = list(_files(source))
     if not files:
         raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
     if (total := sum(file.size for file in files)) > MOST_MIB * MIB:
@@ -60,14 +60,5 @@ def ignored(folder: Path) -> pathspec.GitIgnoreSpec:
 
 
 def _files(folder: Path) -> Iterator[Sent]:
-    rules = ignored(folder)
-    for parent, folders, names in os.walk(folder):
-        here = Path(parent)
-        folders[:] = [
-            name for name in folders if not rules.match_file(f"{(here / name).relative_to(folder).as_posix()}/")
-        ]
-        for name in names:
-            path = here / name
-            below = path.relative_to(folder).as_posix()
-            if not rules.match_file(below) and path.is_file():
-                yield Sent(below, path, path.stat().st_size)
+    for name, path in files_below(folder, ignored(folder).match_file):
+        yield Sent(name, path, path.stat().st_size)

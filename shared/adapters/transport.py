@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import requests
+from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
     from azure.core.pipeline.transport import RequestsTransport
 
+# To one server, kept open: handlers of HTTP and of queues, each with some threads of its own. With fewer, the rest is
+# closed after each request, and the next one shakes hands anew.
+CONNECTIONS = 128
 _MOST_KNOWN = 100  # servers whose settings are remembered
 
 
@@ -22,6 +26,8 @@ class _Session(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
         self._settings: dict[Any, dict[str, Any]] = {}
         self._encodings = str(self.headers["Accept-Encoding"])
 

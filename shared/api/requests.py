@@ -14,12 +14,13 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.drops.uploads import Offered
+from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.names import NAME, Name
+from shared.kernel.names import NAME
 from shared.kernel.parsing import read_json
-from shared.runs.intake.request import BatchAI, Tags
+from shared.runs.intake.request import Name, Tags
 from shared.runs.model import RunState
 
 M = TypeVar("M")

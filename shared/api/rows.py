@@ -6,17 +6,25 @@ Nothing in a row moves with the clock, so that a list without news is answered w
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
+from shared.clusters.ports import HasClusters
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
+from shared.kernel.has import HasClock
 from shared.runs.model import FINAL, Run, RunState
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 Json = dict[str, Any]
+
+
+class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
+    """What is needed here from outside."""
 
 
 class RowsQuery(RunsQuery):
@@ -54,13 +62,13 @@ class Rows(Struct):
     )
 
 
-def rows(system: System, query: RowsQuery) -> Json:
+def rows(ports: Ports, query: RowsQuery) -> Json:
     """A page of rows, newest first, or what changed since one."""
-    wanted = run_filter(system, query)
+    wanted = run_filter(ports, query)
     if query.changes is UNSET:
-        page = system.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
+        page = ports.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
         return _answer(page.runs, [], page.mark, token=page.token)
-    found = system.runs.changed(wanted, query.changes)
+    found = ports.runs.changed(wanted, query.changes)
     if found is None:
         return _answer([], [], query.changes, complete=False)
     return _answer(found.runs, found.gone, found.mark)

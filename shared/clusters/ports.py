@@ -90,3 +90,28 @@ class NoBudgets:
 
     def exhausted(self, project: str) -> str | None:  # noqa: ARG002 the port's
         return None
+
+
+class HasClusters(Protocol):
+    @property
+    def clusters(self) -> Clusters: ...
+
+
+class HasSweeps(Protocol):
+    @property
+    def sweeps(self) -> SweepLog: ...
+
+
+class HasSamples(Protocol):
+    @property
+    def samples(self) -> Samples: ...
+
+
+class HasLeases(Protocol):
+    @property
+    def leases(self) -> Leases: ...
+
+
+class HasBudgets(Protocol):
+    @property
+    def budgets(self) -> Budgets: ...

@@ -21,3 +21,13 @@ class Audience(Protocol):
 
     def anyone(self) -> bool:
         """Whether there is one. False may be ten seconds old, but for those whom this process added since."""
+
+
+class HasEvents(Protocol):
+    @property
+    def events(self) -> Events | None: ...
+
+
+class HasAudience(Protocol):
+    @property
+    def audience(self) -> Audience | None: ...

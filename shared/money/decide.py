@@ -9,24 +9,17 @@ from statistics import median
 
 import msgspec
 
-from shared.jobs.job import timeout
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved, month_of
+from shared.money.model import Account, Quote, Reserved, month_of
+from shared.money.policy import Budget
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 
 WARNED, REACHED = "BudgetWarned", "BudgetReached"  # events
 ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
 UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
 _DAY = 86_400
 _CENT = 0.005
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a run may not start: a stable code, and a sentence that says what to do."""
-
-    code: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +43,7 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     """
     if price is None:
         return Quote(why=f"No price is known for the nodes of {run.cluster}.")
-    most = run.nodes * (timeout(run.request, otherwise=_DAY) + ALLOWANCE_SECONDS) * price / 3600
+    most = run.nodes * ((run.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
     if not seconds_before:
         return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
     usual = run.nodes * median(seconds_before) * price / 3600

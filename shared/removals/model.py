@@ -30,15 +30,3 @@ class Removal:
     bytes: int = 0
     done_at: datetime | None = None
     by_id: str = ""
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
-
-    checkpoints: float = 0.0
-    copies: float = 0.0
-    drops: float = 0.0
-
-
-RETENTION_KEYS = ("checkpoints", "copies", "drops")

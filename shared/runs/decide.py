@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from shared.jobs.job import timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
@@ -25,7 +24,8 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
     starts_anew = state is RunState.QUEUED and run.state is RunState.RUNNING
-    if starts_anew or (run.attempts == 0 and state in (RunState.QUEUED, RunState.RUNNING)):
+    began = state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)
+    if starts_anew or (run.attempts == 0 and began):
         changes["attempts"] = run.attempts + 1
     if state in (RunState.FAILED, RunState.CANCELED):
         changes["reason"] = why
@@ -39,13 +39,13 @@ def first_moment(run: Run) -> tuple[Moment, ...]:
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """One sentence about a step that needs one."""
-    if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
+    if run.state is RunState.RUNNING and status.state is JobState.QUEUED:
         return "The job lost its nodes and waits for others."
-    if status.state is not RunState.CANCELED:
+    if status.state is not JobState.CANCELED:
         return ""
     if status.error or run.cancel_asked_at:
         return run.cancel_why or status.error or "Canceled as asked."
-    limit = timeout(run.request, otherwise=0)
+    limit = run.request.timeout_seconds
     if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
         return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
     return "The job was canceled in Azure ML."
@@ -53,8 +53,8 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
 
 def overdue(run: Run, now: datetime) -> str | None:
     """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
-    if run.state is not RunState.RUNNING or run.elastic is not None or not run.timeout_seconds:
-        return None  # an elastic run's own deadline ends it
+    if run.state is not RunState.RUNNING or not run.timeout_seconds:
+        return None
     over = now - run.history[-1].at - timedelta(seconds=run.timeout_seconds)
     if over < OVERDUE_GRACE:
         return None

@@ -27,7 +27,8 @@ from typing import Any
 
 import msgspec
 
-from shared.drops.model import DropKey
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 
 
 class RunState(StrEnum):
@@ -201,7 +202,7 @@ class Run:
     cluster: str
     nodes: int
     created_at: datetime
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0

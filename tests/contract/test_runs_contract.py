@@ -12,6 +12,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.runs.model import Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
@@ -30,7 +31,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
     """Every field survives the way to the table and back."""
     full = run(
-        request={"command": "träin", "inputs": {"data": {"path": "azureml://x"}}},
+        request=JobSpec(command="träin", inputs={"data": DataInput("azureml://x")}),
         state=RunState.FAILED,
         history=(Moment(RunState.RECEIVED, NOW), Moment(RunState.FAILED, NOW + timedelta(microseconds=1), "exit 1")),
         attempts=2,
@@ -142,7 +143,8 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     """The pages of a filter hold exactly the runs with its values, newest first, without their requests."""
     for i in range(60):
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
-        made = run(f"mnist-{i:02}", i, state=RunState.FAILED if i < 30 else RunState.QUEUED, request={"command": "x"})
+        state = RunState.FAILED if i < 30 else RunState.QUEUED
+        made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command="x"))
         runs.insert(replace(made, experiment=experiment, cluster=cluster))
 
     def names(limit: int, **wanted: Any) -> list[str]:
@@ -154,7 +156,7 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     assert names(9, since=NOW + timedelta(seconds=50)) == newest_first[:10]
     assert names(9, since=NOW.replace(year=1900)) == newest_first
     assert names(9, since=NOW.replace(year=9000)) == names(9, experiment="x' or 1 eq 1") == []
-    assert all(r.request == {} and r.history == () for page in pages(runs, RunFilter(), 50) for r in page)
+    assert all(r.request == JobSpec() and r.history == () for page in pages(runs, RunFilter(), 50) for r in page)
 
 
 def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
@@ -209,7 +211,7 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
     first = runs.unsettled(HOUR, 1)
     rest = runs.unsettled(HOUR, 9, first[0].value)
     assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
-    assert first[0].value.request == {}
+    assert first[0].value.request == JobSpec()
     runs.update(first[0], reason="with the etag of the list")
     with pytest.raises(Changed):
         runs.update(first[0], reason="again")
@@ -301,7 +303,7 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
 
 def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
     """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
-    made = run(request={"command": "x"}, timeout_seconds=60)
+    made = run(request=JobSpec(command="x"), timeout_seconds=60)
     runs.insert(made)
     first = runs.recent("mnist-0")
     assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)

@@ -12,7 +12,9 @@ from typing import Any
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState, hour_of
@@ -169,7 +171,7 @@ class FakeRuns:
             tagged = tagged and wanted.owner in ("", run.owner, run.owner_id)
             holds = wanted.holds is None or wanted.holds(run)
             if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
-                found.append(replace(run, request={}))
+                found.append(replace(run, request=JobSpec()))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
@@ -183,7 +185,7 @@ class FakeRuns:
         near = [r for r in self.newest(len(self.rows)) if _age(r) <= oldest and int(self.rows[r.name].etag, 16) > seen]
         fit = [r for r in near if all(want in ("", getattr(r, field)) for field, want in _equalities(wanted))]
         return RunChanges(
-            [replace(r, request={}) for r in fit],
+            [replace(r, request=JobSpec()) for r in fit],
             [r.name for r in near if r not in fit],
             f"{self._written()}_{age}_{name}",
         )
@@ -219,7 +221,7 @@ class FakeRuns:
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         runs = self.newest(len(self.rows), before)
         found = [run for run in runs if hour_of(run.created_at) == hour and run.archived_at is None]
-        return [Stored(replace(run, request={}), self.rows[run.name].etag) for run in found[:limit]]
+        return [Stored(replace(run, request=JobSpec()), self.rows[run.name].etag) for run in found[:limit]]
 
     def _put(self, run: Run) -> Stored[Run]:
         self.rows[run.name] = Stored(run, self._etags.next())

@@ -24,11 +24,13 @@ from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
 from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import data_of, read_data
-from shared.jobs.job_file import read_job_file
+from shared.jobs.readers.azureml import read_layer
+from shared.jobs.readers.job_file import read_job_file
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.intake.request import RunRequest, digest
@@ -48,11 +50,19 @@ def job_file(data: bytes) -> None:
         file = read_job_file("job.yaml", data)
         drop = data_of(DropKey("mnist", "a"), single_file=False)
         order = JobOrder(
-            "mnist-0", "t", ROUTE.template, ROUTE.limits, ROUTE.defaults, file.content, data=drop, root=drop
+            "mnist-0",
+            "t",
+            ROUTE.template,
+            ROUTE.limits,
+            ROUTE.defaults,
+            read_layer(file.document),
+            data=drop,
+            root=drop,
         )
         built = build(order)
         file.explain(built.problems)
         if not built.problems:
+            assert built.job
             _comes_back(Run("mnist-0", "mnist/a", "mnist", "f", "e", "c", 1, NOW, request=built.job))
 
 

@@ -18,10 +18,11 @@ from local import configs
 from local.cloud import Cloud
 from local.record import REPOSITORY
 from shared import bootstrap
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.settings import Settings
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.results.archive import MANIFEST, archive_folder
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page

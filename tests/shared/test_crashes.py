@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import system
 from shared.drops.model import DropState
+from shared.kernel import places
 from shared.runs.model import RunState
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -29,7 +29,7 @@ def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
             world.job_goes(name, raw)
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
             world.clock.advance(6)
 

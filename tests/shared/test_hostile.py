@@ -13,7 +13,9 @@ import pytest
 from shared.api.requests import read_body
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.jobs.readers.azureml import read_job
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import data
 from shared.runs.intake import create
@@ -94,7 +96,7 @@ def test_text_that_is_a_number_is_sent_as_one(world: World) -> None:
     """The value that was compared is the value that is sent."""
     name = post(world, {"job": {**JOB, "resources": {"instance_count": "2"}, "limits": {"timeout": 60.0}}})
     run = world.runs.get(name).value
-    assert (run.nodes, run.request["resources"], run.request["limits"]) == (2, {"instance_count": 2}, {"timeout": 60})
+    assert (run.nodes, run.request.nodes, run.request.timeout_seconds) == (2, 2, 60)
 
 
 @pytest.mark.parametrize("name", ["x;id;.zip", "a b.zip", "$(id).tar", "-rf.zip", "a'b.zip"])
@@ -171,7 +173,7 @@ def test_every_declared_output_has_its_fate_in_the_manifest(world: World) -> Non
     world.system.jobs.datastores["other"] = "other"  # type: ignore[attr-defined]  # the fake's
     template = {**TEMPLATE, "outputs": {"lost": {"path": "azureml://datastores/nowhere/paths/a/"}}}
     template["outputs"] |= {"asset": {"path": "azureml:registered"}, "checkpoints": {}, "models": {}, "none": {}}
-    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=read_job(template))})
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.deliver_all()

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload, survey
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
+from shared.drops.model import Drop, DropState
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
+from shared.runs.content import survey
 from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState, run_name
 from tests.fakes.world import ROUTE
@@ -196,7 +198,8 @@ def test_a_requeue_costs_an_attempt() -> None:
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
         run = replace(run, **advance(run, RunState(state), NOW))
         assert run.attempts == attempts
-    assert advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
+    for first_seen in (RunState.RUNNING, RunState.COMPLETED):
+        assert advance(RUN, first_seen, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:

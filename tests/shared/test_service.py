@@ -11,13 +11,14 @@ import pytest
 from shared.api import status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
-from shared.drops.model import DropKey
 from shared.events import announce
 from shared.jobs.model import JobStatus
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadMessage, Unavailable
+from shared.kernel.places import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from shared.system import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from tests.fakes.ports import FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -190,7 +191,7 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
 
 def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
     """Jobs that Trainyard did not send count as well."""
-    world.jobs.submit({"name": "theirs", "compute": "azureml:cpu-cluster", "command": "x", "environment": "e"})
+    world.jobs.submit(JobSpec("theirs", cluster="cpu-cluster", command="x", environment="e"))
 
     assert [d.why for d in sweep.sweep(world.system)] == ["Job theirs is queued or running."]
 

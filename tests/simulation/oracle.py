@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shared.drops.decide import survey
-from shared.drops.model import Drop, DropKey, DropState
-from shared.jobs.job import LEFT_OUTPUT as LEFT
+from shared.drops.model import Drop, DropState
+from shared.jobs.spec import LEFT_OUTPUT as LEFT
+from shared.kernel.drop_key import DropKey
+from shared.kernel.places import ANNOUNCEMENTS, QUEUES
 from shared.kernel.storage import Place
+from shared.runs.content import survey
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_folder
-from shared.system import ANNOUNCEMENTS, QUEUES
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.scheduler import Violation
@@ -166,7 +167,7 @@ class Oracle:
             )
             names.add(file["name"])
         fates = {fate["name"]: fate for fate in manifest["outputs"]}
-        for output in run.request.get("outputs", {}):
+        for output in run.request.outputs:
             require(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
         if run.state is RunState.COMPLETED:
             self._holds_all(run, names)

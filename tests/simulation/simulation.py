@@ -14,16 +14,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from shared import system
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
-from shared.drops.model import DropKey
 from shared.events import incoming
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL, run_of_job
 from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
@@ -39,7 +41,14 @@ TRIES = 5  # host.json: maxDequeueCount
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
-    ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
+    ROUTE,
+    name="elastic",
+    template=read_job(ELASTIC),
+    trainer="cifar",
+    cluster="spot",
+    nodes=3,
+    min_nodes=1,
+    resubmissions=2,
 )
 DROPS = (
     ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"),
@@ -183,7 +192,7 @@ class Simulation:
         self.note("UPLOAD", (name, data))
         if self.random.random() < 0.6:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
-            self._handle(system.DROP_EVENTS, -1)
+            self._handle(places.DROP_EVENTS, -1)
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -262,7 +271,7 @@ class Simulation:
 
     def _cancel(self) -> None:
         if run := self._some_run():
-            self._call("cancel_run", partial(submit.cancel_run, self.system, run))
+            self._call("cancel_run", partial(cancel_run, self.system, run))
 
     def _retry(self) -> None:
         if run := self._some_run():
@@ -274,7 +283,7 @@ class Simulation:
 
     def _handle(self, queue: str = "", index: int | None = None) -> None:
         """Give a visible message to a free worker."""
-        queues = [each for each in system.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
+        queues = [each for each in places.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
         busy = sum(invocation.name.startswith("msg ") for invocation in self.scheduler.alive)
         if not queues or busy >= self.workers:
             return
@@ -305,9 +314,9 @@ class Simulation:
         self.note(f"POISON {queue}", (message.text,))
         self.counts["messages put aside"] += 1
         self.poison.setdefault(queue, []).append(message.text)
-        if queue == system.DROP_EVENTS:
+        if queue == places.DROP_EVENTS:
             self._forget(incoming.decode(message.body["event"].encode()))
-        elif queue == system.DROP_CHECKS:
+        elif queue == places.DROP_CHECKS:
             self.lost.add(DropKey(message.body["route"], message.body["name"]))
 
     # --- the healing -----------------------------------------------------------------------------------------------
@@ -357,10 +366,10 @@ class Simulation:
             while self.world.in_flight:
                 self.world.deliver(self.world.in_flight.pop(0))
             self._handle()
-            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in system.QUEUES):
+            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in places.QUEUES):
                 return
             self._go_on()
-        raise Violation(f"messages breed: {self.world.queues.counts(system.QUEUES)}")
+        raise Violation(f"messages breed: {self.world.queues.counts(places.QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
         """Told to end, a job ends; else it completes, but for one whose run is over or is to end: that one would run

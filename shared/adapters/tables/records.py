@@ -1,8 +1,9 @@
 """Records as table rows and back, from their declarations: each field of a dataclass is a column of its own.
 
-Readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', everything that is neither
-text nor number is JSON. A column holds at most 32,768 UTF-16 units, so long JSON goes on in the columns request_2,
-request_3, ... up to one that is not full. A new field needs a default: older rows don't have its column.
+Readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', a job is the JSON that Azure
+ML's own schema has, everything else that is neither text nor number is JSON. A column holds at most 32,768 UTF-16
+units, so long JSON goes on in the columns request_2, request_3, ... up to one that is not full. A new field needs a
+default: older rows don't have its column.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from shared.adapters.azureml.document import document
+from shared.jobs.readers.azureml import read_job
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput
 
 log = logging.getLogger(__name__)
@@ -107,7 +111,8 @@ def _cells(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _json_cells(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    text = json.dumps(msgspec.to_builtins(value, builtin_types=(datetime,)), default=iso)
+    plain = document(value) if isinstance(value, JobSpec) else msgspec.to_builtins(value, builtin_types=(datetime,))
+    text = json.dumps(plain, default=iso)
     if len(text) > _JSON_LIMIT:
         raise BadInput(f"{name} takes {len(text)} characters as JSON; the record has room for {_JSON_LIMIT}.")
     for number in range(len(text) // _LIMIT + 1):
@@ -119,6 +124,8 @@ def _value(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
     cell = getattr(cell, "value", cell) if not isinstance(cell, StrEnum) else cell  # the SDK's EntityProperty
     if not _is_scalar(hint):
         text = _text(name, row)
+        if hint is JobSpec:
+            return read_job(json.loads(text)) if text else JobSpec()
         return msgspec.json.decode(text, type=hint) if text else None
     if cell == "" and NoneType in get_args(hint):
         return None

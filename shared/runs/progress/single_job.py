@@ -7,23 +7,29 @@ on from the checkpoints, which lie where the first one left them, as long as the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from shared.jobs.assets import assets
-from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve, timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
-from shared.runs.decide import first_line, is_over, why_step
-from shared.runs.model import Run, RunState, hour_of, plain_job
-from shared.runs.progress.workload import Look, Seen, Submitted
-from shared.system import System
+from shared.kernel.has import HasClock
+from shared.runs.decide import first_line, is_over, overdue, why_step
+from shared.runs.model import FINAL, Run, RunState, hour_of, plain_job
+from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
 MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
+
+
+class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
 
 
 class Plain:
@@ -33,20 +39,50 @@ class Plain:
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run)]
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
-        request = {**run.request, "name": job, **for_every_job(run, run.request)}
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
+        request = replace(for_every_job(run, run.request), name=job)
         if run.job_number > 1 and (left := _seconds_left(run, now)) is not None:
-            request["limits"] = {**mapping(run.request.get("limits")), "timeout": max(LEAST_SECONDS, left)}
+            return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
         return request
 
     def fewest_nodes(self, run: Run) -> int:
-        return nodes(run.request)
+        return run.nodes
 
-    def submit(self, system: System, run: Run) -> Submitted:
-        ids = assets(system, run.request)
-        job = self.request(run, _job(run), system.rendezvous, system.clock())
-        answer = system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-        return Submitted(ids, (_job(run),), answer.state is RunState.QUEUED)
+    def losses(self, run: Run) -> int:
+        return max(run.attempts - 1, 0)
+
+    def use(self, run: Run, now: datetime) -> Use:
+        return use_of_one_job(run, now)
+
+    def bounds(self, run: Run) -> tuple[int, int]:
+        return 0, run.resubmissions
+
+    def overdue(self, run: Run, now: datetime) -> str | None:
+        return overdue(run, now)
+
+    def can_move(self, run: Run) -> bool:
+        return True
+
+    def members(self, run: Run) -> MembersView | None:
+        return None
+
+    def logs_to_mlflow(self, run: Run) -> bool:
+        return True
+
+    def jobs_change(self, run: Run) -> bool:
+        return False
+
+    def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
+        return told is run.state or (told not in FINAL and scarce)
+
+    def worth_a_look(self, run: Run, seen: Seen) -> bool:
+        return any(status is None or RunState(status.state) is not run.state for status in seen.values())
+
+    def submit(self, ports: Ports, run: Run) -> Submitted:
+        ids = assets(ports.jobs, ports.trainers, run.request)
+        job = self.request(run, _job(run), ports.rendezvous, ports.clock())
+        answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        return Submitted(ids, (_job(run),), answer.state is JobState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}
@@ -61,12 +97,12 @@ class Plain:
             if run.state is RunState.RECEIVED or now - run.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
-        if status.state is RunState.FAILED:
+        if status.state is JobState.FAILED:
             if lost_its_nodes(status):
                 return _after_a_loss(run, first_line(status.error), now)
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
-        return Look(status.state, status.error or why_step(run, status, now))
+        return Look(RunState(status.state), status.error or why_step(run, status, now))
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so
@@ -77,19 +113,19 @@ class Plain:
             return Look(RunState.CANCELED, run.cancel_why or "Canceled before its next job was sent.")
         return Look(run.state)
 
-    def act(self, system: System, run: Run, look: Look) -> tuple[str, ...]:
+    def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
         if is_over(run) or not run.resubmit:
             return ()
-        jobs = self.submit(system, run).jobs
-        now = system.runs.get(run.name).value
+        jobs = self.submit(ports, run).jobs
+        now = ports.runs.get(run.name).value
         if now.cancel_asked_at is not None or is_over(now):  # while the job was on its way
-            self.cancel(system, now)
+            self.cancel(ports, now)
         return jobs
 
-    def cancel(self, system: System, run: Run) -> None:
-        system.jobs.cancel(_job(run))
+    def cancel(self, ports: Ports, run: Run) -> None:
+        ports.jobs.cancel(_job(run))
 
-    def evict(self, system: System, run: Run, index: int) -> str:
+    def evict(self, ports: Ports, run: Run, index: int) -> str:
         raise Impossible(f"Run {run.name} is one job; only members of an elastic run can be evicted.", "not_elastic")
 
     def log_folder(self, run: Run, job: str) -> str:
@@ -127,7 +163,7 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
     """What is left of the run's time limit, which all its jobs share; None without one."""
-    limit = timeout(run.request, otherwise=0)
+    limit = run.request.timeout_seconds
     began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None
 
@@ -145,15 +181,15 @@ def _attempt(run: Run, job: str) -> str:
     return "" if job == _job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
 
-def for_every_job(run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What every job has beside what was asked for: the property by which Azure ML lists the jobs of all runs that were
-    made in the same hour, and mounts that look again. By default what a node has seen of a file it believes for ever,
-    and so never sees the rest of a checkpoint that another node was writing
+def for_every_job(run: Run, request: JobSpec) -> JobSpec:
+    """The job with what every job has beside what was asked for: the property by which Azure ML lists the jobs of all
+    runs that were made in the same hour, and mounts that look again. By default what a node has seen of a file it
+    believes for ever, and so never sees the rest of a checkpoint that another node was writing
     (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
     """
-    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **mapping(request.get("environment_variables"))}
-    properties = {**mapping(request.get("properties")), HOUR_PROPERTY: hour_of(run.created_at)}
-    return {"environment_variables": variables, "properties": properties}
+    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **request.variables}
+    properties = {**request.properties, HOUR_PROPERTY: hour_of(run.created_at)}
+    return replace(request, variables=variables, properties=properties)
 
 
 PLAIN = Plain()

@@ -32,7 +32,7 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
         "data": lambda run: run.drop or _data_path(run),
         "content": lambda run: run.fingerprint[:12] or None,
         "generation": lambda run: run.generation or None,
-        "code": lambda run: run.code[:12] or str(run.request.get("code") or "") or None,
+        "code": lambda run: run.code[:12] or run.request.code or None,
         "environment": lambda run: run.environment.rpartition("/")[2] or None,
         "experiment": lambda run: run.experiment,
         "cluster": lambda run: run.cluster,
@@ -49,8 +49,8 @@ def _facts(runs: list[Run], now: datetime) -> list[Row]:
 
 
 def _data_path(run: Run) -> str | None:
-    data = (run.request.get("inputs") or {}).get("data")
-    return str(data.get("path")) if isinstance(data, dict) else None
+    data = run.request.data.get("data")
+    return data.path if data else None
 
 
 def _metrics(runs: list[Run]) -> list[Row]:

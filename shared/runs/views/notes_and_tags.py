@@ -6,14 +6,15 @@ Both are the words of those who use it: nothing is decided by them, but for the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.errors import Changed, Impossible
+from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
 from shared.runs.model import Audited, Note, Run
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
-from shared.system import System
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
 MOST_TAGS = 15
@@ -22,7 +23,11 @@ LONGEST_AUDITED = 300
 PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 
 
-def add_note(system: System, name: str, text: str, by: Person) -> Run:
+class Ports(HasClock, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
     """The run with the note behind its others. The same note by the same person twice running is one."""
 
     def noted(run: Run) -> dict[str, Any]:
@@ -31,12 +36,12 @@ def add_note(system: System, name: str, text: str, by: Person) -> Run:
             return {}
         if len(run.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.notes, Note(text, by.name, system.clock(), by.id))}
+        return {"notes": (*run.notes, Note(text, by.name, ports.clock(), by.id))}
 
-    return _written(system, name, noted)
+    return _written(ports.runs, name, noted)
 
 
-def change_tags(system: System, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
+def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
     """The run with these tags, and without those that are removed. Twice is the same as once, also in its audit."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
@@ -51,29 +56,29 @@ def change_tags(system: System, name: str, given: Mapping[str, str], removed: Se
             return {}
         words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.tags.get(key) != value]
         words += [f"without {key}" for key in sorted(run.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(system, run, f"tags: {', '.join(words)}", by)}
+        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
 
-    return _written(system, name, tagged)
+    return _written(ports.runs, name, tagged)
 
 
-def note_deed(system: System, name: str, what: str, by: Person) -> Run:
+def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
     """The run with this in its audit: what someone did to it."""
-    return _written(system, name, lambda run: {"audit": _audited(system, run, what, by)})
+    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
 
 
-def _audited(system: System, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.audit, Audited(short, by.name, system.clock(), by.id))[-MOST_AUDITED:]
+    return (*run.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
 
 
-def _written(system: System, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
     """The run after the changes that are right for its newest row."""
     for _ in range(WRITE_ATTEMPTS):
-        stored: Stored[Run] = system.runs.get(name)
+        stored: Stored[Run] = runs.get(name)
         if not (wanted := changes(stored.value)):
             return stored.value
         try:
-            return system.runs.update(stored, **wanted).value
+            return runs.update(stored, **wanted).value
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from cli.api import fetch
+from cli.commands import predict
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 CONTENT = b"weights"
@@ -84,3 +87,49 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
     server.says("/api/runs/r/artifacts", {"complete": False, "files": []})
     assert run("fetch", "r", "--url", server.url) == 1
     assert "--wait" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("odd")])
+def test_a_full_disk_is_said_in_a_sentence(
+    server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """What the system refuses without naming a file is a sentence all the same, and no traceback."""
+
+    def refuse(*_: Any) -> None:
+        raise error
+
+    archive(server)
+    monkeypatch.setattr(fetch, "_download", refuse)
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"trainyard: {error.strerror or error}."
+
+
+@pytest.mark.parametrize("row", [{"name": "a\0b", "size": 1}, {"name": None, "size": "x"}, {"size": 1}])
+def test_a_manifest_of_odd_rows_is_said_in_a_sentence(server: Any, run: Run, capsys: Capture, row: Any) -> None:
+    """Names and sizes that are none are refused, and nothing is written."""
+    archive(server)
+    server.says("/output/e/r/manifest.json", {"files": [row]})
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
+    server: Any, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """predict passes on its program's own sentences, and says what other errors mean; a missing file exits 3."""
+    archive(server)
+    row = {"name": "models/model.pt", "size": len(CONTENT), "md5": hashlib.md5(CONTENT).hexdigest()}
+    server.says("/api/runs/r/artifacts", {"complete": True, "files": [row]})
+    assert run("predict", "r", "none.png", "--url", server.url) == 3
+    (tmp_path / "one.png").write_bytes(b"")
+    program = tmp_path / "program.py"
+    monkeypatch.setattr(predict, "PROGRAM", program)
+    for code, words in (
+        ("raise RuntimeError('Re-running torch.load with weights_only set to False ...')", "it is damaged"),
+        ("import sys; sys.exit('bad') if 0 else (sys.stderr.write('expected an image'), sys.exit(2))", "an image"),
+    ):
+        program.write_text(code)
+        assert run("predict", "r", "one.png", "--url", server.url) == 1
+        said = capsys.readouterr().err
+        assert words in said
+        assert "weights_only" not in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +195,11 @@ def test_an_account_that_is_away(folder: Path) -> None:
         pytest.raises(Unreachable, match="does not answer"),
     ):
         send(drops, folder, "x")
+
+
+def test_a_drops_name_leads_nowhere_else(run: Callable[..., int], tmp_path: Path, capsys: Any) -> None:
+    """A name with .., . or an empty part is refused in a sentence, before anything is asked or uploaded."""
+    (tmp_path / "digits").mkdir()
+    for target in ("mnist/../x", "mnist/./x", "mnist/a//b"):
+        assert run("drop", "digits", target, "--url", "http://127.0.0.1:9") == 1
+        assert "write route/name, without empty parts" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,7 +12,8 @@ import typer
 
 from cli import __main__ as cli
 from cli.errors import CliError
-from cli.files import folder_job, git
+from cli.files import folder_job
+from cli.files.job_file import load
 from cli.files.job_upload import Sender, sent_data, with_everything_sent
 from cli.files.snapshot import snapshot
 
@@ -72,26 +72,6 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
-
-
-def test_a_folder_is_at_a_commit(tmp_path: Path) -> None:
-    """The commit, its branch and whether files of the folder were changed since; no password of the repository."""
-    assert git.properties(tmp_path) == {}
-
-    def run(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
-
-    write(tmp_path, {"src/a.py": "", "other.txt": ""})
-    run("init", "-q", "-b", "trunk")
-    run("remote", "add", "origin", "https://me:secret@example.com/x.git")
-    run("add", ".")
-    run("commit", "-q", "-m", "first")
-    write(tmp_path, {"other.txt": "changed, but no code"})
-    clean = git.properties(tmp_path / "src")
-    assert (clean["azureml.git.dirty"], clean["azureml.git.branch"]) == ("False", "trunk")
-    assert clean["azureml.git.repository_uri"] == "https://example.com/x.git"
-    write(tmp_path, {"src/a.py": "changed"})
-    assert git.properties(tmp_path / "src")["azureml.git.dirty"] == "True"
 
 
 def test_a_command_names_data_parameters_and_results() -> None:
@@ -183,3 +163,33 @@ def test_what_the_system_refuses_is_one_sentence(
     monkeypatch.setattr(cli, "app", refused)
     assert cli.main() == 1
     assert capsys.readouterr().err == "trainyard: data/secret.bin: Permission denied.\n"
+
+
+def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
+    """Data, experiment, tags, parameters, cluster, nodes and time are in the file; its paths are seen from there."""
+    write(tmp_path, {"code/train.py": "", "code/conda.yml": ""})
+    job = folder_job.job_of("python train.py {data} {lr}", {"lr": 0.1}, True, "conda.yml")
+    request = {
+        "data": "drops/mnist/x",
+        "experiment": "e1",
+        "tags": {"team": "vision", "project": "p"},
+        "cluster": "cpu-cluster",
+        "nodes": 2,
+        "timeout_seconds": 60,
+    }
+    (tmp_path / "jobs").mkdir()
+    folder_job.save(job, request, tmp_path / "code", tmp_path / "jobs" / "job.yml")
+    saved = load(tmp_path / "jobs" / "job.yml")
+    assert saved["inputs"] == {
+        "data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/mnist/x"},
+        "lr": 0.1,
+    }
+    assert (saved["code"], saved["environment"]["conda_file"]) == ("../code", "../code/conda.yml")
+    assert folder_job.tags_of(saved) == request["tags"]
+    assert saved["experiment_name"] == "e1"
+    assert saved["tags"] == {"team": "vision", "project": "p"}
+    assert (saved["compute"], saved["resources"], saved["limits"]) == (
+        "azureml:cpu-cluster",
+        {"instance_count": 2},
+        {"timeout": 60},
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -102,3 +104,21 @@ def test_money_in_words() -> None:
     run = {"estimated_cost": None, "greatest_cost": 3.0, "cost": {"training": 1.0, "allocation": 0, "idle": 0.5}}
     run["cost"] |= {"unpriced": True}  # type: ignore[operator]
     assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some of it without a price (at most $3.00)"
+
+
+def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
+    """--by day has a line for each day, also for one without any node, with the day's sum."""
+    Console(width=120).print(cost.picture(report(line("p")), by_day=True))
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()]
+    assert ["2026-01-30", "$5.00", *["$1.00"] * 5] in rows
+    assert ["2026-01-31", "$0.00"] in rows
+
+
+def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Costs are kept by days, so a moment within a day is said to mean all of that day."""
+    for begin in ("2026-01-30T12:00:00+00:00", "2026-01-30T00:00:00+00:00"):
+        server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
+        assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
+    assert capsys.readouterr().err.count("this is all since 2026-01-30, 00:00 UTC") == 1

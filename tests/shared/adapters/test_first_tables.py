@@ -15,7 +15,8 @@ import pytest
 
 from shared.adapters.tables.records import from_row
 from shared.api import queries, records
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.runs.intake import retry_and_continue
 from shared.runs.model import Run, RunState
 from shared.runs.results import artifacts

@@ -13,6 +13,7 @@ from shared.api.requests import RunsQuery
 from shared.clusters.model import Cluster
 from shared.clusters.waiting import refusal, why_waiting
 from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Moment, Run, RunState
 from tests.fakes.world import World, trainers_folder
@@ -122,6 +123,6 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
 def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
     """What Azure ML refuses the cluster now is among the reasons of a dry run, with its words."""
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(ARM,))
-    plan = create.dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
     assert "standardNCSv3Family" in plan["reasons"][0]["message"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shared.drops import retrain, versions
 from shared.drops.diff import DataFile, compare, read_ref
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.removals.remove import Asked, remove_drop
 from tests.fakes.world import World, trainers_folder
@@ -112,7 +113,7 @@ def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> No
 
 
 def test_a_name_may_hold_an_at_sign() -> None:
-    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name."""
+    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name, of a rejected drop too."""
     assert read_ref("r/a@b").key == DropKey("r", "a@b")
     assert (read_ref("r/a@b@12").key.name, read_ref("r/a@b@12").number) == ("a@b", 12)
     assert read_ref("drops/r/a@now/").now
@@ -125,7 +126,7 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
     assert (made.generation, made.retry_of, made.drop) == (1, run, "mnist/a")
     assert made.timeout_seconds == world.runs.get(run).value.timeout_seconds == 3600
-    assert made.request["outputs"]["models"]["path"].endswith(f"/{made.name}/models/")
+    assert made.request.outputs["models"].path.endswith(f"/{made.name}/models/")
     assert retrain.train_again(world.system, KEY).name not in (made.name, run)
     world.upload("mnist/a/two")
     world.deliver_all()

@@ -13,7 +13,8 @@ from shared.api.requests import CostsQuery
 from shared.clusters.lease_model import Lease
 from shared.kernel.errors import Impossible
 from shared.money.charge_costs import keep_books
-from shared.money.model import Day, Policy, Row
+from shared.money.model import Day, Row
+from shared.money.policy import Policy
 from shared.money.report import report
 from shared.runs.intake import create
 from tests.fakes.world import World

@@ -13,17 +13,18 @@ from shared.api import costs
 from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey
 from shared.drops.retrain import train_again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
-from shared.money.model import Budget
+from shared.money.policy import Budget
 from shared.money.prices import RETAIL, Price, Prices
 from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.retry_and_continue import retry_run
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.progress.submit import cancel_run
+from shared.runs.progress.cancel import cancel_run
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.spending import (
     DOLLARS,
@@ -47,7 +48,7 @@ def world(tmp_path: Path) -> World:
 
 def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
     """A dry run and the run itself have the greatest cost; the estimate comes from runs of its kind that completed."""
-    told = create.dry_run(world.system, request())["cost"]
+    told = dry_run(world.system, request())["cost"]
     assert told["greatest"] == pytest.approx(2 * (3600 + 1800) * 0.001)
     assert (told["estimated"], told["project"], told["price"], told["price_from"]) == (None, "vision", DOLLARS, "test")
     run = started(world)
@@ -55,7 +56,7 @@ def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
     wait(world, 10, 2)
     goes(world, run, "Completed")
     wait(world, 2)
-    assert create.dry_run(world.system, request())["cost"]["estimated"] == pytest.approx(2 * 600 * 0.001)
+    assert dry_run(world.system, request())["cost"]["estimated"] == pytest.approx(2 * 600 * 0.001)
 
 
 def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
@@ -98,13 +99,13 @@ def test_a_run_over_the_budget_is_refused(world: World) -> None:
     with pytest.raises(Conflict, match=words):
         create.create_run(world.system, request(nodes=4))
     assert world.runs.newest() == []
-    assert [reason["code"] for reason in create.dry_run(world.system, request(nodes=4))["reasons"]] == ["over_budget"]
+    assert [reason["code"] for reason in dry_run(world.system, request(nodes=4))["reasons"]] == ["over_budget"]
 
 
 def test_two_submissions_at_once_can_not_both_take_the_rest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two that each fit but together do not, the one that writes the account second is refused."""
     world.system = replace(world.system, money=policy(vision=Budget(month=15)))
-    write, other = world.books.open_account, create.dry_run(world.system, request())["cost"]["greatest"]
+    write, other = world.books.open_account, dry_run(world.system, request())["cost"]["greatest"]
 
     def second_comes_first(account: Any) -> None:
         monkeypatch.setattr(world.books, "open_account", write)
@@ -228,7 +229,7 @@ def test_prices_are_refreshed_once_a_day(world: World) -> None:
         keep_books(world.system)
         wait(world, 60, 2)
     assert retail.asked == 2
-    assert create.dry_run(world.system, request())["cost"]["price"] == 7.2
+    assert dry_run(world.system, request())["cost"]["price"] == 7.2
     wait(world, 25 * 60, 2)
     keep_books(world.system)
     assert retail.asked == 3

@@ -11,13 +11,14 @@ import pytest
 
 from shared.api import queries
 from shared.api.requests import RunsQuery
-from shared.drops.model import DropKey
+from shared.jobs.routes_file import Retention
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.removals import retention, usage
-from shared.removals.model import Retention, What
+from shared.removals.model import What
 from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
 from shared.runs.intake import retry_and_continue
@@ -83,7 +84,7 @@ def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
-    assert kept_listing(world.system, f"digits/{run.name}") is not None, "the archive's manifest names it"
+    assert kept_listing(world.system.blobs, f"digits/{run.name}") is not None, "the archive's manifest names it"
     world.clock.advance(10)
     for file in ("1.bin", "_SUCCESS"):
         world.upload(f"mnist/a/{file}")

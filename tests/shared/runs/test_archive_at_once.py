@@ -96,11 +96,11 @@ def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypat
     ended.handle("job-events")
     assert [event.kind for event in ended.events.published][-1] == "RunArchived"
     with pytest.raises(Unavailable, match="does not say yet"):
-        compose(ended.system, "RunArchived", name, ended.clock(), {"run": name})
+        compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
     monkeypatch.setattr(ended.runs, "update", update)
     ended.settle()
     assert_whole(ended)
-    notice = compose(ended.system, "RunArchived", name, ended.clock(), {"run": name})
+    notice = compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
     assert notice is not None
     assert "completed" in notice.title
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api import queries
+from shared.api import find_name, queries
 from shared.api.requests import RunsQuery
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.runs import names
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition
@@ -131,7 +131,7 @@ def world(tmp_path: Path) -> World:
 )
 def test_a_name_finds_its_run(world: World, text: str, found: str) -> None:
     """A whole name, its beginning, the newest and the best of all, of a route or of an experiment."""
-    assert names.find(world.system, text) == names.Found(found)
+    assert find_name.find(world.system, text) == find_name.Found(found)
 
 
 def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None:
@@ -139,23 +139,23 @@ def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None
     for number in range(2000):
         world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
     world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
-    assert names.find(world.system, "mnist/nig") == names.Found("mnist-aa00000000000001", "mnist/night")
+    assert find_name.find(world.system, "mnist/nig") == find_name.Found("mnist-aa00000000000001", "mnist/night")
     with pytest.raises(Conflict, match=r"beginning of mnist/day-0000, .* and more"):
-        names.find(world.system, "drops/mnist/day")
+        find_name.find(world.system, "drops/mnist/day")
 
 
 def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
     """A beginning of several lists them; a typo names the nearest; an unknown metric those that there are."""
     with pytest.raises(Conflict, match="mnist-aa00000000000001, mnist-aa00000000000002"):
-        names.find(world.system, "mnist-aa")
+        find_name.find(world.system, "mnist-aa")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
-        names.find(world.system, "mnst-bb00000000000003")
+        find_name.find(world.system, "mnst-bb00000000000003")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
-        names.find(world.system, "mnist-bc")
+        find_name.find(world.system, "mnist-bc")
     with pytest.raises(NotFound, match="There are: test_accuracy, test_loss"):
-        names.find(world.system, "@best:f1")
+        find_name.find(world.system, "@best:f1")
     with pytest.raises(NotFound, match="Did you mean 'mnist'"):
-        names.find(world.system, "mnits@latest")
+        find_name.find(world.system, "mnits@latest")
 
 
 def test_a_list_obeys_its_condition(world: World) -> None:

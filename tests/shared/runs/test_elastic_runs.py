@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from shared import system
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.elastic_policy import GRACE
 from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
 from shared.runs.progress.workloads import workload
@@ -22,7 +25,7 @@ from shared.runs.views import logs
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
-ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
+ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
 
 
 @pytest.fixture
@@ -148,7 +151,7 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
     assert found.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
     assert "std_log" in found.reason
     assert len(world.jobs.jobs) == 5
-    assert found.archived_at or world.queues.visible(system.ARCHIVES) or found.output
+    assert found.archived_at or world.queues.visible(places.ARCHIVES) or found.output
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:
@@ -187,7 +190,7 @@ def test_cancel_ends_all_members(world: World) -> None:
     """A canceled run is canceled once its members are; none is resubmitted."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
-    submit.cancel_run(world.system, run)
+    cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     assert world.only_run().state is RunState.CANCELED
@@ -197,7 +200,7 @@ def test_cancel_ends_all_members(world: World) -> None:
 def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
     run = start(world)
-    submit.cancel_run(world.system, run)
+    cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     again = retry_and_continue.retry_run(world.system, run)
@@ -258,7 +261,7 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (1, 4, 7)
     with pytest.raises(Impossible, match="at least 3, and at most 2"):
         create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
-    shown = create.dry_run(world.system, ranged)["job"]
+    shown = dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
 
 
@@ -280,7 +283,7 @@ def tell(world: World, crashes: Counting) -> None:
     def work() -> None:
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
             world.clock.advance(6)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.drops.model import DropKey
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
+from shared.kernel.drop_key import DropKey
 from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.single_job import lost_its_nodes
-from shared.runs.progress.submit import cancel_run
 from shared.runs.results import mlflow_metrics
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -128,7 +128,7 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
 )
 def test_only_azure_mls_own_words_count(words: str, lost: bool) -> None:
     """What a script writes into its error is no preemption."""
-    assert lost_its_nodes(JobStatus("a", RunState.FAILED, "Failed", words)) is lost
+    assert lost_its_nodes(JobStatus("a", JobState.FAILED, "Failed", words)) is lost
 
 
 def test_what_each_job_logged_is_one_curve(world: World) -> None:
@@ -136,7 +136,7 @@ def test_what_each_job_logged_is_one_curve(world: World) -> None:
     name = started(world).name
     goes(world, name, "Failed", TAKEN)
     world.jobs.metrics = {name: {"loss": [(1, 0.9, 100.0), (2, 0.7, 101.0)]}, f"{name}-a2": {"loss": [(3, 0.5, 200.0)]}}
-    assert [(row["step"], row["loss"]) for row in mlflow_metrics.rows(world.system, world.only_run())] == [
+    assert [(row["step"], row["loss"]) for row in mlflow_metrics.rows(world.system.jobs, world.only_run())] == [
         (1, 0.9),
         (2, 0.7),
         (3, 0.5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,14 @@ def world(tmp_path: Path) -> World:
 def over(world: World, raw: str, checkpoint: bool = True) -> Run:
     """A run that ended like this, archived."""
     run = asked(world)
-    path = run.request["outputs"]["checkpoints"]["path"].partition("/paths/")[2]
+    path = run.request.outputs["checkpoints"].path.partition("/paths/")[2]
     if checkpoint:
         world.blobs.put("azureml-blobstore", f"{path}000001/marker")
     return ends(world, run, raw)
 
 
 def place(run: Run, output: str) -> str:
-    return str(run.request["outputs"][output]["path"])
+    return run.request.outputs[output].path
 
 
 def test_a_retry_may_change_parameters(world: World) -> None:
@@ -40,7 +41,7 @@ def test_a_retry_may_change_parameters(world: World) -> None:
     old = over(world, "Failed")
     plain = retry_and_continue.retry_run(world.system, old.name)
     more = retry_and_continue.retry_run(world.system, old.name, {"epochs": "7"})
-    assert (more.parameters, more.retry_of, more.request["inputs"]["epochs"]) == ({"epochs": 7}, old.name, 7)
+    assert (more.parameters, more.retry_of, more.request.inputs["epochs"]) == ({"epochs": 7}, old.name, 7)
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 7}).name == more.name != plain.name
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 2}).name == plain.name
     assert more.history[0].why == f"Run {old.name} is tried again with epochs=7."
@@ -55,7 +56,7 @@ def test_a_run_goes_on_where_it_was(world: World, raw: str) -> None:
     old = over(world, raw)
     new = retry_and_continue.continue_run(world.system, old.name)
     assert (new.continues, new.state) == (old.name, RunState.RECEIVED)
-    shared = [name for name in old.request["outputs"] if place(new, name) == place(old, name)]
+    shared = [name for name in old.request.outputs if place(new, name) == place(old, name)]
     assert sorted(shared) == ["checkpoints", "metrics"]
     assert retry_and_continue.continue_run(world.system, old.name).name == new.name
     with pytest.raises(Conflict, match="Continue that one"):
@@ -91,13 +92,11 @@ def test_a_trainer_says_how_it_takes_a_model(world: World) -> None:
     ask_for = {"template": "mnist", "data": DATA, "from_run": old.name}
     with pytest.raises(Impossible, match=r"no tag trainyard\.from_model"):
         create.create_run(world.system, request(**ask_for))
-    ROUTE.template["tags"] = {"trainyard.from_model": "--from-model"}
-    try:
-        new = create.create_run(world.system, request(**ask_for), "k")
-    finally:
-        del ROUTE.template["tags"]
-    assert new.request["inputs"]["from_model"]["path"] == place(old, "models")
-    assert new.request["command"].endswith(" --from-model ${{inputs.from_model}}")
+    template = replace(ROUTE.template, tags={"trainyard.from_model": "--from-model"})
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
+    new = create.create_run(world.system, request(**ask_for), "k")
+    assert new.request.data["from_model"].path == place(old, "models")
+    assert new.request.command.endswith(" --from-model ${{inputs.from_model}}")
     assert new.from_run == old.name
     failed = over(world, "Failed")
     with pytest.raises(Impossible, match="is failed; only a completed one"):
