@@ -56,7 +56,7 @@ def trial(sweep: str, number: int, properties: Json, values: Mapping[str, Value]
         "displayName": f"{properties.get('displayName') or sweep}_{number}",
         "command": _filled(str(body.get("command") or ""), values),
         **{key: body.get(key) for key in ("codeId", "environmentId", "environmentVariables", "distribution")},
-        "resources": body.get("resources") or properties.get("resources"),
+        "resources": body.get("resources") or properties.get("resources") or {},
         "limits": {"jobLimitsType": "Command", "timeout": limits} if limits else None,
         "computeId": properties.get("computeId") or compute_name(properties),
         "inputs": {**mapping(properties, "inputs"), **literals},

@@ -83,6 +83,11 @@ class Scheduler:
             self._end(job, Status.CANCELED)
         return True
 
+    def note(self, name: str, words: str) -> None:
+        """Add a line to the log of a job that runs."""
+        if name in self._attempts:
+            self._attempts[name].note(words)
+
     def preempt(self, cluster_name: str, which: int | str, fails: bool = False) -> Json:
         """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
         grace period and SIGKILL, and its job goes back to the queue, or fails, as now and then in Azure. Returns the

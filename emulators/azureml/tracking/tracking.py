@@ -28,7 +28,7 @@ from emulators.private import write_private
 from emulators.process import Part, PartFailed, start
 
 NEEDED = ("mlflow", "flask", "sqlalchemy", "alembic")
-START_SECONDS = 120.0
+START_SECONDS = 600.0  # its import alone takes seconds, on a machine with much to do minutes
 BATCH = 500
 STATUS = {
     Status.NOT_STARTED: "SCHEDULED",
@@ -49,6 +49,7 @@ class Tracking:
         self._secret = secrets.token_urlsafe(24)
         self._starting = asyncio.Lock()
         self._telling = asyncio.Lock()
+        self._posting = asyncio.Lock()
         self._part: Part | None = None
         self._session: aiohttp.ClientSession | None = None
         self._newest = 0  # number of the newest job that MLflow was told of
@@ -109,7 +110,10 @@ class Tracking:
             self._newest = max([self._newest, *(job.number for job in found)])
 
     async def _tell(self, jobs: list[Job]) -> None:
-        changed = [job for job in jobs if self._told.get(job.name) != _status(job)]
+        async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
+            await self._tell_changed([job for job in jobs if self._told.get(job.name) != _status(job)])
+
+    async def _tell_changed(self, changed: list[Job]) -> None:
         if changed:
             await self._post("/workspace/jobs", [_run(job) for job in changed])
         for job in changed:

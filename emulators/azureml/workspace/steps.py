@@ -180,7 +180,11 @@ def _trial(step: Step, component: Component) -> Json:
 def _reference(said: Any) -> str | None:
     """An asset as a component names it: an ARM id may have azureml: before it."""
     text = str(said) if said else ""
-    return text.removeprefix("azureml:") if text.startswith("azureml:/") and not text.startswith("azureml://") else text
+    return (
+        text.removeprefix("azureml:")
+        if text.startswith("azureml:/") and not text.startswith("azureml://")
+        else text or None
+    )
 
 
 def _distribution(said: Json) -> Json:
