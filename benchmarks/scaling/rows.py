@@ -1,7 +1,7 @@
 """A table of a million runs: the newest hundred, and filters.
 
 Two hundred runs are inserted by the app's own adapter; the others are these, copied row by row inside the service's
-file under other names and times. Through the door a million inserts would take two hours.
+file under other names and times. Over HTTP a million inserts would take two hours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -73,7 +72,7 @@ def _service(running: services.Services) -> TableServiceClient:
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
-    """The newest 100 that are wanted, some times: milliseconds, and the requests of one page."""
+    """Ask for the newest 100 some times: milliseconds, and the requests of one page."""
     taken, requests, found = [], Counter[int](), 0
     for _ in range(ROUNDS):
         before, began = len(log.read_bytes().splitlines()), time.perf_counter()
@@ -86,7 +85,7 @@ def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
 
 def _run(number: int) -> Run:
     at = FIRST + number * STEP
-    run = Run(
+    run = Run.of(
         name=_name(number),
         drop=f"noop/d{number}",
         route="noop",
@@ -101,7 +100,7 @@ def _run(number: int) -> Run:
         request=JobSpec(command="python train.py " + 40 * "--option value ", inputs={"epochs": 2}),
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))
 
 
 def _name(number: int) -> str:

@@ -28,7 +28,7 @@ def make_ready(database: Path) -> None:
             _copy(database, beside)
             _migrate(beside, new=False)
         except Exception:  # whatever it is: it can't be used as it is
-            if _has_runs(database):
+            if _holds_something(database):
                 raise
             log.warning("%s was cut off in its first migration, before anything was logged; it is made anew", database)
             revision = None
@@ -58,10 +58,11 @@ def _revision(database: Path) -> str | None:
     return str(found[0]) if found else None
 
 
-def _has_runs(database: Path) -> bool:
+def _holds_something(database: Path) -> bool:
     with contextlib.closing(sqlite3.connect(database)) as connection:
         try:
-            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
+            found = connection.execute("SELECT 1 FROM runs UNION SELECT 1 FROM experiments WHERE experiment_id > 0")
+            return found.fetchone() is not None
         except sqlite3.OperationalError:
             return False
 

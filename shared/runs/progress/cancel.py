@@ -12,7 +12,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply, ask_for_submission
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
@@ -27,7 +27,7 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
     because a submission that is under way may have put jobs in between. One that comes later sees the state.
     """
     workload(run).cancel(ports, run)
-    after = apply(ports, run.name, RunState.FAILED, why).value
+    after = transition(ports, run.name, RunState.FAILED, why).value
     workload(after).cancel(ports, after)
 
 
@@ -43,7 +43,7 @@ def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> R
         if is_over(stored.value):
             return stored.value
         try:
-            if stored.value.cancel_asked_at is None:
+            if stored.value.cancel.asked_at is None:
                 stored = _asked_to_end(ports, stored, why, by)
         except Changed:
             continue
