@@ -46,7 +46,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One event on its way to one subscription. Times are Unix seconds; `reason` is why it was given up, if it was."""
+    """One event on its way to one subscription. Times are Unix seconds; `reason` is why it was abandoned, if it
+    was."""
 
     id: int
     subscription: str

@@ -89,7 +89,7 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
         run.progress.state is RunState.RECEIVED
     ):  # its job is there, and whoever put it there may have died before telling so
         ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
+    for job in look.to_cancel:  # cancel first: after the write a retry would skip them
         ports.jobs.cancel(job)
     starts = look.state is RunState.RUNNING and not has_run(run)
     note = difference_at_start(ports, run) if starts else ""
