@@ -13,7 +13,7 @@ import pytest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # SQLAlchemy's, of MLflow's own models
-    from mlflow.store.db import utils
+    from mlflow.store.db import utils as mlflow_utils
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 from sqlalchemy import Engine, event
@@ -25,6 +25,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 KILLED = 9
+
+
+def store(database: Path) -> Any:
+    """MLflow's own store, which makes its tables where there are none."""
+    make: Any = SqlAlchemyStore
+    return make(f"sqlite:///{database}", "x:/")
+
+
+def newest() -> Any:
+    revision_of: Any = mlflow_utils
+    return revision_of._get_latest_schema_revision()
 
 
 def killed(at: int, work: Callable[[], object]) -> bool:
@@ -59,29 +70,29 @@ def test_a_kill_leaves_nothing_half(tmp_path: Path, at: int) -> None:
     assert killed(at, lambda: databases.make_ready(database))
     assert not database.exists()
     databases.make_ready(database)
-    assert revision(database) == utils._get_latest_schema_revision()
-    SqlAlchemyStore(f"sqlite:///{database}", "x:/").create_experiment("works")
+    assert revision(database) == newest()
+    store(database).create_experiment("works")
 
 
 def test_one_that_was_left_half_is_made_anew(tmp_path: Path) -> None:
     """What a kill left of MLflow's own way, at which MLflow never starts again, holds no run, and is replaced."""
     database = tmp_path / "mlflow.sqlite"
-    assert killed(120, lambda: SqlAlchemyStore(f"sqlite:///{database}", "x:/"))
+    assert killed(120, lambda: store(database))
     assert database.exists()
     databases.make_ready(database)
-    assert revision(database) == utils._get_latest_schema_revision()
+    assert revision(database) == newest()
 
 
 def test_what_was_logged_survives_a_killed_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade works on a copy: killed in it, the file is as it was, with its runs."""
     database = tmp_path / "mlflow.sqlite"
     databases.make_ready(database)
-    experiment = SqlAlchemyStore(f"sqlite:///{database}", "x:/").create_experiment("kept")
+    experiment = store(database).create_experiment("kept")
     before = database.read_bytes()
-    monkeypatch.setattr(utils, "_get_latest_schema_revision", lambda: "a later one")
-    monkeypatch.setattr(utils, "_upgrade_db", lambda _: os._exit(KILLED))
+    monkeypatch.setattr(mlflow_utils, "_get_latest_schema_revision", lambda: "a later one")
+    monkeypatch.setattr(mlflow_utils, "_upgrade_db", lambda _: os._exit(KILLED))
     assert killed(10**9, lambda: databases.make_ready(database))
     assert database.read_bytes() == before
     monkeypatch.undo()
     databases.make_ready(database)
-    assert SqlAlchemyStore(f"sqlite:///{database}", "x:/").get_experiment(experiment).name == "kept"
+    assert store(database).get_experiment(experiment).name == "kept"
