@@ -50,6 +50,8 @@ SLOW = (
     "tests/emulators/azureml/environments/test_builder.py",
     "tests/emulators/azureml/workspace/test_registries.py",
     "tests/emulators/azureml/tracking/test_tracking.py",
+    "tests/emulators/azureml/service/test_pipelines.py",
+    "tests/emulators/azureml/service/test_sweeps.py",
     "tests/emulators/azureml/service/test_walk.py",
     "tests/emulators/test_up.py",
     "tests/simulation/test_more_schedules.py",

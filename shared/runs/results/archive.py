@@ -50,7 +50,7 @@ class Ports(HasClock, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
 
 
 def archive_run(ports: Ports, name: str) -> None:
-    """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
+    """Archive a final run. After a crash it may be called again: existing copies are kept."""
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
@@ -66,7 +66,7 @@ def archive_run(ports: Ports, name: str) -> None:
 
 
 def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
-    """Archive a small run that takes its last step now, and return what that step's write says of it.
+    """Archive a small run at its last step, and return the fields that this step writes.
 
     Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
     fails: a message does it then. It may die anywhere and be called again.
@@ -110,7 +110,7 @@ def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> d
 
 @dataclass
 class _Found:
-    """What the outputs hold, as it is listed: the copies to make, and what becomes of each output."""
+    """What the outputs hold: the copies to make, and the fate of each output."""
 
     ports: Ports
     folder: str
@@ -134,7 +134,7 @@ class _Found:
             self._fates += [_fate(each, counts[each]) for each in some]
 
     def fates(self) -> list[dict[str, Any]]:
-        """Of every declared output, and of logs that could not be had."""
+        """The fate of every declared output, and of logs that could not be read."""
         return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
 
     def changed_late(self, run: Run) -> list[str]:
@@ -174,7 +174,7 @@ class _Found:
 
 
 def _of_one_folder(found: Iterable[Output]) -> Iterator[list[Output]]:
-    """What a job left in its own folder together, everything else one by one."""
+    """The outputs grouped by folder: a job's own folder together, everything else alone."""
     for _, some in groupby(found, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
         yield list(some)
 
