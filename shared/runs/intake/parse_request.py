@@ -62,7 +62,8 @@ class Asked:
 
 
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
-    """What a run of this name is made of. Raises Impossible for a trainer, template, model or document that is none."""
+    """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
+    document."""
     asked = _values(request)
     template, described, route = _template(ports, request)
     written = None
@@ -117,7 +118,7 @@ _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a re
 
 
 def in_words(asked: Asked, problem: Problem) -> str:
-    """What is wrong, by the name under which it was asked for."""
+    """What is wrong, by the names that the request uses."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 

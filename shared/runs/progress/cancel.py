@@ -1,4 +1,4 @@
-"""End a run: because someone asks for it, or because its job is not taken."""
+"""End a run: on request, or because Azure ML rejects its job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply, ask_for_submission
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
@@ -27,12 +27,12 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
     because a submission that is under way may have put jobs in between. One that comes later sees the state.
     """
     workload(run).cancel(ports, run)
-    after = apply(ports, run.name, RunState.FAILED, why).value
+    after = transition(ports, run.name, RunState.FAILED, why).value
     workload(after).cancel(ports, after)
 
 
 def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> Run:
-    """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+    """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
 
     `why` becomes the run's reason where the system asks, and not a person.
 

@@ -1,4 +1,4 @@
-"""Follow what becomes of a run's jobs in Azure ML."""
+"""Follow a run's jobs in Azure ML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shared.runs.facts import RunLosesNodes, RunSubmitted
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, take
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_at_once
@@ -36,7 +36,7 @@ class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRu
 
 
 def follow_job(ports: Ports, job: str, told: str = "") -> None:
-    """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
+    """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
     once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
@@ -75,7 +75,7 @@ def _can_wait(jobs: Jobs, run: Run, told: RunState) -> bool:
 
 
 def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
-    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now.
+    """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
     better where one handler looks after many runs.
@@ -89,7 +89,7 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
         run.progress.state is RunState.RECEIVED
     ):  # its job is there, and whoever put it there may have died before telling so
         ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
+    for job in look.to_cancel:  # cancel first: after the write a retry would skip them
         ports.jobs.cancel(job)
     starts = look.state is RunState.RUNNING and not has_run(run)
     note = difference_at_start(ports, run) if starts else ""
@@ -97,7 +97,7 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     changes |= {"data_note": note} if note else {}
     _state_losses(ports, run, run.changed(**changes))
     changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
-    after = take(ports, stored, changes)
+    after = write_transition(ports, stored, changes)
     if note is None:
         ask_for_check(ports.queues, after.value)
     try:
@@ -110,14 +110,14 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
 
 
 def _state_losses(ports: Ports, before: Run, after: Run) -> None:
-    """Before the step is written that makes it so: who dies here repeats both."""
+    """State losses before the step is written: after a crash both are repeated."""
     losses = workload(before).losses(before), workload(before).losses(after)
     if losses[0] != losses[1]:
         ports.happened(RunLosesNodes(before, *losses))
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
-    """What was read in a list, with Azure ML's own account of each failure."""
+    """Statuses from a list, completed with Azure ML's account of each failure."""
     failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
     return seen | {name: jobs.status(name) or _unexplained(seen[name]) for name in failed}
 
