@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Blob, Copy, FolderPage, Place
+from shared.kernel.storage import Blob, Copy, FolderPage, Place, Sent
 from tests.fakes.records import Etags
 
 
@@ -52,9 +52,15 @@ class FakeQueues:
         self.clock = clock or Clock()
         self.messages: dict[str, list[Message]] = {}
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
         visible_at = self.clock() + timedelta(seconds=min(max(delay, 0.0), self.LONGEST_DELAY))
-        self.messages.setdefault(queue, []).append(Message(json.dumps(message), visible_at, self.clock()))
+        sent = Message(json.dumps(message), visible_at, self.clock())
+        self.messages.setdefault(queue, []).append(sent)
+        return Sent(str(id(sent)), sent.text)
+
+    def take_back(self, queue: str, sent: Sent) -> None:
+        there = self.messages.get(queue, [])
+        there[:] = [message for message in there if str(id(message)) != sent.id]
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return {queue: len(self.messages.get(queue, [])) for queue in queues}
