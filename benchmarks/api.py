@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -79,11 +78,19 @@ def finished_run(number: int) -> Run:
     states = (RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED)
     history = tuple(Moment(state, at, "Something happened here.") for state in states)
     state = RunState.FAILED if number % 1000 == 0 else RunState.COMPLETED
-    run = Run(
-        f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, JobSpec(command="x" * 2000)
+    run = Run.of(
+        name=f"run-{number:016x}",
+        drop="shelf/a",
+        route="noop",
+        fingerprint="f" * 64,
+        experiment="noop",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=at,
+        request=JobSpec(command="x" * 2000),
     )
     metrics = {"loss": 0.1, "accuracy": 0.9}
-    return replace(run, state=state, history=history, last_metrics=metrics, archived_at=at)
+    return run.changed(state=state, history=history, last_metrics=metrics, archived_at=at)
 
 
 def table_requests(cloud: Cloud) -> int:

@@ -56,8 +56,8 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 
 def accepted(run: Run) -> func.HttpResponse:
     """202 for a run that was made, with where it is and what it may cost."""
-    body: dict[str, Any] = {"run": run.name, "state": run.state}
-    body |= {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}
+    body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest}
     return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 

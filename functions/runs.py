@@ -180,4 +180,4 @@ def _changes(req: func.HttpRequest) -> requests.Changes:
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
     run = cancel.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
-    return answer({"run": run.name, "state": run.state}, 200 if run.state in model.FINAL else 202)
+    return answer({"run": run.name, "state": run.progress.state}, 200 if run.progress.state in model.FINAL else 202)

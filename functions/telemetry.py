@@ -79,7 +79,7 @@ def submission(system: System, run: str) -> Iterator[None]:
     drop = ""
     if on():
         try:
-            drop = system.runs.get(run).value.drop
+            drop = system.runs.get(run).value.asked.drop
         except NotFound:
             log.info("run %s is not there", run)
     with span("submit run", run=run, follows=drop):

@@ -34,30 +34,30 @@ def submit(ports: Ports, fact: runs.RunRecorded) -> None:
 
 def announce_submitted(ports: Ports, fact: runs.RunSubmitted) -> None:
     run = fact.run
-    announce(ports, "RunSubmitted", run.name, {"run": run.name, "drop": run.drop, "cluster": run.cluster})
+    announce(ports, "RunSubmitted", run.name, {"run": run.name, "drop": run.asked.drop, "cluster": run.asked.cluster})
 
 
 def archive(ports: Ports, fact: runs.RunEnded) -> None:
     """A run that was archived by its last step needs no other."""
-    if fact.run.archived_at is None:
+    if fact.run.archive.at is None:
         ask_for_archive(ports.queues, fact.run.name)
 
 
 def keep_warm(ports: Ports, fact: runs.RunEnded) -> None:
     """The lease that it asked for, if it ever had a job."""
-    if fact.run.keep_warm_seconds and fact.run.job:
+    if fact.run.asked.keep_warm_seconds and fact.run.jobs.job:
         warm.keep_warm(ports, fact.run)
 
 
 def look_at_cluster(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None:
     """Nodes came into use, or are free."""
-    look.ask_for_look_soon(ports, fact.run.cluster)
+    look.ask_for_look_soon(ports, fact.run.asked.cluster)
 
 
 def announce_archived(ports: Ports, fact: runs.RunArchived) -> None:
     """Notices wait for the row that says so."""
     run = fact.run
-    data = {"run": run.name, "state": run.state, "output": fact.output}
+    data = {"run": run.name, "state": run.progress.state, "output": fact.output}
     announce(ports, "RunArchived", run.name, data)
     tell(ports, "RunArchived", run.name, data, fact.seconds)
 

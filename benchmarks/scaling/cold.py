@@ -46,5 +46,5 @@ def _between(first: datetime, then: datetime) -> float:
 
 def _sent(cloud: ScaleCloud, name: str) -> Run | None:
     runs = cloud.system().runs.page(RunFilter(), 5).runs
-    wanted = (run for run in runs if f"/{name}-" in run.drop and run.state is not RunState.RECEIVED)
+    wanted = (run for run in runs if f"/{name}-" in run.asked.drop and run.progress.state is not RunState.RECEIVED)
     return next(wanted, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
     return {
         "members": members,
         "events": len(reads),
-        "state": str(state.state),
+        "state": str(state.progress.state),
         "most_reads_an_event": max(reads),
         "reads_an_event": round(sum(reads) / len(reads), 2),
     }
@@ -63,5 +62,15 @@ def _run(members: int) -> Run:
         nodes=members,
         timeout_seconds=3600,
     )
-    run = Run(name, "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
-    return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))
+    run = Run.of(
+        name=name,
+        drop="noop/e",
+        route="noop",
+        fingerprint="0",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=members,
+        created_at=now,
+        request=job,
+    )
+    return run.changed(history=first_moment(run), elastic=begin(job, (1, members), now))

@@ -67,7 +67,7 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
     cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer", {"input": ""})
     left = {run.name for run in unseen}
     while (left or _looks_wait(system)) and time.monotonic() - began < ROUND_SECONDS:
-        left = {name for name in left if system.runs.get(name).value.state is not RunState.COMPLETED}
+        left = {name for name in left if system.runs.get(name).value.progress.state is not RunState.COMPLETED}
         time.sleep(0.5)
     seconds = time.monotonic() - began
     stop.set()
@@ -103,7 +103,9 @@ def _events(cloud: ScaleCloud, system: System, runs: list[Run], stop: threading.
             return
         began = time.monotonic()
         _end(cloud, run)
-        while system.runs.get(run.name).value.state is not RunState.COMPLETED and time.monotonic() - began < 60:
+        while (
+            system.runs.get(run.name).value.progress.state is not RunState.COMPLETED and time.monotonic() - began < 60
+        ):
             time.sleep(0.05)
         waited.append(time.monotonic() - began)
         stop.wait(EVENT_SECONDS)
@@ -135,8 +137,18 @@ def _run(number: int, count: int, hours: float) -> Run:
         nodes=1,
         timeout_seconds=3600,
     )
-    run = Run(name, f"noop/d{number}", "noop", f"{number:064x}", "noop", CLUSTER, 1, at, request=job)
-    return replace(run, history=first_moment(run), job=name, state=RunState.RUNNING)
+    run = Run.of(
+        name=name,
+        drop=f"noop/d{number}",
+        route="noop",
+        fingerprint=f"{number:064x}",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=1,
+        created_at=at,
+        request=job,
+    )
+    return run.changed(history=first_moment(run), job=name, state=RunState.RUNNING)
 
 
 async def _put_jobs(cloud: ScaleCloud, runs: list[Run]) -> None:
@@ -146,7 +158,7 @@ async def _put_jobs(cloud: ScaleCloud, runs: list[Run]) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4, ssl=context), headers=headers) as session:
 
         async def put(run: Run) -> None:
-            job = document(replace(run.request, properties={"trainyard.hour": hour_of(run.created_at)}))
+            job = document(replace(run.asked.request, properties={"trainyard.hour": hour_of(run.created_at)}))
             url = f"{cloud.azureml}{workspace}/jobs/{run.name}?api-version=2024-04-01"
             async with session.put(url, data=json.dumps(job_body(job, workspace))) as answer:
                 answer.raise_for_status()

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -86,7 +85,7 @@ def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
 
 def _run(number: int) -> Run:
     at = FIRST + number * STEP
-    run = Run(
+    run = Run.of(
         name=_name(number),
         drop=f"noop/d{number}",
         route="noop",
@@ -101,7 +100,7 @@ def _run(number: int) -> Run:
         request=JobSpec(command="python train.py " + 40 * "--option value ", inputs={"epochs": 2}),
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))
 
 
 def _name(number: int) -> str:

@@ -81,11 +81,11 @@ def _chosen(ports: Ports, name: str) -> Found:
 
 
 def _best(runs: list[Run], metric: str) -> Run:
-    having = [(run, full) for run in runs if (full := metric_named(metric, run.best_metrics))]
+    having = [(run, full) for run in runs if (full := metric_named(metric, run.archive.best_metrics))]
     if not having:
-        known = {name for run in runs for name in run.best_metrics}
+        known = {name for run in runs for name in run.archive.best_metrics}
         raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, known)} There are: {there_are(known)}.")
-    value = {run.name: run.best_metrics[full] for run, full in having}
+    value = {run.name: run.archive.best_metrics[full] for run, full in having}
     choose = min if lower_is_better(metric) else max
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
@@ -99,7 +99,7 @@ def _candidates(ports: Ports, where: str, completed: bool) -> list[Run]:
     else:
         filters = [RunFilter(experiment=experiment, state=state) for experiment in sorted(experiments)]
     runs = {run.name: run for wanted in filters for run in islice(matching(ports.runs, wanted), LOOKED_AT)}
-    of_drop = [run for run in runs.values() if "/" not in where or run.drop == where]
+    of_drop = [run for run in runs.values() if "/" not in where or run.asked.drop == where]
     return sorted(of_drop, key=lambda run: run.created_at, reverse=True)
 
 

@@ -70,7 +70,7 @@ def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
 def _curves(ports: Ports, run: Run, query: CurvesQuery) -> Series:
     """The curves of one run. Sketches of archived runs, which a list shows again and again, are reckoned once."""
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
-    if run.archived_at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
+    if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
         return metrics.since(ports, run, Cursor(), query.name or None, query.points, steps)
     kept = _sketches.setdefault(ports, {})
     key = run.name, query.name or "", query.points

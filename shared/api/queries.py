@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -50,7 +49,7 @@ def run(ports: Ports, name: str) -> dict[str, Any]:
 
 def with_parameters(run: Run) -> Run:
     """The run with its parameters, read from its job where it was recorded before there was a column for them."""
-    return run if run.parameters else replace(run, parameters=run.request.values)
+    return run if run.asked.parameters else run.changed(parameters=run.asked.request.values)
 
 
 def told(ports: Ports, run: Run) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
     With a condition, a page looks at up to 4,000 runs; `looked_at` says at how many it did.
     """
     page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "")
-    runs = [run for run in page.runs if run.removed_at is None]
+    runs = [run for run in page.runs if run.removed.at is None]
     found = {"runs": [told(ports, run) for run in runs], "continue": page.token or None}
     return found | {"looked_at": page.looked_at}
 
@@ -80,7 +79,7 @@ def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
         query.owner or "",
         query.tag or "",
         read_time(query.since) if query.since else None,
-        None if holds is None else lambda run: run.removed_at is None and holds(partial(value_of, run, now=now)),
+        None if holds is None else lambda run: run.removed.at is None and holds(partial(value_of, run, now=now)),
     )
 
 

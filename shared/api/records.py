@@ -143,13 +143,14 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost")),
         "elastic": _members(workload(record).members(record)),
-        "cost": record.cost and {f: plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
-        "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        "cost": record.money.cost
+        and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
+        "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
         **_summary(record),
-        "git": git(record.request),
-        "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.notes],
-        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.audit],
-        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
+        "git": git(record.asked.request),
+        "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
+        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.people.audit],
+        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.progress.history],
     }
 
 

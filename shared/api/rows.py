@@ -75,9 +75,9 @@ def rows(ports: Ports, query: RowsQuery) -> Json:
 
 
 def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", complete: bool = True) -> Json:
-    removed = [run.name for run in runs if run.removed_at is not None]
+    removed = [run.name for run in runs if run.removed.at is not None]
     return {
-        "rows": [_row(run) for run in runs if run.removed_at is None],
+        "rows": [_row(run) for run in runs if run.removed.at is None],
         "gone": gone + removed,
         "changes": mark or None,
         "complete": complete,
@@ -86,20 +86,20 @@ def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", com
 
 
 def _row(run: Run) -> Json:
-    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), None)
-    ended = run.history[-1].at if run.history and run.state in FINAL else None
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else None
     return {
         "run": run.name,
-        "state": str(run.state),
-        "drop": run.drop,
-        "owner": run.owner,
-        "experiment": run.experiment,
-        "nodes": run.nodes,
+        "state": str(run.progress.state),
+        "drop": run.asked.drop,
+        "owner": run.people.owner,
+        "experiment": run.asked.experiment,
+        "nodes": run.asked.nodes,
         "created_at": run.created_at.isoformat(),
         "started_at": began and began.isoformat(),
         "ended_at": ended and ended.isoformat(),
-        "tags": run.tags,
-        "parameters": run.parameters,
-        "best": run.best_metrics,
-        "cost": run.cost.dollars if run.cost else None,
+        "tags": run.people.tags,
+        "parameters": run.asked.parameters,
+        "best": run.archive.best_metrics,
+        "cost": run.money.cost.dollars if run.money.cost else None,
     }

@@ -33,7 +33,7 @@ def set_idle_times(ports: Ports) -> dict[str, float]:
     runs = list(reversed(ports.runs.newest(RUNS_READ))) if auto else []
     chosen = {}
     for cluster in auto:
-        its = [run for run in runs if run.cluster == cluster.name]
+        its = [run for run in runs if run.asked.cluster == cluster.name]
         seconds = round(
             max(LEAST_SECONDS, auto_idle_seconds(gaps_of(its, ports.clock()), start_seconds(its, ports.clock())))
         )

@@ -44,19 +44,19 @@ def sight(ports: Ports) -> Sight:
 
 def waiting(ports: Ports, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
-    if run.state not in WAITING:
+    if run.progress.state not in WAITING:
         return None
     known = sight(ports)
-    if known.error and run.job:
+    if known.error and run.jobs.job:
         return Waiting("no_answer", f"Azure ML does not say: {known.error}")
     own = set(workload(run).live_jobs(run))
     ahead: list[str] = []
     for job, cluster in known.jobs:
         if job in own:
             ahead = []  # those that come now were sent before it
-        elif cluster == run.cluster:
+        elif cluster == run.asked.cluster:
             ahead.append(job)
-    return why_waiting(run, known.clusters.get(run.cluster), ahead[::-1])
+    return why_waiting(run, known.clusters.get(run.asked.cluster), ahead[::-1])
 
 
 def _look(ports: Ports) -> Sight:

@@ -19,12 +19,22 @@ class Ports(HasClock, HasQueues, HasRules, HasLeases, Protocol):
 
 def keep_warm(ports: Ports, run: Run) -> None:
     """The lease that a run asked for, from its end on. Asked for twice it is the same one."""
-    ended = run.history[-1].at
-    until = ended + min(timedelta(seconds=run.keep_warm_seconds), ports.rules.longest_lease)
+    ended = run.progress.history[-1].at
+    until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)
     if until <= ports.clock():
         return
     nodes = workload(run).fewest_nodes(run)
     named = lease_id(ended, run.name)
-    made = Lease(named, run.cluster, nodes, run.owner, "as it asked", ended, until, run=run.name, owner_id=run.owner_id)
+    made = Lease(
+        named,
+        run.asked.cluster,
+        nodes,
+        run.people.owner,
+        "as it asked",
+        ended,
+        until,
+        run=run.name,
+        owner_id=run.people.owner_id,
+    )
     if ports.leases.insert(made):
         ask_for_both_looks(ports.queues, made, ports.clock())

@@ -42,7 +42,7 @@ def use(ports: Ports) -> Use:
     expected = _expected(ports)
     recent = ports.runs.newest(RECENT)
     for run in recent:  # whose end may have been written by a process that died before it made the lease
-        if is_over(run) and run.keep_warm_seconds and run.job:
+        if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
             keep_warm(ports, run)
     busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
     for state in UNFINISHED:
@@ -75,6 +75,8 @@ def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:
     """When the last of these runs ended on each cluster: a job may begin and end between two sweeps."""
     used: dict[str, datetime] = {}
     for run in runs:
-        if is_over(run) and run.history:
-            used[run.cluster] = max(run.history[-1].at, used.get(run.cluster, run.history[-1].at))
+        if is_over(run) and run.progress.history:
+            used[run.asked.cluster] = max(
+                run.progress.history[-1].at, used.get(run.asked.cluster, run.progress.history[-1].at)
+            )
     return used

@@ -48,7 +48,7 @@ class Ports(
 def watch(ports: Ports) -> dict[str, list[str]]:
     """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in in_state(ports.runs, RunState.RUNNING) if run.cancel_asked_at is None]
+    running = [run for run in in_state(ports.runs, RunState.RUNNING) if run.cancel.asked_at is None]
     due = {run.name for run in _in_rotation(ports, running)}
     for run in running:
         try:
@@ -60,7 +60,7 @@ def watch(ports: Ports) -> dict[str, list[str]]:
             log.warning("run %s is not watched: %s", run.name, exc)
             continue
         if words:
-            warnings[run.cluster].append(f"Run {run.name}: {words}")
+            warnings[run.asked.cluster].append(f"Run {run.name}: {words}")
             if cancels and not ports.rules.dry_run:
                 cancel_run(ports, run.name, words)
     return warnings
@@ -70,8 +70,8 @@ def move(ports: Ports) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
     for run in in_state(ports.runs, RunState.QUEUED) if any(route.move_to for route in ports.routes.values()) else ():
-        route = ports.routes.get(run.route)
-        if route is None or not route.move_to or run.cancel_asked_at or run.cluster == route.move_to:
+        route = ports.routes.get(run.asked.route)
+        if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue
         if not workload(run).can_move(run):
             continue
@@ -81,16 +81,16 @@ def move(ports: Ports) -> dict[str, list[str]]:
         why = f"It lost its nodes {lost} times within {route.move_within_seconds / 3600:g} h."
         try:
             moved = "would move" if ports.rules.dry_run else move_run(ports, run.name, route.move_to, why).name
-            warnings[run.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
+            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
         except TrainyardError as exc:
             log.warning("run %s can't move: %s", run.name, exc)
-            warnings[run.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
+            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
     return warnings
 
 
 def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:
     """Of those that have run for a while, other ones at every sweep."""
-    old = [run for run in runs if ports.clock() - run.history[-1].at >= QUIET]
+    old = [run for run in runs if ports.clock() - run.progress.history[-1].at >= QUIET]
     first = int(ports.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]
 

@@ -40,11 +40,11 @@ class Waiting:
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
     """What a run that has not started waits for. `ahead` are the other jobs of its cluster that were sent before it."""
-    since = run.history[-1].at if run.history else run.created_at
-    if not run.job:
+    since = run.progress.history[-1].at if run.progress.history else run.created_at
+    if not run.jobs.job:
         return Waiting("submission", "Its job is on its way to Azure ML.", since)
     if cluster is None:
-        return Waiting("broken", f"The workspace has no cluster {run.cluster}.", since)
+        return Waiting("broken", f"The workspace has no cluster {run.asked.cluster}.", since)
     nodes = workload(run).fewest_nodes(run)
     if found := refusal(cluster, nodes):
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Protocol
 
 from shared.drops.model import DropState
@@ -40,12 +39,11 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
     job = again(found.request, found.run, name)
     why = f"Generation {found.generation} of drop {drop} is trained again."
     run = run_of(name, job, bounds, now)
-    run = replace(
-        run,
+    run = run.changed(
         drop=str(drop),
         route=drop.route,
         fingerprint=found.fingerprint,
-        experiment=run.experiment or drop.route,
+        experiment=run.asked.experiment or drop.route,
         history=(Moment(RunState.RECEIVED, now, why),),
         asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
         retry_of=found.run,

@@ -103,7 +103,7 @@ def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
     except BadInput as exc:  # its record can't be written, ever
         reject(ports.drops, stored, "bad_job", str(exc))
         return
-    if inserted or ports.runs.get(drop.run).value.state is RunState.RECEIVED:
+    if inserted or ports.runs.get(drop.run).value.progress.state is RunState.RECEIVED:
         ports.happened(RunRecorded(run))
     ports.happened(DropSealed(drop))
     ports.drops.replace(replace(drop, state=DropState.SEALED), stored)
@@ -185,14 +185,13 @@ def _run(ports: Ports, drop: Drop) -> Run:
     now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     run = run_of(drop.run, job, bounds, now)
-    run = replace(
-        run,
+    run = run.changed(
         drop=str(drop.key),
         route=drop.key.route,
         fingerprint=drop.fingerprint,
-        experiment=run.experiment or drop.key.route,
+        experiment=run.asked.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
         project=ports.purse.project_of(job.tags, drop.key.route),
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))

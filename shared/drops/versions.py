@@ -62,10 +62,12 @@ def _drop(ports: Ports, key: DropKey) -> Drop:
 
 def _of_run(ports: Ports, name: str) -> list[DataFile]:
     run = ports.runs.get(name).value
-    if not run.drop:
+    if not run.asked.drop:
         raise NotFound(f"Run {name} was made from no drop.")
-    key = DropKey.of(run.drop)
-    folder = next((each.folder for each in _known(ports, key) if _is_of(each, run)), f"{run.experiment}/{run.name}")
+    key = DropKey.of(run.asked.drop)
+    folder = next(
+        (each.folder for each in _known(ports, key) if _is_of(each, run)), f"{run.asked.experiment}/{run.name}"
+    )
     return _listed(ports.blobs, key, folder, f"run {name}")
 
 
@@ -78,7 +80,7 @@ def _known(ports: Ports, key: DropKey) -> list[Generation]:
 
 def _is_of(generation: Generation, run: Run) -> bool:
     """Whether the run was made for it. The number alone does not tell: a drop that was removed begins again with 1."""
-    return (generation.number, generation.fingerprint) == (run.generation, run.fingerprint)
+    return (generation.number, generation.fingerprint) == (run.asked.generation, run.asked.fingerprint)
 
 
 def _of_generation(ports: Ports, ref: DataRef) -> list[DataFile]:

@@ -115,21 +115,13 @@ def build(order: JobOrder) -> Built:
         job, fault = _starting_from(job, order.from_model)
         problems += fault
     job = replace(job, outputs=places_of(order.run, job.outputs), tags=_tags(job, order.tags))
-    merged = replace(merged, job=_without_nulls(job))
+    merged = merged.with_job(job)
     problems += [*_check(order, merged.job), *over_limits(merged, order.own, order.limits)]
     return Built(merged.job, tuple(_distinct(problems)))
 
 
 def _tags(job: JobSpec, more: Mapping[str, str]) -> dict[str, str]:
     return {name: str(value)[:_TAG_LIMIT] for name, value in {**job.tags, **more}.items()}
-
-
-def _without_nulls(job: JobSpec) -> JobSpec:
-    """The job without what a layer switched off, and nothing below had."""
-    rest, restricted = (
-        {name: value for name, value in part.items() if value is not None} for part in (job.rest, job.restricted)
-    )
-    return replace(job, rest=rest, restricted=restricted)
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
@@ -146,7 +138,7 @@ def _merged(order: JobOrder) -> Layer:
     )
     merged = reduce(over, layers, bottom)
     # Whoever writes a job may repeat its name and kind, but does not decide them.
-    return replace(merged, job=replace(merged.job, name=order.run, kind=JobSpec.kind))
+    return merged.with_job(replace(merged.job, name=order.run, kind=JobSpec.kind))
 
 
 def _edge(values: Values) -> Layer:

@@ -97,6 +97,7 @@ class JobSpec:
     distribution: str = ""  # pytorch, mpi, tensorflow, ray
     workers: int = 0  # of TensorFlow
     parameter_servers: int = 0
+    launcher: Opaque = field(default_factory=dict)  # what else its distribution says
     timeout_seconds: int = 0
     shared_memory: str = ""
     inputs: Mapping[str, Value | DataInput] = field(default_factory=dict)
@@ -160,7 +161,7 @@ def _merged(name: str, below: Layer, above: Layer) -> Any:
     if name == "rest":
         gone = tuple(f"{key}." for key, value in upper.items() if value is None)
         lower = {key: value for key, value in lower.items() if not f"{key}.".startswith(gone)} if gone else lower
-    return {**lower, **upper}
+    return {key: value for key, value in {**lower, **upper}.items() if value is not None}
 
 
 _NOTHING = JobSpec()
@@ -212,8 +213,7 @@ def _moved(output: Output, name: str, new: str) -> Output:
 
 def on_each_node(job: JobSpec) -> JobSpec:
     """The job without a distribution: what starts it elsewhere spreads it itself."""
-    rest = {path: value for path, value in job.rest.items() if not path.startswith("distribution.")}
-    return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, rest=rest)
+    return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})
 
 
 def resolve(job: JobSpec, code: str | None, environment: str | None, code_digest: str) -> JobSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -80,20 +80,19 @@ def priced(ports: Ports, run: Run) -> Run:
 
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
-    if not run.project:
-        run = replace(run, project=project_of(ports, run.request.tags, run.route))
+    if not run.money.project:
+        run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
     try:
-        cluster, before = clusters(ports).get(run.cluster), _seconds_before(ports, run)
+        cluster, before = clusters(ports).get(run.asked.cluster), _seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
-        return run if run.price else replace(run, price_from=str(exc))
-    if not run.project and cluster and cluster.project:
-        run = replace(run, project=cluster.project)
-    if run.price:
+        return run if run.money.price else run.changed(price_from=str(exc))
+    if not run.money.project and cluster and cluster.project:
+        run = run.changed(project=cluster.project)
+    if run.money.price:
         return run
     price = price_of(ports, cluster) if cluster else None
     cost = decide.quote(run, price.dollars if price else None, before)
-    return replace(
-        run,
+    return run.changed(
         price=cost.price or 0.0,
         price_from=price.source if price else cost.why,
         estimated_cost=cost.estimated,
@@ -107,12 +106,12 @@ def admit(ports: Ports, run: Run) -> None:
     Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
     the account is written under its etag.
     """
-    budget = ports.money.budgets.get(run.project)
+    budget = ports.money.budgets.get(run.money.project)
     if budget is None:
         return
     for _ in range(WRITE_ATTEMPTS):
-        now, stored = ports.clock(), ports.books.account(run.project)
-        before = stored.value if stored else Account(run.project, month_of(now))
+        now, stored = ports.clock(), ports.books.account(run.money.project)
+        before = stored.value if stored else Account(run.money.project, month_of(now))
         after = decide.admit(budget, before, run, _quote(run), now)
         if isinstance(after, Refusal):
             raise Conflict(after.why, after.code)
@@ -124,23 +123,23 @@ def admit(ports: Ports, run: Run) -> None:
             continue
         return
     raise Changed(
-        f"The account of project {run.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
+        f"The account of project {run.money.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
     )
 
 
 def refusal(ports: Ports, run: Run) -> Refusal | None:
     """Why its project's budget would not let the run start now; None if it would. Keeps nothing back."""
-    budget = ports.money.budgets.get(run.project)
+    budget = ports.money.budgets.get(run.money.project)
     if budget is None:
         return None
-    now, stored = ports.clock(), ports.books.account(run.project)
-    account = stored.value if stored else Account(run.project, month_of(now))
+    now, stored = ports.clock(), ports.books.account(run.money.project)
+    account = stored.value if stored else Account(run.money.project, month_of(now))
     found = decide.admit(budget, account, run, _quote(run), now)
     return found if isinstance(found, Refusal) else None
 
 
 def _quote(run: Run) -> Quote:
-    return Quote(run.estimated_cost, run.greatest_cost, run.price or None, run.price_from)
+    return Quote(run.money.estimated, run.money.greatest, run.money.price or None, run.money.price_from)
 
 
 def prices(ports: Ports) -> Prices:
@@ -165,8 +164,8 @@ def clusters(ports: Ports) -> dict[str, Cluster]:
 def _seconds_before(ports: Ports, run: Run) -> list[float]:
     """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
     newest: list[Run] = _remembered(ports, "runs", RUNS_KEPT, lambda: ports.runs.newest(RUNS_READ))
-    kind = (run.experiment, run.route, run.nodes)
-    found = [seconds_of(old) for old in newest if (old.experiment, old.route, old.nodes) == kind]
+    kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
+    found = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
     return [seconds for seconds in found if seconds is not None][:RUNS_USED]
 
 

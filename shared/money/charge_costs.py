@@ -104,7 +104,7 @@ def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Ro
     changed = []
     for name in runs.keys() & costs.keys():
         cost = _cost(costs[name], now)
-        before = runs[name].cost
+        before = runs[name].money.cost
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
         if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
@@ -126,12 +126,14 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
     month = month_of(now)
     rows = [row for day in books.days if day.day.startswith(month) for row in day.rows if row.project == project]
     # A run whose nodes have cost nothing yet is in no row, but its record says whose it is.
-    own = {row.who for row in rows} | {run.name for run in books.runs.values() if run.project == project}
+    own = {row.who for row in rows} | {run.name for run in books.runs.values() if run.money.project == project}
     runs = {name: run for name, run in books.runs.items() if name in own}
     return Spent(
         month=sum(row.dollars or 0.0 for row in rows),
         runs={name: sum(row.dollars or 0.0 for row in costs.get(name, {}).values()) for name in runs},
-        ended={name: run.history[-1].at for name, run in runs.items() if is_over(run) and run.history},
+        ended={
+            name: run.progress.history[-1].at for name, run in runs.items() if is_over(run) and run.progress.history
+        },
         live=frozenset(name for name, run in runs.items() if not is_over(run)),
     )
 

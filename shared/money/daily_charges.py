@@ -126,7 +126,7 @@ def _known(ports: Ports, since: datetime, now: datetime) -> Known:
     runs = {run.name: run for run in _runs(ports, since)}
     uses: dict[str, list[Use]] = defaultdict(list)
     for run in runs.values():
-        uses[run.cluster].append(workload(run).use(run, now))
+        uses[run.asked.cluster].append(workload(run).use(run, now))
     made = ports.leases.made_between(since - LONGEST_POSSIBLE, now)
     leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
     projects = {name: cluster.project for name, cluster in clusters(ports).items()}
@@ -158,7 +158,7 @@ def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
         except (NotFound, BadInput):
             continue
         yield run
-        if is_over(run) and run.history[-1].at < since:
+        if is_over(run) and run.progress.history[-1].at < since:
             old.discard(name)
 
 
@@ -211,13 +211,13 @@ def _row(known: Known, cluster: str, share: tuple[str, str], node_seconds: float
 def _price(known: Known, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
     run = known.runs.get(share.who)
-    return run.price if run and run.price else hourly
+    return run.money.price if run and run.money.price else hourly
 
 
 def _payer(known: Known, cluster: str, who: str) -> tuple[Person, str]:
     """Owner and project of a run, of a lease, or of what nobody explains."""
     if run := known.runs.get(who):
-        return Person(run.owner, run.owner_id), run.project or known.projects.get(cluster, "")
+        return Person(run.people.owner, run.people.owner_id), run.money.project or known.projects.get(cluster, "")
     if lease := known.leases.get(who):
         return lease[1], lease[2] or known.projects.get(cluster, "")
     return NOBODY, known.projects.get(cluster, "")

@@ -42,11 +42,11 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     does so within its limit.
     """
     if price is None:
-        return Quote(why=f"No price is known for the nodes of {run.cluster}.")
-    most = run.nodes * ((run.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
+        return Quote(why=f"No price is known for the nodes of {run.asked.cluster}.")
+    most = run.asked.nodes * ((run.asked.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
     if not seconds_before:
         return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
-    usual = run.nodes * median(seconds_before) * price / 3600
+    usual = run.asked.nodes * median(seconds_before) * price / 3600
     return Quote(min(usual, most), most, price)
 
 

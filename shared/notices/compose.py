@@ -29,15 +29,15 @@ def _archived(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
         return None
     if not is_over(run):  # told right before the write that says so
         raise Unavailable(f"Run {run.name} is archived, but its record does not say yet that it has ended.")
-    words = f"Run {run.name} {run.state}" + (f" on {run.drop}" if run.drop else "")
-    return _of_run(notice, run, _KINDS[run.state], f"{words}.", {"archive": str(data.get("output", ""))})
+    words = f"Run {run.name} {run.progress.state}" + (f" on {run.asked.drop}" if run.asked.drop else "")
+    return _of_run(notice, run, _KINDS[run.progress.state], f"{words}.", {"archive": str(data.get("output", ""))})
 
 
 def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(runs, data)
     if run is None:
         return None
-    words = {"archive error": run.archive_error}
+    words = {"archive error": run.archive.error}
     return _of_run(notice, run, Kind.FAILED, f"The archive of run {run.name} was given up.", words)
 
 
@@ -92,19 +92,19 @@ def _plain(notice: Notice, kind: Kind, title: str, facts: dict[str, Any]) -> Not
 
 
 def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, str]) -> Notice:
-    best = [f"{name} {value:.4g}" for name, value in list(run.best_metrics.items())[:METRICS_TOLD]]
+    best = [f"{name} {value:.4g}" for name, value in list(run.archive.best_metrics.items())[:METRICS_TOLD]]
     known = {
-        "why": run.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
-        "experiment": run.experiment,
-        "cluster": f"{run.cluster}, {run.nodes} nodes",
+        "why": run.progress.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
+        "experiment": run.asked.experiment,
+        "cluster": f"{run.asked.cluster}, {run.asked.nodes} nodes",
         "took": _took(run),
         "best": ", ".join(best),
-        "owner": run.owner,
+        "owner": run.people.owner,
     }
-    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.route, run.experiment)
+    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.asked.route, run.asked.experiment)
 
 
 def _took(run: Run) -> str:
-    if not run.history:
+    if not run.progress.history:
         return ""
-    return str(timedelta(seconds=round((run.history[-1].at - run.created_at).total_seconds())))
+    return str(timedelta(seconds=round((run.progress.history[-1].at - run.created_at).total_seconds())))

@@ -23,7 +23,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 def earlier(runs: Runs, run: Run) -> list[Run]:
     """The runs that this one goes on from, from the last to the first."""
     found: list[Run] = []
-    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].continues)):
+    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].asked.continues)):
         found.append(before)
     return found
 
@@ -41,11 +41,11 @@ def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
 
 
 def _keeps(run: Run, what: What) -> bool:
-    return run.removed_at is None and str(what) not in run.cleared
+    return run.removed.at is None and str(what) not in run.removed.cleared
 
 
 def _paths(run: Run) -> Iterator[str]:
-    yield from (output.path for output in run.request.outputs.values() if output.path)
+    yield from (output.path for output in run.asked.request.outputs.values() if output.path)
 
 
 def _next(runs: Runs, run: Run) -> Run | None:

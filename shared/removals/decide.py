@@ -27,17 +27,17 @@ class Going:
 
 def of_run(run: Run, rules: Retention) -> Iterator[Going]:
     """What of an archived run will go, unless its checkpoints are also those of a later run: then the last decides."""
-    if run.archived_at is None or run.removed_at is not None or run.gave_up_at is not None:
+    if run.archive.at is None or run.removed.at is not None or run.archive.gave_up_at is not None:
         return
     kinds = (
-        (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED),
+        (What.CHECKPOINTS, rules.checkpoints, run.progress.state is RunState.COMPLETED),
         (What.COPIES, rules.copies, True),
     )
     for what, days, may_go in kinds:
-        if days and may_go and str(what) not in run.cleared:
-            at = run.archived_at + timedelta(days=days)
+        if days and may_go and str(what) not in run.removed.cleared:
+            at = run.archive.at + timedelta(days=days)
             yield Going(
-                what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.route}."
+                what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.asked.route}."
             )
 
 
@@ -51,4 +51,4 @@ def of_drop(drop: Drop, rules: Retention) -> Going | None:
 
 def keeps_data(run: Run) -> bool:
     """Whether the data of this run must stay: it has not ended, or its model is kept."""
-    return not is_over(run) or (run.state is RunState.COMPLETED and run.removed_at is None)
+    return not is_over(run) or (run.progress.state is RunState.COMPLETED and run.removed.at is None)

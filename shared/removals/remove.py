@@ -65,15 +65,19 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
     for _ in range(WRITE_ATTEMPTS):
         stored = ports.runs.get(name)
         run, now = stored.value, ports.clock()
-        if not is_over(run) or (run.archived_at is None and run.gave_up_at is None):
-            raise Conflict(f"Run {name} is {run.state} and not archived. Cancel it, or wait for its end.", "not_final")
-        if user := next((other for other in _live(ports.runs) if name in (other.continues, other.from_run)), None):
-            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.state}.", "needed")
-        if run.removed_at is not None:
-            known = removals.get(What.RUN, name, run.removed_at)
+        if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
+            raise Conflict(
+                f"Run {name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
+            )
+        if user := next(
+            (other for other in _live(ports.runs) if name in (other.asked.continues, other.asked.from_run)), None
+        ):
+            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.progress.state}.", "needed")
+        if run.removed.at is not None:
+            known = removals.get(What.RUN, name, run.removed.at)
             if known and known.done_at is None:
                 _send(ports.queues, known)
-            return known or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed_at))
+            return known or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
         try:
             ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
         except Changed:
@@ -89,15 +93,15 @@ def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) ->
         raise NotFound(f"No upload to drops/{key} was seen.")
     if stored.value.state in (DropState.OPEN, DropState.SEALING):
         raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
-    if user := next((run for run in _live(ports.runs) if run.drop == str(key)), None):
-        raise Conflict(f"Run {user.name} trains on drop {key} and is {user.state}.", "needed")
+    if user := next((run for run in _live(ports.runs) if run.asked.drop == str(key)), None):
+        raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
     return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), ports.clock()))
 
 
 def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
     """Ask for the checkpoints, or the copies, of an archived run to go. Raises Conflict while a run begins with one."""
-    if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.from_run == name), None)):
-        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.state}.", "needed")
+    if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
+        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
     return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
 
 
@@ -163,7 +167,7 @@ def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
     run = ports.runs.get(removal.name).value
     for place in places(ports, removal.what, run):
         blobs = ports.blobs.list(place)
-        keep = f"{archive_folder(run)}/{LISTING}" if run.drop else ""
+        keep = f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
         yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
 
 
@@ -189,7 +193,7 @@ def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
         return
     for generation in ports.drops.generations(key):
         run = _run(ports.runs, generation.run)
-        if run is None or run.removed_at is not None:
+        if run is None or run.removed.at is not None:
             ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
     ports.drops.forget(stored)
 
@@ -198,7 +202,7 @@ def _mark_cleared(runs: Runs, name: str, what: What) -> None:
     for _ in range(WRITE_ATTEMPTS):
         stored = runs.get(name)
         try:
-            runs.update(stored, cleared=tuple(sorted({*stored.value.cleared, str(what)})))
+            runs.update(stored, cleared=tuple(sorted({*stored.value.removed.cleared, str(what)})))
         except Changed:
             continue
         return

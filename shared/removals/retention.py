@@ -67,10 +67,10 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
         return
     kept: set[str] = set()
     for run in newest_first(ports.runs):
-        if keeps_data(run) and (rule := rules.get(run.drop.partition("/")[0])) and rule.drops:
-            kept.add(run.drop)
-        if run.route in rules:
-            found = (going for going in of_run(run, rules[run.route]) if going.at <= by)
+        if keeps_data(run) and (rule := rules.get(run.asked.drop.partition("/")[0])) and rule.drops:
+            kept.add(run.asked.drop)
+        if run.asked.route in rules:
+            found = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
             yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
     for route, rule in sorted(rules.items()):
         for drop in _drops(ports.drops, route) if rule.drops else ():
@@ -80,7 +80,7 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
 
 def _shared(runs: Runs, run: Run) -> bool:
     """Whether a run went on from this one's checkpoints, and is kept."""
-    return any(each.removed_at is None for each in later(runs, run))
+    return any(each.removed.at is None for each in later(runs, run))
 
 
 def _drops(drops: Drops, route: str) -> Iterator[Drop]:

@@ -72,10 +72,10 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
 
 def difference_at_start(ports: Ports, run: Run) -> str | None:
     """What differs now in the data of a run that starts; None if that takes long, or can't be had now."""
-    if not (run.drop and run.fingerprint):
+    if not (run.asked.drop and run.asked.fingerprint):
         return ""
     try:
-        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.drop)), COMPARED_AT_ONCE + 1))
+        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), COMPARED_AT_ONCE + 1))
         return _difference(ports, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
     except TrainyardError as exc:
         log.info("run %s: its data are compared later: %s", run.name, exc)
@@ -94,9 +94,9 @@ def check_data(ports: Ports, name: str) -> None:
     except NotFound:
         return
     run = stored.value
-    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.drop)))
+    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.asked.drop)))
     for _ in range(WRITE_ATTEMPTS):
-        if stored.value.data_note == note:
+        if stored.value.progress.data_note == note:
             return
         try:
             ports.runs.update(stored, data_note=note)
@@ -109,11 +109,11 @@ def check_data(ports: Ports, name: str) -> None:
 
 def _difference(ports: Ports, run: Run, blobs: Iterable[Blob]) -> str:
     now: dict[str, str] = {}
-    seen = survey(DropKey.of(run.drop), _told(blobs, now))
-    if seen.fingerprint == run.fingerprint:
+    seen = survey(DropKey.of(run.asked.drop), _told(blobs, now))
+    if seen.fingerprint == run.asked.fingerprint:
         return ""
-    words = f"Drop {run.drop} held other data when the job started than when the run was made"
-    before = _kept(ports.blobs, f"{run.experiment}/{run.name}")
+    words = f"Drop {run.asked.drop} held other data when the job started than when the run was made"
+    before = _kept(ports.blobs, f"{run.asked.experiment}/{run.name}")
     if not before or len(now) > MOST_LISTED:
         return f"{words}."
     differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))

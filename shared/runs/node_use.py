@@ -40,23 +40,27 @@ class Use:
 def use_of_one_job(run: Run, now: datetime) -> Use:
     """What a run of one job had of its cluster until now: all of its nodes whenever it ran."""
     ended = end_of(run)
-    moments = [(moment.state, moment.at) for moment in run.history if moment.state not in FINAL]
-    spells = [(state, begin, end) for (state, begin), (_, end) in pairwise([*moments, (run.state, ended or now)])]
-    waited = tuple(Spell(begin, end, run.nodes) for state, begin, end in spells if state in WAITING and begin < end)
-    ran = tuple(
-        Spell(begin, end, run.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
+    moments = [(moment.state, moment.at) for moment in run.progress.history if moment.state not in FINAL]
+    spells = [
+        (state, begin, end) for (state, begin), (_, end) in pairwise([*moments, (run.progress.state, ended or now)])
+    ]
+    waited = tuple(
+        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state in WAITING and begin < end
     )
-    return Use(run.name, run.cluster, run.created_at, waited, ran, ended)
+    ran = tuple(
+        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
+    )
+    return Use(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
 
 
 def end_of(run: Run) -> datetime | None:
     """When the run ended; None while it has not."""
-    return run.history[-1].at if run.state in FINAL and run.history else None
+    return run.progress.history[-1].at if run.progress.state in FINAL and run.progress.history else None
 
 
 def seconds_of(run: Run) -> float | None:
     """How long a completed run had its nodes, with the time they were allocated; None if it is not completed."""
-    if run.state is not RunState.COMPLETED or len(run.history) < 2:
+    if run.progress.state is not RunState.COMPLETED or len(run.progress.history) < 2:
         return None
-    begin = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), None)
-    return (run.history[-1].at - begin).total_seconds() if begin else None
+    begin = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    return (run.progress.history[-1].at - begin).total_seconds() if begin else None

@@ -129,7 +129,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
         return ""
     if is_over(last) or schedule.overlap is Overlap.REPLACE:
         return ""
-    return f"Run {last.name} of this schedule is {last.state}. Overlap is skip."
+    return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 
 
 def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -91,8 +90,7 @@ def test_update_merges_only_its_fields(runs: Runs) -> None:
     second = runs.update(first, job="mnist-0", last_metrics={"loss": 1.0})
     third = runs.update(second, state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
     assert runs.get("mnist-0") == third
-    assert third.value == replace(
-        first.value,
+    assert third.value == first.value.changed(
         job="mnist-0",
         last_metrics={"loss": 1.0},
         state=RunState.SUBMITTED,
@@ -107,7 +105,7 @@ def test_update_needs_the_latest_etag(runs: Runs) -> None:
     runs.update(read, job="a")
     with pytest.raises(Changed):
         runs.update(read, code="b")
-    assert (runs.get("mnist-0").value.job, runs.get("mnist-0").value.code) == ("a", "")
+    assert (runs.get("mnist-0").value.jobs.job, runs.get("mnist-0").value.jobs.code) == ("a", "")
 
 
 def test_update_refuses_unknown_fields(runs: Runs) -> None:
@@ -145,7 +143,7 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
         state = RunState.FAILED if i < 30 else RunState.QUEUED
         made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command="x"))
-        runs.insert(replace(made, experiment=experiment, cluster=cluster))
+        runs.insert(made.changed(experiment=experiment, cluster=cluster))
 
     def names(limit: int, **wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), limit) for r in page]
@@ -156,7 +154,9 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     assert names(9, since=NOW + timedelta(seconds=50)) == newest_first[:10]
     assert names(9, since=NOW.replace(year=1900)) == newest_first
     assert names(9, since=NOW.replace(year=9000)) == names(9, experiment="x' or 1 eq 1") == []
-    assert all(r.request == JobSpec() and r.history == () for page in pages(runs, RunFilter(), 50) for r in page)
+    assert all(
+        r.asked.request == JobSpec() and r.progress.history == () for page in pages(runs, RunFilter(), 50) for r in page
+    )
 
 
 def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
@@ -211,7 +211,7 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
     first = runs.unsettled(HOUR, 1)
     rest = runs.unsettled(HOUR, 9, first[0].value)
     assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
-    assert first[0].value.request == JobSpec()
+    assert first[0].value.asked.request == JobSpec()
     runs.update(first[0], reason="with the etag of the list")
     with pytest.raises(Changed):
         runs.update(first[0], reason="again")
@@ -264,7 +264,7 @@ def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
     """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
     for i in range(30):
         runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
-    seventh = RunFilter(holds=lambda one: one.best_metrics["accuracy"] * 30 % 7 < 0.5)
+    seventh = RunFilter(holds=lambda one: one.archive.best_metrics["accuracy"] * 30 % 7 < 0.5)
     third = RunFilter(owner="ann", state="received", holds=lambda one: one.created_at.second % 3 == 0)
     for wanted in (seventh, third):
         having = [one.name for one in runs.newest() if index.fits(one, wanted)]
@@ -310,7 +310,7 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
     second = runs.update(first, state=RunState.SUBMITTED, attempts=1, archive_tries=2)
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, job="mnist-0").value.archive_tries == 2
+    assert runs.update(again, job="mnist-0").value.archive.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 
@@ -322,7 +322,7 @@ def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients)
     there.update(there.get("mnist-0"), job="mnist-0")
     with pytest.raises(Changed):
         here.update(here.recent("mnist-0"), state=RunState.SUBMITTED)
-    assert here.get("mnist-0").value.job == here.recent("mnist-0").value.job == "mnist-0"
+    assert here.get("mnist-0").value.jobs.job == here.recent("mnist-0").value.jobs.job == "mnist-0"
 
 
 def test_a_row_is_remembered_for_seconds() -> None:

@@ -238,7 +238,7 @@ class World:
 
     def unsettled(self) -> list[str]:
         """The names of the runs that nothing archived yet."""
-        return [run.name for run in self.runs.newest(1000) if run.archived_at is None]
+        return [run.name for run in self.runs.newest(1000) if run.archive.at is None]
 
     def only_run(self) -> Run:
         (run,) = self.runs.newest()

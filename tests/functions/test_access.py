@@ -243,7 +243,7 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
     assert {
         (paused["paused_by"], paused["paused_by_id"]), (tagged["by"], tagged["by_id"]), (low.asked_by, low.asked_by_id),
         (held["owner"], held["owner_id"]), (freed["released_by"], freed["released_by_id"]),
-        (note["by"], note["by_id"]), (ended.canceled_by, ended.canceled_by_id), (gone["by"], gone["by_id"]),
+        (note["by"], note["by_id"]), (ended.cancel.by, ended.cancel.by_id), (gone["by"], gone["by_id"]),
         (told.owner, told.owner_id), (when["owner"], when["owner_id"]),
     } == {("ann@example.org", "0a1b")}  # fmt: skip
 

@@ -63,7 +63,19 @@ def job_file(data: bytes) -> None:
         file.explain(built.problems)
         if not built.problems:
             assert built.job
-            _comes_back(Run("mnist-0", "mnist/a", "mnist", "f", "e", "c", 1, NOW, request=built.job))
+            _comes_back(
+                Run.of(
+                    name="mnist-0",
+                    drop="mnist/a",
+                    route="mnist",
+                    fingerprint="f",
+                    experiment="e",
+                    cluster="c",
+                    nodes=1,
+                    created_at=NOW,
+                    request=built.job,
+                )
+            )
 
 
 def body(data: bytes) -> None:
@@ -117,7 +129,20 @@ def metrics(data: bytes) -> None:
     lines = data.decode("utf-8", "replace").split("\n")
     last, best = fold_metrics(row for line in lines if (row := json_row(line)))
     json.dumps([last, best], allow_nan=False)
-    _comes_back(Run("mnist-0", "", "", "", "e", "c", 1, NOW, last_metrics=last, best_metrics=best))
+    _comes_back(
+        Run.of(
+            name="mnist-0",
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="e",
+            cluster="c",
+            nodes=1,
+            created_at=NOW,
+            last_metrics=last,
+            best_metrics=best,
+        )
+    )
 
 
 def log(data: bytes) -> None:
@@ -144,7 +169,7 @@ def row(data: bytes) -> None:
     """Rows of older versions, or that somebody wrote by hand: one column of each record at a time holds the text."""
     text = data.decode("utf-8", "replace")
     written: list[Any] = [
-        Run("mnist-0", "", "", "", "e", "c", 1, NOW),
+        Run.of(name="mnist-0", drop="", route="", fingerprint="", experiment="e", cluster="c", nodes=1, created_at=NOW),
         Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
     ]
     for record in written:
@@ -155,7 +180,7 @@ def row(data: bytes) -> None:
                 from_row(type(record), {**columns, column: text}, **known)
         if isinstance(record, Run):
             shown = _run({**columns, "state": text, "RowKey": f"t!{text}"})
-            assert isinstance(shown.state, RunState)
+            assert isinstance(shown.progress.state, RunState)
             records.run(shown)
 
 

@@ -43,7 +43,7 @@ def new_world(tmp: Path, goes_on: bool) -> World:
 def calls_of_the_story(tmp: Path, files: dict[str, bytes], goes_on: bool) -> int:
     world, crashes = new_world(tmp, goes_on), Counting(0, "")
     tell(world, crashes, files)
-    assert world.only_run().archived_at
+    assert world.only_run().archive.at
     return crashes.taken
 
 
@@ -62,8 +62,8 @@ def test_a_crash_anywhere_changes_nothing_in_the_end(
         run = world.only_run()
 
         assert list(world.jobs.jobs) == [run.name], f"call {at}"
-        assert run.state is RunState.COMPLETED, f"call {at}"
-        assert run.archived_at, f"call {at}"
+        assert run.progress.state is RunState.COMPLETED, f"call {at}"
+        assert run.archive.at, f"call {at}"
         assert [drop.state for drop in world.drops.listed()] == [DropState.SEALED], f"call {at}"
         archived = {file["name"] for file in world.manifest(run)["files"]}
         assert archived == {"data.json.gz", "logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, (

@@ -176,7 +176,9 @@ def test_run_names_suit_azure_ml() -> None:
     assert len({run_name(DropKey("r", d), f) for d, f in product("ab", "fg")}) == 4
 
 
-RUN = Run("r", "mnist/a", "mnist", "f", "e", "c", 2, NOW)
+RUN = Run.of(
+    name="r", drop="mnist/a", route="mnist", fingerprint="f", experiment="e", cluster="c", nodes=2, created_at=NOW
+)
 
 
 @given(st.lists(st.sampled_from(list(RunState)), max_size=30))
@@ -186,10 +188,12 @@ def test_states_move_one_way(seen: list[RunState]) -> None:
     for state in seen:
         changes = advance(run, state, NOW, "why")
         if changes:
-            assert state in TRANSITIONS[run.state]
-            assert run.state not in FINAL
-        run = replace(run, **changes)
-    assert [m.state for m in run.history] == [m.state for m in run.history if m.state is not RunState.RECEIVED]
+            assert state in TRANSITIONS[run.progress.state]
+            assert run.progress.state not in FINAL
+        run = run.changed(**changes)
+    assert [m.state for m in run.progress.history] == [
+        m.state for m in run.progress.history if m.state is not RunState.RECEIVED
+    ]
 
 
 def test_a_requeue_costs_an_attempt() -> None:
@@ -197,14 +201,14 @@ def test_a_requeue_costs_an_attempt() -> None:
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
         run = replace(run, **advance(run, RunState(state), NOW))
-        assert run.attempts == attempts
+        assert run.progress.attempts == attempts
     for first_seen in (RunState.RUNNING, RunState.COMPLETED):
         assert advance(RUN, first_seen, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:
     """A job preempted a thousand times keeps its first and its last moments."""
-    run = replace(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
+    run = RUN.changed(state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
     history = advance(run, RunState.QUEUED, NOW)["history"]
 
     assert len(history) == HISTORY_LIMIT

@@ -347,8 +347,8 @@ class Simulation:
     def _patience_of_archives(self) -> int:
         """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
         runs = [row.value for row in self.world.runs.rows.values()]
-        failed = [run for run in runs if run.state in FINAL and run.archived_at is None and run.archive_tries]
-        due = [run.history[-1].at + PATIENCE * 2**run.archive_tries for run in failed]
+        failed = [run for run in runs if run.progress.state in FINAL and run.archive.at is None and run.archive.tries]
+        due = [run.progress.history[-1].at + PATIENCE * 2**run.archive.tries for run in failed]
         return max((max(0, int((at - self.world.clock()).total_seconds() // PERIOD)) for at in due), default=0)
 
     def _after_a_period(self) -> list[str]:
@@ -388,7 +388,9 @@ class Simulation:
         for name in self.jobs.live():
             if name in self.jobs.to_end:
                 self._goes(name, "Canceled")
-            elif (run := self.world.runs.rows[run_of_job(name)].value).state not in FINAL and not run.cancel_asked_at:
+            elif (
+                run := self.world.runs.rows[run_of_job(name)].value
+            ).progress.state not in FINAL and not run.cancel.asked_at:
                 self._goes(name, "Completed")
             else:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shared.jobs.readers.azureml import COMPUTE, GROUPS, KINDS, MAPPINGS, NUMBERS, RESTRICTED, SCHEMA, TEXTS
+from shared.jobs.readers.azureml import COMPUTE, GROUPS, KINDS, LAUNCHER, MAPPINGS, NUMBERS, RESTRICTED, SCHEMA, TEXTS
 from shared.jobs.spec import COMMAND, DataInput, Environment, JobSpec, Output
 
 Json = dict[str, Any]
@@ -25,6 +25,7 @@ def document(job: JobSpec) -> Json:
     flat["outputs"] = {name: _output(value) for name, value in job.outputs.items()}
     flat = {path: dict(value) if isinstance(value, Mapping) else value for path, value in flat.items() if value}
     flat |= {path: job.restricted[field] for path, field in RESTRICTED.items() if field in job.restricted}
+    flat |= {f"{LAUNCHER}{key}": value for key, value in job.launcher.items()}
     return _grouped({**flat, **job.rest})
 
 

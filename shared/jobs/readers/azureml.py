@@ -48,6 +48,7 @@ MAPPINGS = {
     "properties": "properties",
 }
 GROUPS = ("resources", "limits", "distribution")
+LAUNCHER = "distribution."
 KINDS = {"uri_folder": FOLDER, "uri_file": FILE}
 COMPUTE = "azureml:"  # before a cluster's name
 _ENVIRONMENT = "environment"
@@ -95,8 +96,10 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
         fields[MAPPINGS[path]] = {str(name): str(value) for name, value in (flat.pop(path, None) or {}).items()}
     fields["properties"] = flat.pop("properties", None) or {}
     fields["environment"] = read_environment(flat.pop(_ENVIRONMENT, None) or "")
-    for key in ("$schema", "type"):
-        flat.pop(key, None)
+    for path in ("$schema", "type", *(NUMBERS | RESTRICTED)):
+        flat.pop(path, None)
+    of_launcher = [path for path in flat if path.startswith(LAUNCHER)]
+    fields["launcher"] = {path.removeprefix(LAUNCHER): flat.pop(path) for path in of_launcher}
     return Layer(JobSpec(**fields, rest=flat), off, unread)
 
 
@@ -131,7 +134,7 @@ def _is_said(flat: Json, path: str) -> bool:
 
 def _switched_off(flat: Json) -> frozenset[str]:
     nulls = {path: None for path, value in flat.items() if value is None or value == ""}
-    paths = TEXTS | NUMBERS | MAPPINGS | {_ENVIRONMENT: _ENVIRONMENT}
+    paths = TEXTS | NUMBERS | MAPPINGS | {_ENVIRONMENT: _ENVIRONMENT, f"{LAUNCHER}*": "launcher"}
     return frozenset(field for path, field in paths.items() if _is_said(nulls, path))
 
 

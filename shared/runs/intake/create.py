@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
@@ -53,7 +52,7 @@ def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner:
         raise Impossible(absent, "no_data")
     if missing := empty_mounts(asked):
         raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
-    run = replace(first_record(ports, asked), asked=fingerprint, owner=owner, owner_id=owner_id)
-    check_complete(ports, run.request)
+    run = first_record(ports, asked).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
+    check_complete(ports, run.asked.request)
     check_possible(ports, run)
     return record(ports, run)

@@ -76,9 +76,9 @@ def _told(asked: Asked) -> dict[str, Any]:
 def costs(run: Run) -> dict[str, Any]:
     """What is known of a run's cost before it starts."""
     return {
-        "project": run.project,
-        "estimated": run.estimated_cost,
-        "greatest": run.greatest_cost,
-        "price": run.price or None,
-        "price_from": run.price_from,
+        "project": run.money.project,
+        "estimated": run.money.estimated,
+        "greatest": run.money.greatest,
+        "price": run.money.price or None,
+        "price_from": run.money.price_from,
     }

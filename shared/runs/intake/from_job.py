@@ -11,7 +11,7 @@ from shared.runs.progress.elastic_policy import begin
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
     """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `begin`."""
-    return Run(
+    return Run.of(
         name=name,
         drop="",
         route="",

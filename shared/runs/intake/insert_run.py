@@ -32,11 +32,11 @@ def made_before(ports: Ports, name: str, asked: str) -> Run | None:
         run = ports.runs.get(name).value
     except NotFound:
         return None
-    if run.asked != asked:
+    if run.asked.digest != asked:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
-    if run.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
+    if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
         ask_for_submission(ports.queues, name)
     return run
 
@@ -50,10 +50,10 @@ def record(ports: Ports, run: Run) -> Run:
     try:
         ports.purse.admit(run)
     except Conflict:
-        if made := made_before(ports, run.name, run.asked):
+        if made := made_before(ports, run.name, run.asked.digest):
             return made
         raise
-    return _insert(ports, run) or made_before(ports, run.name, run.asked) or run
+    return _insert(ports, run) or made_before(ports, run.name, run.asked.digest) or run
 
 
 def _insert(ports: Ports, run: Run) -> Run | None:
@@ -61,5 +61,5 @@ def _insert(ports: Ports, run: Run) -> Run | None:
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))
-    log.info("run %s: received, for cluster %s", run.name, run.cluster)
+    log.info("run %s: received, for cluster %s", run.name, run.asked.cluster)
     return run

@@ -98,8 +98,7 @@ def first_record(ports: Ports, asked: Asked) -> Run:
         raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
-    return replace(
-        run_of(asked.order.run, built.job, asked.bounds, now),
+    return run_of(asked.order.run, built.job, asked.bounds, now).changed(
         drop=str(drop or ""),
         route=asked.request.template or "",
         fingerprint=fingerprint,

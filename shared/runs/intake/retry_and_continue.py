@@ -60,11 +60,11 @@ def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = 
     final, Impossible for a parameter that it has not, or that can't have this value.
     """
     old = _final(ports.runs, name)
-    job, changed = _with_parameters(ports, old.request, given or {})
+    job, changed = _with_parameters(ports, old.asked.request, given or {})
     _check_start(ports, old)
     new = asked_run_name("retry", f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
-    run = replace(_successor(ports, old, again(job, name, new), why), retry_of=name, owner=owner, owner_id=owner_id)
+    run = _successor(ports, old, again(job, name, new), why).changed(retry_of=name, owner=owner, owner_id=owner_id)
     return record(ports, run)
 
 
@@ -75,9 +75,9 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
     other parameters raises Conflict. Raises Impossible without a checkpoint, or if nothing is left to do.
     """
     old = _final(ports.runs, name)
-    if old.archived_at is None and old.gave_up_at is None:
+    if old.archive.at is None and old.archive.gave_up_at is None:
         raise Conflict(f"Run {name} is being archived. Try again in a moment.", "not_archived")
-    job, changed = _with_parameters(ports, old.request, given or {})
+    job, changed = _with_parameters(ports, old.asked.request, given or {})
     _check_more_to_do(old, changed)
     _check_checkpoint(ports, old)
     _check_start(ports, old)
@@ -86,12 +86,12 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
         made = ports.runs.get(new).value
     except NotFound:
         made = None
-    if made and made.asked != asked:
+    if made and made.asked.digest != asked:
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    run = replace(_successor(ports, old, request, why), continues=name, owner=owner, owner_id=owner_id, asked=asked)
+    run = _successor(ports, old, request, why).changed(continues=name, owner=owner, owner_id=owner_id, asked=asked)
     return record(ports, run)
 
 
@@ -103,10 +103,14 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     """
     old = ports.runs.get(name).value
     new = asked_run_name("move", name)
-    request = replace(again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
+    request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
     successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
-    made = record(ports, replace(successor, continues=name, owner=old.owner, owner_id=old.owner_id))
-    price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
+    made = record(ports, successor.changed(continues=name, owner=old.people.owner, owner_id=old.people.owner_id))
+    price = (
+        f", at ${made.money.price:.2f} an hour a node instead of ${old.money.price:.2f}"
+        if made.money.price and old.money.price
+        else ""
+    )
     cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.")
     return made
 
@@ -114,24 +118,23 @@ def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
 def _final(runs: Runs, name: str) -> Run:
     old = runs.get(name).value
     if not is_over(old):
-        raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
+        raise Conflict(f"Run {name} is {old.progress.state}. Cancel it first, or wait for its end.", "not_final")
     return old
 
 
 def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
-    fingerprint, generation = content_of(ports.datasets, DropKey.of(old.drop)) if old.drop else ("", 0)
-    return replace(
-        run_of(request.name, request, workload(old).bounds(old), now),
-        drop=old.drop,
-        route=old.route,
+    fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
+    return run_of(request.name, request, workload(old).bounds(old), now).changed(
+        drop=old.asked.drop,
+        route=old.asked.route,
         fingerprint=fingerprint,
-        experiment=old.experiment,
+        experiment=old.asked.experiment,
         history=(Moment(RunState.RECEIVED, now, why),),
-        keep_warm_seconds=old.keep_warm_seconds,
-        project=ports.purse.project_of(old.request.tags, old.route),
-        tags=old.tags,
-        from_run=old.from_run,
+        keep_warm_seconds=old.asked.keep_warm_seconds,
+        project=ports.purse.project_of(old.asked.request.tags, old.asked.route),
+        tags=old.people.tags,
+        from_run=old.asked.from_run,
         generation=generation,
     )
 
@@ -165,28 +168,32 @@ def _runs(job: JobSpec, command: str) -> bool:
 
 
 def _check_more_to_do(old: Run, changed: Given) -> None:
-    if old.state is not RunState.COMPLETED:
+    if old.progress.state is not RunState.COMPLETED:
         return
-    before, now = old.request.values.get("epochs"), changed.get("epochs")
+    before, now = old.asked.request.values.get("epochs"), changed.get("epochs")
     if not changed or (isinstance(before, int) and not (isinstance(now, int) and now > before)):
         more = f"more epochs than its {before}" if isinstance(before, int) else "a parameter that gives it more to do"
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
 def _check_checkpoint(ports: Ports, old: Run) -> None:
-    path = old.request.outputs.get("checkpoints", Output()).path
+    path = old.asked.request.outputs.get("checkpoints", Output()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
     if ports.blobs.first(ports.jobs.place(path)) is None:
-        model = f", or begin from its model: submit ... --from {old.name}" if old.state is RunState.COMPLETED else ""
-        gone = "was removed" if old.removed_at else "left no checkpoint, or it was cleaned up"
-        raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed_at else ''}.", "no_checkpoint")
+        model = (
+            f", or begin from its model: submit ... --from {old.name}"
+            if old.progress.state is RunState.COMPLETED
+            else ""
+        )
+        gone = "was removed" if old.removed.at else "left no checkpoint, or it was cleaned up"
+        raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed.at else ''}.", "no_checkpoint")
 
 
 def _check_start(ports: Ports, old: Run) -> None:
     """Raise Impossible if the job begins with a model that is gone: it would fail on its nodes."""
-    if old.from_run:
-        model_of(ports, old.from_run)
+    if old.asked.from_run:
+        model_of(ports, old.asked.from_run)
 
 
 def _text(changed: Given) -> str:

@@ -31,11 +31,11 @@ def check_possible(ports: Ports, run: Run) -> None:
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = ports.capacity.reasons(run.cluster, workload(run).fewest_nodes(run))
-        for value in run.request.data.values():
+        reasons = ports.capacity.reasons(run.asked.cluster, workload(run).fewest_nodes(run))
+        for value in run.asked.request.data.values():
             if value.path.startswith("azureml://datastores/"):
                 ports.jobs.place(value.path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.request)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.asked.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:

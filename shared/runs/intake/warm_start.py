@@ -33,11 +33,13 @@ def model_of(ports: Ports, name: str) -> str:
         run = ports.runs.get(name).value
     except NotFound as exc:
         raise Impossible(str(exc), "no_model") from exc
-    if run.state is not RunState.COMPLETED:
-        raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
+    if run.progress.state is not RunState.COMPLETED:
+        raise Impossible(
+            f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
+        )
     path = _path(run)
     if not path or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
-        why = "was removed" if run.removed_at else "is neither where its job wrote it nor in its archive"
+        why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
         raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
     return path
 
@@ -47,9 +49,9 @@ def bring_back(ports: Ports, run: Run) -> None:
 
     Twice copies once. Retention may let go of it again once no run needs it. Raises Impossible if the archive is gone.
     """
-    if not run.from_run:
+    if not run.asked.from_run:
         return
-    path, first = model_of(ports, run.from_run), ports.runs.get(run.from_run).value
+    path, first = model_of(ports, run.asked.from_run), ports.runs.get(run.asked.from_run).value
     if not _is_gone(ports, first, path):
         return
     _mark(ports.runs, first.name, gone=True)
@@ -59,21 +61,21 @@ def bring_back(ports: Ports, run: Run) -> None:
 
 
 def _path(run: Run) -> str:
-    return run.request.outputs.get("models", Output()).path
+    return run.asked.request.outputs.get("models", Output()).path
 
 
 def _is_gone(ports: Ports, run: Run, path: str) -> bool:
     """Whether it must come back: also where that began and broke off, because the mark comes first and goes last."""
-    return COPIES in run.cleared or ports.blobs.first(ports.jobs.place(path)) is None
+    return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
 
 
 def _archived(run: Run) -> Place:
-    return Place(OUTPUT_CONTAINER, f"{run.experiment}/{run.name}/{MODELS}")
+    return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
 def _copies(ports: Ports, run: Run, path: str) -> Iterator[Copy]:
     source, to = _archived(run), ports.jobs.place(path)
-    is_file = run.request.outputs.get("models", Output()).kind == FILE
+    is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
     for blob in ports.blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 
@@ -85,9 +87,9 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
 def _mark(runs: Runs, name: str, gone: bool) -> None:
     for _ in range(WRITE_ATTEMPTS):
         stored = runs.get(name)
-        others = [kind for kind in stored.value.cleared if kind != COPIES]
+        others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
-        if cleared == stored.value.cleared:
+        if cleared == stored.value.removed.cleared:
             return
         try:
             runs.update(stored, cleared=cleared)

@@ -43,7 +43,7 @@ def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> R
         if is_over(stored.value):
             return stored.value
         try:
-            if stored.value.cancel_asked_at is None:
+            if stored.value.cancel.asked_at is None:
                 stored = _asked_to_end(ports, stored, why, by)
         except Changed:
             continue

@@ -34,7 +34,9 @@ class Members:
     def jobs(self, run: Run) -> dict[int, str]:
         """The first jobs have their members' numbers, those that replaced them these plus the number of members."""
         pairs = ((m.index, attempt) for m in _elastic(run).members for attempt in range(1, m.attempt + 1))
-        return {(attempt - 1) * run.nodes + index: member_job(run.name, index, attempt) for index, attempt in pairs}
+        return {
+            (attempt - 1) * run.asked.nodes + index: member_job(run.name, index, attempt) for index, attempt in pairs
+        }
 
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run, m) for m in _elastic(run).members if m.state not in FINAL]
@@ -53,7 +55,7 @@ class Members:
         return use_of_members(run, now)
 
     def bounds(self, run: Run) -> tuple[int, int]:
-        return _elastic(run).min_nodes, run.resubmissions
+        return _elastic(run).min_nodes, run.asked.resubmissions
 
     def overdue(self, run: Run, now: datetime) -> str | None:
         """Its deadline ends it, which `judge_members` sees to."""
@@ -85,7 +87,7 @@ class Members:
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
         """One that was told to end while its job was on its way is canceled."""
-        ids = assets(ports.jobs, ports.trainers, run.request)
+        ids = assets(ports.jobs, ports.trainers, run.asked.request)
         waiting = [m for m in _elastic(run).members if m.state is RunState.RECEIVED]
         for member in waiting:
             job = self.request(run, _job(run, member), ports.rendezvous, ports.clock())
@@ -110,10 +112,10 @@ class Members:
         for member in _elastic(run).members:
             if member.state not in FINAL and (status := seen.get(_job(run, member))):
                 statuses[member.index] = status
-        if run.state is RunState.RECEIVED and not statuses:
+        if run.progress.state is RunState.RECEIVED and not statuses:
             return None  # it is submitted first
         plan = judge_members(run, statuses, now)
-        changes = {"elastic": plan.elastic} if plan.elastic != run.elastic else {}
+        changes = {"elastic": plan.elastic} if plan.elastic != run.jobs.elastic else {}
         to_cancel = tuple(_job(run, member) for member in plan.to_cancel)
         failed_job = plan.failed_job if plan.state is RunState.FAILED else ""
         return Look(plan.state, plan.why, changes, to_cancel, failed_job, plan.why)
@@ -122,7 +124,7 @@ class Members:
         for job in look.to_cancel:
             ports.jobs.cancel(job)
         waiting = any(member.state is RunState.RECEIVED for member in _elastic(run).members)
-        if is_over(run) or run.state is RunState.RECEIVED or not waiting:
+        if is_over(run) or run.progress.state is RunState.RECEIVED or not waiting:
             return ()
         return self.submit(ports, run).jobs
 
@@ -162,9 +164,9 @@ class Members:
 
 
 def _elastic(run: Run) -> Elastic:
-    if run.elastic is None:
+    if run.jobs.elastic is None:
         raise Impossible(f"Run {run.name} has no members.", "not_elastic")
-    return run.elastic
+    return run.jobs.elastic
 
 
 def _job(run: Run, member: Member) -> str:

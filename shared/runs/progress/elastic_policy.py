@@ -51,11 +51,11 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
     The variables are torchrun's own (PET_ and the name of an option). Its time ends with the run's deadline.
     """
-    assert run.elastic is not None
-    seconds = max(1, int((run.elastic.deadline - now).total_seconds()))
-    job = run.request
+    assert run.jobs.elastic is not None
+    seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
+    job = run.asked.request
     meeting = {
-        "PET_NNODES": f"{run.elastic.min_nodes}:{run.nodes}",
+        "PET_NNODES": f"{run.jobs.elastic.min_nodes}:{run.asked.nodes}",
         "PET_RDZV_BACKEND": "azure-table",
         "PET_RDZV_ENDPOINT": rendezvous,
         "PET_RDZV_ID": run.name,
@@ -75,11 +75,11 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
 def use_of_members(run: Run, now: datetime) -> Use:
     """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
-    assert run.elastic is not None
+    assert run.jobs.elastic is not None
     as_one = use_of_one_job(run, now)
     spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
-    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.nodes),) if spells else ()
-    sizes = [(size.nodes, size.at) for size in run.elastic.sizes]
+    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
+    sizes = [(size.nodes, size.at) for size in run.jobs.elastic.sizes]
     ran = tuple(
         Spell(begin, end, nodes)
         for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
@@ -104,13 +104,13 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
     A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
     """
-    assert run.elastic is not None
-    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.elastic.members)
-    elastic = replace(run.elastic, members=members, sizes=_sizes(run.elastic.sizes, members, now))
+    assert run.jobs.elastic is not None
+    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
+    elastic = replace(run.jobs.elastic, members=members, sizes=_sizes(run.jobs.elastic.sizes, members, now))
     if done := [m for m in members if m.state is RunState.COMPLETED]:
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
-    if run.cancel_asked_at is not None:
-        return _ending(elastic, RunState.CANCELED, run.cancel_why or "Canceled as asked.", _alive(members))
+    if run.cancel.asked_at is not None:
+        return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
     if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
         return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
     return _going_on(run, elastic, now)

@@ -50,8 +50,8 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
         except NotFound:
             return
         if is_over(stored.value):
-            waited = ports.clock() - stored.value.history[-1].at
-            if stored.value.archived_at is None and waited > ARCHIVE_PATIENCE:
+            waited = ports.clock() - stored.value.progress.history[-1].at
+            if stored.value.archive.at is None and waited > ARCHIVE_PATIENCE:
                 ask_for_archive(ports.queues, name)
             return
         if told and _can_wait(ports.jobs, stored.value, RunState(state_of(told))):
@@ -69,7 +69,7 @@ def follow_job(ports: Ports, job: str, told: str = "") -> None:
 
 
 def _can_wait(jobs: Jobs, run: Run, told: RunState) -> bool:
-    if run.state is RunState.RECEIVED:
+    if run.progress.state is RunState.RECEIVED:
         return False
     return workload(run).can_wait(run, told, jobs.scarce())
 
@@ -85,7 +85,9 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     look = how.look(run, seen, ports.clock())
     if look is None:
         return
-    if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
+    if (
+        run.progress.state is RunState.RECEIVED
+    ):  # its job is there, and whoever put it there may have died before telling so
         ports.happened(RunSubmitted(run))
     for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
         ports.jobs.cancel(job)
@@ -93,8 +95,8 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     note = difference_at_start(ports, run) if starts else ""
     changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
     changes |= {"data_note": note} if note else {}
-    _state_losses(ports, run, replace(run, **changes))
-    changes |= archive_at_once(ports, replace(run, **changes)) if archives else {}
+    _state_losses(ports, run, run.changed(**changes))
+    changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
     after = take(ports, stored, changes)
     if note is None:
         ask_for_check(ports.queues, after.value)

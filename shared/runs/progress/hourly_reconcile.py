@@ -84,8 +84,8 @@ class _HourLook:
         before: Run | None = None
         while True:
             page = self.ports.runs.unsettled(self.hour, RUNS_A_PAGE, before)
-            live = [stored for stored in page if stored.value.state is not RunState.BROKEN]
-            self.unsettled += sum(stored.value.gave_up_at is None for stored in live)
+            live = [stored for stored in page if stored.value.progress.state is not RunState.BROKEN]
+            self.unsettled += sum(stored.value.archive.gave_up_at is None for stored in live)
             self._page(live)
             if len(page) < RUNS_A_PAGE:
                 break
@@ -125,17 +125,17 @@ class _HourLook:
 
     def _look_after(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
         run, now = stored.value, self.ports.clock()
-        if run.gave_up_at is not None:
+        if run.archive.gave_up_at is not None:
             return
         if is_over(run):
             self._archive(stored)
             return
-        if run.cancel_asked_at is not None:
+        if run.cancel.asked_at is not None:
             ask_for_submission(self.ports.queues, run.name)
-        elif run.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
+        elif run.progress.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
             apply(self.ports, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
-        elif not run.job and now - run.created_at > PATIENCE:
+        elif not run.jobs.job and now - run.created_at > PATIENCE:
             ask_for_submission(self.ports.queues, run.name)
         self._follow(stored, listed)
 
@@ -145,7 +145,7 @@ class _HourLook:
         for job in workload(run).live_jobs(run):
             if job in listed:
                 seen[job] = listed[job]
-            elif run.state is not RunState.RECEIVED and self.alone > 0:
+            elif run.progress.state is not RunState.RECEIVED and self.alone > 0:
                 self.alone -= 1
                 seen[job] = self.ports.jobs.status(job)
         if not workload(run).worth_a_look(run, seen):
@@ -158,13 +158,13 @@ class _HourLook:
     def _archive(self, stored: Stored[Run]) -> None:
         """Ask for the archive once more, after twice the time of the last try, or give it up."""
         run = stored.value
-        if self.ports.clock() - run.history[-1].at < PATIENCE * 2**run.archive_tries:
+        if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return
-        if run.archive_tries < ARCHIVE_TRIES:
-            self.ports.runs.update(stored, archive_tries=run.archive_tries + 1)
+        if run.archive.tries < ARCHIVE_TRIES:
+            self.ports.runs.update(stored, archive_tries=run.archive.tries + 1)
             ask_for_archive(self.ports.queues, run.name)
             return
-        why = run.archive_error or "Its archive did not come about; the poison messages of the queue archives say why."
+        why = run.archive.error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
         self.ports.runs.update(stored, gave_up_at=self.ports.clock(), archive_error=why)

@@ -34,28 +34,28 @@ class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
 
 class Plain:
     def jobs(self, run: Run) -> dict[int, str]:
-        return {number - 1: plain_job(run.name, number) for number in range(1, run.job_number + 1)}
+        return {number - 1: plain_job(run.name, number) for number in range(1, run.jobs.number + 1)}
 
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run)]
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
-        request = replace(for_every_job(run, run.request), name=job)
-        if run.job_number > 1 and (left := _seconds_left(run, now)) is not None:
+        request = replace(for_every_job(run, run.asked.request), name=job)
+        if run.jobs.number > 1 and (left := _seconds_left(run, now)) is not None:
             return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
         return request
 
     def fewest_nodes(self, run: Run) -> int:
-        return run.nodes
+        return run.asked.nodes
 
     def losses(self, run: Run) -> int:
-        return max(run.attempts - 1, 0)
+        return max(run.progress.attempts - 1, 0)
 
     def use(self, run: Run, now: datetime) -> Use:
         return use_of_one_job(run, now)
 
     def bounds(self, run: Run) -> tuple[int, int]:
-        return 0, run.resubmissions
+        return 0, run.asked.resubmissions
 
     def overdue(self, run: Run, now: datetime) -> str | None:
         return overdue(run, now)
@@ -73,28 +73,28 @@ class Plain:
         return False
 
     def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
-        return told is run.state or (told not in FINAL and scarce)
+        return told is run.progress.state or (told not in FINAL and scarce)
 
     def worth_a_look(self, run: Run, seen: Seen) -> bool:
-        return any(status is None or RunState(status.state) is not run.state for status in seen.values())
+        return any(status is None or RunState(status.state) is not run.progress.state for status in seen.values())
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        ids = assets(ports.jobs, ports.trainers, run.request)
+        ids = assets(ports.jobs, ports.trainers, run.asked.request)
         job = self.request(run, _job(run), ports.rendezvous, ports.clock())
         answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
         return Submitted(ids, (_job(run),), answer.state is JobState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
-        return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}
+        return {"resubmit": False, "job": _job(run)} if run.jobs.resubmit and _job(run) in jobs else {}
 
     def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
         status = seen.get(_job(run))
-        if run.resubmit:
+        if run.jobs.resubmit:
             return self._look_at_further(run, status, now)
         if _job(run) not in seen:
             return None
         if status is None:
-            if run.state is RunState.RECEIVED or now - run.history[-1].at < MISSING_FOR:
+            if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
         if status.state is JobState.FAILED:
@@ -106,19 +106,21 @@ class Plain:
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so
-            found = self.look(replace(run, resubmit=False), {status.name: status}, now)
+            found = self.look(run.changed(resubmit=False), {status.name: status}, now)
             changes = {"resubmit": False, "job": _job(run)}
-            return replace(found, changes=changes | found.changes) if found else Look(run.state, changes=changes)
-        if run.cancel_asked_at is not None:
-            return Look(RunState.CANCELED, run.cancel_why or "Canceled before its next job was sent.")
-        return Look(run.state)
+            return (
+                replace(found, changes=changes | found.changes) if found else Look(run.progress.state, changes=changes)
+            )
+        if run.cancel.asked_at is not None:
+            return Look(RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")
+        return Look(run.progress.state)
 
     def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
-        if is_over(run) or not run.resubmit:
+        if is_over(run) or not run.jobs.resubmit:
             return ()
         jobs = self.submit(ports, run).jobs
         now = ports.runs.get(run.name).value
-        if now.cancel_asked_at is not None or is_over(now):  # while the job was on its way
+        if now.cancel.asked_at is not None or is_over(now):  # while the job was on its way
             self.cancel(ports, now)
         return jobs
 
@@ -151,20 +153,21 @@ def lost_its_nodes(status: JobStatus) -> bool:
 
 def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
     """A further job, if one may follow. `words` are Azure ML's."""
-    if run.cancel_asked_at is not None:
-        return Look(RunState.CANCELED, run.cancel_why or "Canceled as asked.")
-    used, left = run.job_number - 1, _seconds_left(run, now)
-    if used >= run.resubmissions or (left is not None and left < LEAST_SECONDS):
-        why = f"Its nodes were taken, and {_count(used) if used >= run.resubmissions else 'its time limit is used up.'}"
+    if run.cancel.asked_at is not None:
+        return Look(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
+    used, left = run.jobs.number - 1, _seconds_left(run, now)
+    if used >= run.asked.resubmissions or (left is not None and left < LEAST_SECONDS):
+        end = _count(used) if used >= run.asked.resubmissions else "its time limit is used up."
+        why = f"Its nodes were taken, and {end}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
-    why = f"Its nodes were taken; job {run.job_number + 1} goes on from its checkpoints. Azure ML: {words}"
-    return Look(RunState.QUEUED, why, {"job_number": run.job_number + 1, "resubmit": True})
+    why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
+    return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True})
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
     """What is left of the run's time limit, which all its jobs share; None without one."""
-    limit = run.request.timeout_seconds
-    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), now)
+    limit = run.asked.request.timeout_seconds
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None
 
 
@@ -173,7 +176,7 @@ def _count(used: int) -> str:
 
 
 def _job(run: Run) -> str:
-    return plain_job(run.name, run.job_number)
+    return plain_job(run.name, run.jobs.number)
 
 
 def _attempt(run: Run, job: str) -> str:

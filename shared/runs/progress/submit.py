@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.kernel.errors import BadInput, Conflict
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.parts import flat
 from shared.kernel.person import NOBODY, Person
 from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunSubmitted
@@ -37,12 +37,14 @@ def submit_run(ports: Ports, name: str) -> None:
     the same id.
     """
     run = ports.runs.recent(name).value
-    if run.state is not RunState.RECEIVED or run.job:  # else whoever asks for its end meets its submission anyway
+    if (
+        run.progress.state is not RunState.RECEIVED or run.jobs.job
+    ):  # else whoever asks for its end meets its submission anyway
         run = ports.runs.get(name).value
-    if run.cancel_asked_at is not None:
+    if run.cancel.asked_at is not None:
         _cancel(ports, run)
         return
-    if run.job:
+    if run.jobs.job:
         return
     if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
         if _has_jobs(ports.jobs, run):
@@ -65,13 +67,13 @@ def submit_run(ports: Ports, name: str) -> None:
         return
     ports.happened(RunSubmitted(run))
     ids = submitted.ids
-    facts: dict[str, Any] = {field: getattr(run, field) for field in PRICED}
+    facts: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or str(run.request.environment)
+    facts["environment"] = ids.environment or str(run.asked.request.environment)
     after = apply(
         ports, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, ports.clock())
     )
-    if after.value.cancel_asked_at is not None or is_over(after.value):  # while the job was on its way
+    if after.value.cancel.asked_at is not None or is_over(after.value):  # while the job was on its way
         _cancel(ports, after.value)
 
 
@@ -80,7 +82,7 @@ def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str,
     changes = workload(run).sent(run, submitted.jobs)
     step = advance(run, RunState.SUBMITTED, now)
     if step and submitted.queued:
-        changes |= advance(replace(run, **step), RunState.QUEUED, now)
+        changes |= advance(run.changed(**step), RunState.QUEUED, now)
     return changes
 
 
@@ -99,11 +101,11 @@ def _cancel(ports: Ports, run: Run) -> None:
     before saying so anywhere; hence the question to Azure ML.
     """
     how = workload(run)
-    sent = bool(run.job) or _has_jobs(ports.jobs, run)
-    if sent and not run.job:
+    sent = bool(run.jobs.job) or _has_jobs(ports.jobs, run)
+    if sent and not run.jobs.job:
         ports.happened(RunSubmitted(run))
-    if run.state is RunState.RECEIVED and not sent:
-        apply(ports, run.name, RunState.CANCELED, run.cancel_why or "Canceled before its job was sent.")
+    if run.progress.state is RunState.RECEIVED and not sent:
+        apply(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
     how.cancel(ports, run)
 
 

@@ -34,14 +34,16 @@ def step(ports: Ports, run: Stored[Run], state: RunState, why: str, facts: dict[
 def take(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
     """Write these changes, which may be a step, and do what the step asks for. Raises Changed as `step` does."""
     after = ports.runs.update(run, **changes) if changes else run
-    if after.value.state is not run.value.state:
-        why = after.value.history[-1].why.partition("\n")[0]
-        log.info("run %s: %s -> %s %s", run.value.name, run.value.state, after.value.state, why)
-        for moment in after.value.history[len(run.value.history) :] or after.value.history[-1:]:
+    if after.value.progress.state is not run.value.progress.state:
+        why = after.value.progress.history[-1].why.partition("\n")[0]
+        log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
+        for moment in (
+            after.value.progress.history[len(run.value.progress.history) :] or after.value.progress.history[-1:]
+        ):
             measure.count("runs", state=moment.state.value)
         if is_over(after.value):
             ports.happened(RunEnded(after.value))
-        elif after.value.state is RunState.RUNNING:
+        elif after.value.progress.state is RunState.RUNNING:
             ports.happened(RunStarted(after.value))
     return after
 

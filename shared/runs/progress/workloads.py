@@ -10,4 +10,4 @@ from shared.runs.progress.workload import Workload
 
 def workload(run: Run) -> Workload:
     """What carries out this run: one job, or the members of an elastic run."""
-    return PLAIN if run.elastic is None else MEMBERS
+    return PLAIN if run.jobs.elastic is None else MEMBERS

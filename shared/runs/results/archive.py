@@ -20,6 +20,7 @@ from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.parsing import read_json
+from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
@@ -50,7 +51,7 @@ def archive_run(ports: Ports, name: str) -> None:
     """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
-    if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
+    if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
     found = _Found(ports, archive_folder(run))
     try:
@@ -89,7 +90,7 @@ def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> Non
 
 
 def archive_folder(run: Run) -> str:
-    return f"{run.experiment}/{run.name}"
+    return f"{run.asked.experiment}/{run.name}"
 
 
 def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
@@ -212,8 +213,8 @@ def _write_manifest(
 ) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
-    row = {key: value for key, value in msgspec.to_builtins(run).items() if key not in NOT_IN_THE_MANIFEST}
-    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.history]
+    row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
     manifest = {
         "version": 2,
         "source_job": run.name,

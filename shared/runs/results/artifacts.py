@@ -32,7 +32,7 @@ def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]
     """
     run = ports.runs.get(name).value
     _check_kept(run)
-    if run.archived_at is None:
+    if run.archive.at is None:
         return {"complete": False, "files": [], "outputs": [], "pictures": {}}
     folder = archive_folder(run)
     manifest = _manifest(ports.blobs, folder)
@@ -49,8 +49,8 @@ def address(ports: Ports, name: str, path: str) -> str:
     """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
     run = ports.runs.get(name).value
     _check_kept(run)
-    if run.archived_at is None:
-        raise NotFound(f"Run {name} is {run.state} and not archived yet; there is nothing to fetch.")
+    if run.archive.at is None:
+        raise NotFound(f"Run {name} is {run.progress.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
     if path != MANIFEST and path not in _manifest(ports.blobs, folder).files:
         raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
@@ -58,9 +58,9 @@ def address(ports: Ports, name: str, path: str) -> str:
 
 
 def _check_kept(run: Run) -> None:
-    if run.removed_at is not None:
-        by = f" by {run.removed_by}" if run.removed_by else ""
-        raise NotFound(f"What run {run.name} left was removed at {run.removed_at:%Y-%m-%d %H:%M} UTC{by}.")
+    if run.removed.at is not None:
+        by = f" by {run.removed.by}" if run.removed.by else ""
+        raise NotFound(f"What run {run.name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC{by}.")
 
 
 @dataclass(frozen=True)

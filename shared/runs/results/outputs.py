@@ -42,7 +42,7 @@ def outputs(run: Run) -> Iterator[Output]:
     for job in how.jobs(run).values():  # one that was never submitted has no logs
         yield Output("logs", how.log_folder(run, job), job=job, part="user_logs/")
         yield Output("outputs", how.output_folder(run, job), job=job, part="outputs/")
-    declared = run.request.outputs
+    declared = run.asked.request.outputs
     for name, output in declared.items():
         folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)
         asset = ":".join(part for part in (output.asset, output.asset_version) if part)

@@ -113,7 +113,7 @@ def whole_characters(data: bytes) -> bytes:
 
 
 def _log(ports: Ports, run: Run, rank: int) -> _Log:
-    how, archived = workload(run), run.archived_at is not None
+    how, archived = workload(run), run.archive.at is not None
     known = how.ranks(run)
     if (found := how.log_of(run, rank)) is None:
         return _Log("", archived, None, known or [])

@@ -107,12 +107,12 @@ def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[
     for blob in ports.blobs.list(place) if place else ():
         if place and blob.name.endswith(".jsonl"):
             written = True
-            for line in _lines(ports.blobs, place, blob, cursor, whole=run.archived_at is not None):
+            for line in _lines(ports.blobs, place, blob, cursor, whole=run.archive.at is not None):
                 if row := json_row(line.decode("utf-8", "replace")):
                     given = finite(row.get("step"))
                     cursor.step = cursor.step + 1 if given is None else given
                     yield cursor.step, row
-    if not written and run.archived_at is None:
+    if not written and run.archive.at is None:
         for row in mlflow_metrics.now(ports.jobs, run)[cursor.offsets.get(mlflow_metrics.NAME, 0) :]:
             cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
             yield row["step"], row
@@ -139,7 +139,7 @@ def _lines(blobs: Blobs, place: Place, blob: Blob, cursor: Cursor, whole: bool) 
 
 def _place(jobs: Jobs, run: Run) -> Place | None:
     """Where the metrics are; None for a job that has no such output."""
-    if run.archived_at is not None:
+    if run.archive.at is not None:
         return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
-    output = run.request.outputs.get("metrics")
+    output = run.asked.request.outputs.get("metrics")
     return jobs.place(output.path) if output and output.path else None

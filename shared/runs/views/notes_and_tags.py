@@ -31,12 +31,12 @@ def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
     """The run with the note behind its others. The same note by the same person twice running is one."""
 
     def noted(run: Run) -> dict[str, Any]:
-        last = run.notes[-1] if run.notes else None
+        last = run.people.notes[-1] if run.people.notes else None
         if last and (last.text, last.by, last.by_id) == (text, *by):
             return {}
-        if len(run.notes) >= MOST_NOTES:
+        if len(run.people.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.notes, Note(text, by.name, ports.clock(), by.id))}
+        return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
 
     return _written(ports.runs, name, noted)
 
@@ -47,15 +47,15 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
 
     def tagged(run: Run) -> dict[str, Any]:
-        tags = {key: value for key, value in {**run.tags, **given}.items() if key not in removed}
+        tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}
         if len(tags) > MOST_TAGS:
             raise Impossible(
                 f"A run has at most {MOST_TAGS} tags; with these {name} would have {len(tags)}.", "too_many"
             )
-        if tags == run.tags:
+        if tags == run.people.tags:
             return {}
-        words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.tags.get(key) != value]
-        words += [f"without {key}" for key in sorted(run.tags.keys() - tags.keys())]
+        words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
+        words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
         return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
 
     return _written(ports.runs, name, tagged)
@@ -68,7 +68,7 @@ def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
 
 def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
 
 
 def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:

@@ -19,7 +19,19 @@ from shared.runs.model import Moment, Run, RunState
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-QUEUED = Run("r", "", "", "", "e", "c", 2, NOW, state=RunState.QUEUED, job="r", history=(Moment(RunState.QUEUED, NOW),))
+QUEUED = Run.of(
+    name="r",
+    drop="",
+    route="",
+    fingerprint="",
+    experiment="e",
+    cluster="c",
+    nodes=2,
+    created_at=NOW,
+    state=RunState.QUEUED,
+    job="r",
+    history=(Moment(RunState.QUEUED, NOW),),
+)
 EMPTY = Cluster("c", 0, 4, 120)
 ARM = (
     "QuotaExceeded: Operation could not be completed as it results in exceeding approved standardNCSv3Family Cores "
@@ -36,9 +48,9 @@ BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family v
 @pytest.mark.parametrize(
     ("run", "cluster", "ahead", "code", "words"),
     [
-        (replace(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
         (QUEUED, None, [], "broken", "no cluster c"),
-        (replace(QUEUED, nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
+        (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
         (QUEUED, replace(EMPTY, errors=(ARM,)), [], "quota", "6 of 10 cores"),
         (QUEUED, replace(EMPTY, errors=("AllocationFailed: No capacity.",)), [], "broken", "No capacity."),
         (QUEUED, replace(EMPTY, errors=(ARM,), idle_nodes=2), [], "allocating", "2 idle"),

@@ -140,7 +140,7 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
     run = world.only_run()
     job = world.jobs.jobs[run.name].spec
 
-    assert (run.nodes, run.experiment) == (3, "mine")
+    assert (run.asked.nodes, run.asked.experiment) == (3, "mine")
     assert job["inputs"]["extra"]["path"] == "azureml://datastores/drops/paths/mnist/a/more/"
     assert job["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/mnist/a/"
     assert job["inputs"]["epochs"] == 2

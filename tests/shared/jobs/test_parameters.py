@@ -89,8 +89,8 @@ def test_a_run_keeps_the_defaults_that_it_ran_with(world: World) -> None:
     run = create.create_run(
         world.system, request(template="mnist", data="drops/mnist/a", parameters={"trees": "40"}), "key"
     )
-    assert (run.parameters, run.request.inputs["trees"]) == ({"epochs": 2, "trees": 40}, 40)
-    assert world.runs.get(run.name).value.parameters == run.parameters
+    assert (run.asked.parameters, run.asked.request.inputs["trees"]) == ({"epochs": 2, "trees": 40}, 40)
+    assert world.runs.get(run.name).value.asked.parameters == run.asked.parameters
     assert catalogue.check(world.system, "mnist", RouteCheck())["job"]["inputs"]["trees"] == 10
     assert len(world.runs.newest()) == 1
 

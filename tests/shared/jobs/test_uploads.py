@@ -139,7 +139,7 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     world.run_until_idle()
     assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
     run = world.runs.get(runs[0].name).value
-    assert run.code == path[-65:-1]
+    assert run.jobs.code == path[-65:-1]
     assert records.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
 
 
@@ -163,7 +163,7 @@ def test_a_drop_brings_its_code(world: World) -> None:
     closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "src/lib/a.py": b"", "job.yaml": JOB})
     run = world.runs.get(closed.run).value
     name = digest([file("train.py"), file("lib/a.py", b"")])
-    assert run.request.code == upload.path(name)
+    assert run.asked.request.code == upload.path(name)
     assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
     assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
 
@@ -220,7 +220,7 @@ def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, env
     """What its job file names in the drop is read in: a conda file, an environment file; a build context is copied."""
     files = {"env/conda.yml": b"dependencies: [pip]", "env/e.yml": b"$schema: s\nimage: j\nconda_file: conda.yml"}
     closed = drop(world, {"1.bin": b"1", **files, "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
-    assert world.runs.get(closed.run).value.request.environment == read_environment(environment), closed.why
+    assert world.runs.get(closed.run).value.asked.request.environment == read_environment(environment), closed.why
 
 
 @pytest.mark.parametrize(

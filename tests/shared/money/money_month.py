@@ -284,7 +284,7 @@ class Month:
             and not any(self.samples.newest().values())
             and not any(self.world.queues.messages.values())
             and not self.world.leases.open()
-            and all(run.state in FINAL for run in self.world.runs.newest(1000))
+            and all(run.progress.state in FINAL for run in self.world.runs.newest(1000))
         )
 
     # what must hold

@@ -18,7 +18,17 @@ HOUR = timedelta(hours=1)
 
 
 def run(name: str = "a", nodes: int = 2, seconds: int = 3600) -> Run:
-    return Run(name, "", "", "", "e", "gpu", nodes, NOW, JobSpec(timeout_seconds=seconds))
+    return Run.of(
+        name=name,
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=nodes,
+        created_at=NOW,
+        request=JobSpec(timeout_seconds=seconds),
+    )
 
 
 def account(spent: float = 0.0, **reserved: float) -> Account:

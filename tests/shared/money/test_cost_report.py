@@ -113,7 +113,7 @@ def test_a_run_that_waited_for_days_is_found(world: World) -> None:
     goes(world, run, "Completed")
     nodes(world, 0)
     keep_books(world.system)
-    cost = now(world, run).cost
+    cost = now(world, run).money.cost
     assert cost is not None
     assert cost.training == pytest.approx(1.2)
 

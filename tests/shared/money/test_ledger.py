@@ -116,7 +116,19 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
 
 
 def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
-    return Run("a", "", "", "", "e", "gpu", 2, history[0].at, state=history[-1].state, history=history, elastic=elastic)
+    return Run.of(
+        name="a",
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=2,
+        created_at=history[0].at,
+        state=history[-1].state,
+        history=history,
+        elastic=elastic,
+    )
 
 
 def moment(state: RunState, minutes: float) -> Moment:
@@ -134,7 +146,7 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
     assert found.waited == (spell(1, 5, 2), spell(8, 10, 2))
     assert found.ran == (spell(5, 8, 2), spell(10, 30, 2))
     assert found.ended is None
-    assert use_of_one_job(run_of(*run.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
+    assert use_of_one_job(run_of(*run.progress.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
 
 
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:

@@ -285,7 +285,7 @@ def test_evictions_are_told_at_the_third(world: World) -> None:
             world.run_until_idle()
         assert len(world.sender.posts) == (lost >= 3)
     assert "3 times" in json.loads(world.sender.posts[0][1])["data"]["title"]
-    assert world.only_run().state is RunState.QUEUED
+    assert world.only_run().progress.state is RunState.QUEUED
 
 
 def test_waits_grow_and_have_an_end() -> None:

@@ -71,7 +71,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         assert [name for name in names if run.name in name and "data.json" not in name] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
-    assert (kept.removed_by, kept.removed_by_id, kept.state) == ("ada", "0a1b", run.state)
+    assert (kept.removed.by, kept.removed.by_id, kept.progress.state) == ("ada", "0a1b", run.progress.state)
     assert [row["run"] for row in queries.runs(world.system, RunsQuery())["runs"]] == [other.name]
     with pytest.raises(NotFound, match="by ada"):
         artifacts.artifacts(world.system, run.name)
@@ -279,7 +279,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
         with suppress(Crash):
             submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
             break
-    assert world.runs.get(again.name).value.job == again.name
+    assert world.runs.get(again.name).value.jobs.job == again.name
     assert (
         [name.rpartition("/")[2] for name in left(world, "azureml-blobstore", model)]
         == [name.rpartition("/")[2] for name in left(world, "output", f"digits/{first.name}/models/")]

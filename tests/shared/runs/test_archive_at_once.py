@@ -48,10 +48,12 @@ def waiting(world: World) -> int:
 
 def assert_whole(world: World) -> None:
     run, manifest = world.only_run(), world.manifest(world.only_run())
-    assert (run.state, manifest["run"]["state"]) == (RunState.COMPLETED, "completed")
-    assert [moment["state"] for moment in manifest["run"]["history"]] == [moment.state for moment in run.history]
+    assert (run.progress.state, manifest["run"]["state"]) == (RunState.COMPLETED, "completed")
+    assert [moment["state"] for moment in manifest["run"]["history"]] == [
+        moment.state for moment in run.progress.history
+    ]
     assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == world.archived(run)
-    assert (run.archived_at is not None, run.best_metrics["test_accuracy"]) == (True, 0.9)
+    assert (run.archive.at is not None, run.archive.best_metrics["test_accuracy"]) == (True, 0.9)
 
 
 def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
@@ -69,7 +71,11 @@ def test_what_is_much_to_copy_is_left_to_a_message(
     """A run of many files or bytes ends at once, and is archived after that."""
     monkeypatch.setattr(archive, limit, least)
     ended.handle("job-events")
-    assert (ended.only_run().state, ended.only_run().archived_at, waiting(ended)) == (RunState.COMPLETED, None, 1)
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
     ended.run_until_idle()
     assert_whole(ended)
 
@@ -79,7 +85,11 @@ def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
     whole = ended.system
     ended.system = replace(whole, blobs=cast("Any", Away(ended.blobs)))
     ended.handle("job-events")
-    assert (ended.only_run().state, ended.only_run().archived_at, waiting(ended)) == (RunState.COMPLETED, None, 1)
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
     ended.system = whole
     ended.run_until_idle()
     assert_whole(ended)
@@ -112,12 +122,12 @@ def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> N
     ended.reconcile()
     while ended.queues.visible("run-looks"):
         ended.handle("run-looks")
-    assert (ended.only_run().state, waiting(ended)) == (RunState.COMPLETED, 1)
+    assert (ended.only_run().progress.state, waiting(ended)) == (RunState.COMPLETED, 1)
     ended.run_until_idle()
     assert_whole(ended)
 
 
 def test_a_run_that_goes_on_is_not_archived(ended: World) -> None:
     """Only a step that ends a run archives it."""
-    run: Run = replace(ended.only_run(), state=RunState.RUNNING)
+    run: Run = ended.only_run().changed(state=RunState.RUNNING)
     assert archive.archive_at_once(ended.system, run) == {}

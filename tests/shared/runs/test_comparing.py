@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,8 +27,17 @@ NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 def run(name: str = "mnist-0000000000000001", **fields: Any) -> Run:
     known = {"parameters": {"lr": 0.05, "epochs": 2}, "best_metrics": {"test_accuracy": 0.95, "train_loss": 0.1}}
-    made = Run(name, "mnist/a", "mnist", "f" * 64, "digits", "cpu-cluster", 2, NOW)
-    return replace(made, **{**known, "state": RunState.COMPLETED, **fields})
+    made = Run.of(
+        name=name,
+        drop="mnist/a",
+        route="mnist",
+        fingerprint="f" * 64,
+        experiment="digits",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=NOW,
+    )
+    return made.changed(**{**known, "state": RunState.COMPLETED, **fields})
 
 
 @pytest.mark.parametrize(

@@ -55,17 +55,22 @@ def ends(world: World, run: Run, raw: str = "Completed") -> Run:
 def test_a_run_goes_from_request_to_archive(world: World) -> None:
     """What is asked for becomes one job on the data named, and an archive."""
     run = asked(world)
-    assert (run.state, run.drop, run.route, run.cluster) == (RunState.RECEIVED, "shelf/a", "mnist", "cpu-cluster")
+    assert (run.progress.state, run.asked.drop, run.asked.route, run.asked.cluster) == (
+        RunState.RECEIVED,
+        "shelf/a",
+        "mnist",
+        "cpu-cluster",
+    )
     done = ends(world, run)
     assert world.jobs.submissions == [run.name]
     assert world.jobs.jobs[run.name].spec["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/shelf/a/"
-    assert (done.state, done.archived_at is not None) == (RunState.COMPLETED, True)
-    assert done.history[0].why == "Asked for over HTTP."
+    assert (done.progress.state, done.archive.at is not None) == (RunState.COMPLETED, True)
+    assert done.progress.history[0].why == "Asked for over HTTP."
 
 
 def test_a_single_file_is_a_file(world: World) -> None:
     """Data that are one blob become a file, a folder a folder."""
-    file = asked(world, template="mnist", data=f"{DATA}/1.bin").request.data["data"]
+    file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
     assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
 
 
@@ -105,7 +110,7 @@ def test_choices_are_named(world: World) -> None:
         with pytest.raises(Impossible, match=why):
             asked(world, **fields)
     run = asked(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
-    assert run.request.inputs == {"lr": 0.5}
+    assert run.asked.request.inputs == {"lr": 0.5}
 
 
 WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("before", "after"))]
@@ -127,7 +132,7 @@ def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedu
     assert run.name in world.jobs.jobs
     world.settle()
     assert world.jobs.submissions.count(run.name) == len(world.jobs.jobs) == 1
-    assert world.only_run().archived_at is not None
+    assert world.only_run().archive.at is not None
 
 
 def test_a_dry_run_makes_nothing(world: World) -> None:
@@ -173,7 +178,7 @@ def test_a_retry_is_one_new_run(world: World) -> None:
     new = retry_and_continue.retry_run(world.system, old.name)
     assert retry_and_continue.retry_run(world.system, old.name).name == new.name != old.name
     done = ends(world, new)
-    assert (done.state, done.retry_of, done.drop) == (RunState.COMPLETED, old.name, old.drop)
+    assert (done.progress.state, done.asked.retry_of, done.asked.drop) == (RunState.COMPLETED, old.name, old.asked.drop)
     assert "models/model.pt" in world.archived(done)
     assert world.jobs.submissions == [old.name, new.name]
 
@@ -189,7 +194,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
     world.run_until_idle()
     specs = [world.jobs.jobs[run.name].spec for run in (old, new)]
     assert specs[0]["inputs"] == specs[1]["inputs"]
-    assert new.drop == "mnist/a"
+    assert new.asked.drop == "mnist/a"
 
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
@@ -210,14 +215,14 @@ def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
         world.deliver_all()
         world.run_until_idle()
     cancel_run(world.system, run.name)
-    asked_at = cancel_run(world.system, run.name).cancel_asked_at
+    asked_at = cancel_run(world.system, run.name).cancel.asked_at
     world.clock.advance(10)
     world.run_until_idle()
     world.reconcile()
     world.run_until_idle()
     done = world.runs.get(run.name).value
-    assert (done.state, done.cancel_asked_at) == (RunState.CANCELED, asked_at)
-    assert done.archived_at is not None
+    assert (done.progress.state, done.cancel.asked_at) == (RunState.CANCELED, asked_at)
+    assert done.archive.at is not None
     assert raw or world.jobs.jobs == {}
 
 
@@ -244,7 +249,7 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
         world.clock.advance(61)
         world.run_until_idle()
         world.reconcile()
-    assert world.runs.get(run.name).value.state is RunState.CANCELED
+    assert world.runs.get(run.name).value.progress.state is RunState.CANCELED
     assert {job.raw for job in world.jobs.jobs.values()} <= {"Canceled"}
 
 

@@ -118,7 +118,7 @@ def test_a_run_that_has_not_ended_is_met_by_the_rule(world: World, rule: Overlap
     made = schedule(world, overlap=rule)
     passes(world, 3)
     runs = [row.value for row in world.runs.rows.values()]
-    assert (len(runs), sum(run.cancel_asked_at is not None for run in runs)) == (started, canceled)
+    assert (len(runs), sum(run.cancel.asked_at is not None for run in runs)) == (started, canceled)
     assert len(world.schedules.firings(made.id)) == 3
 
 
