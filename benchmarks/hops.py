@@ -81,7 +81,7 @@ def _one_drop(cloud: ScaleCloud, platform: Platform) -> dict[str, Any]:
     while "archived" not in found and time.monotonic() - began < PATIENCE:
         platform.look()
         run = next(iter(runs.page(RunFilter(), 1).runs), None)
-        seen = {"accepted": run and run.state is not RunState.RECEIVED, "archived": run and run.archived_at}
+        seen = {"accepted": run and run.progress.state is not RunState.RECEIVED, "archived": run and run.archive.at}
         for step in (step for step, is_so in seen.items() if is_so and step not in found):
             found[step] = {"seconds": round(time.monotonic() - began, 1), "functions": list(platform.hosts)}
         time.sleep(0.2)

@@ -34,7 +34,7 @@ def test_one_invocation_to_an_accepted_job_and_two_to_an_archive(world: World) -
     world.deliver_all()
     while world.handle(places.JOB_EVENTS):
         pass
-    assert world.only_run().archived_at is not None
+    assert world.only_run().archive.at is not None
 
 
 @pytest.mark.parametrize("name", ["mnist/a.zip"])
@@ -54,7 +54,7 @@ def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
     world.deliver_all()
     while world.handle(places.DROP_EVENTS):
         pass
-    assert world.only_run().state is RunState.RECEIVED
+    assert world.only_run().progress.state is RunState.RECEIVED
     assert world.queues.counts([places.SUBMISSIONS]) == {places.SUBMISSIONS: 1}
     world.jobs.down = False
     world.clock.advance(61)
