@@ -65,7 +65,7 @@ def spread(samples: list[float]) -> dict[str, float]:
 
 
 def fill(connection_string: str) -> None:
-    """Write RUNS runs as the app does, with what its lists find them by. One in a thousand failed."""
+    """Write RUNS runs as the app does, with their index rows. One in a thousand failed."""
     clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)

@@ -35,7 +35,7 @@ REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for 
 
 @dataclass
 class Endpoint:
-    """What came: how often each id was taken, and how often an answer about it was lost."""
+    """What arrived: how often each id was accepted, and how often its answer was lost."""
 
     luck: random.Random
     taken: Counter[str] = field(default_factory=Counter)

@@ -36,7 +36,8 @@ ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="A p
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 COMMON = {"url": Url, "profile": ProfileName, "as_json": Json}
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+HELP = {"max_content_width": PIPE_WIDTH}  # wide enough for a whole line of each command
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
@@ -44,7 +45,9 @@ for _name, _help in {
     "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
     "admin": "Look after a deployment; needs rights on its Azure resources.",
 }.items():
-    groups[_name] = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+    groups[_name] = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP
+    )
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
@@ -182,7 +185,7 @@ def user_path(path: Path) -> Path:
 
 
 def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr)
+    console = Console(stderr=stderr, trims=not (sys.stderr if stderr else sys.stdout).isatty())
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

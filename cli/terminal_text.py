@@ -60,10 +60,22 @@ class Text(rich_text.Text):
 
 
 class Console(console.Console):
-    """rich's Console, which takes plain strings as they are: no markup, no emoji codes, visible characters only."""
+    """rich's Console, which takes plain strings as they are: no markup, no emoji codes, visible characters only.
 
-    def __init__(self, **kwargs: Any) -> None:
+    `trims`: what a table pads its lines with is left out, for whoever reads them from a file or a pipe.
+    """
+
+    def __init__(self, trims: bool = False, **kwargs: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **kwargs)
+        self._trims = trims
+
+    def print(self, *objects: Any, **kwargs: Any) -> None:
+        if not self._trims:
+            super().print(*objects, **kwargs)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **kwargs)
+        self.file.write(re.sub(r"[ \t]+$", "", captured.get(), flags=re.MULTILINE))
 
     def render_str(self, text: str, **kwargs: Any) -> rich_text.Text:
         return super().render_str(visible(text), **kwargs)

@@ -31,7 +31,7 @@ from shared.runs.ports import Capacity, Datasets, Purse, Runs
 class System:
     """Everything outside that a use case touches. `events` is None where no topic is configured.
 
-    `audience` is None where nobody knows who wants notices: then somebody may.
+    `audience` is None where subscriptions are unknown: assume that there are some.
     """
 
     drops: Drops

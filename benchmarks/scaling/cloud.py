@@ -95,7 +95,7 @@ class ScaleCloud(cloud.Cloud):
         return bootstrap.build(Settings.from_env(env))
 
     def ask(self, url: str, body: Any = None) -> Any:
-        """One of the parts' own control routes."""
+        """Ask one of the parts' own control routes."""
         data = None if body is None else json.dumps(body).encode()
         context = ssl.create_default_context(cafile=str(self.certs)) if url.startswith("https") else None
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})

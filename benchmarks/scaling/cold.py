@@ -1,4 +1,4 @@
-"""The first job of a new process of the app: from the sealing of its drop to Azure ML's yes."""
+"""The first job of a new process of the app: from the sealing of its drop to Azure ML's acceptance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.runs.ports import RunFilter
 
 
 def measure(home: Path, starts: int) -> dict[str, Any]:
-    """The very first job of a new workspace registers the environment too, and is told apart."""
+    """The very first job of a new workspace registers the environment too, and is reported separately."""
     with running(home, Plan(life={"queued_seconds": 0.0})) as cloud:
         new = _first_job(cloud, "new")
         found = []

@@ -1,4 +1,4 @@
-"""Ten thousand live runs: one round of truth within Resource Manager's limits, and events meanwhile.
+"""Ten thousand live runs: one reconciling round within Resource Manager's limits, and events meanwhile.
 
 The runs are rows of the table service, their jobs live in the workspace on a simulated cluster. While the jobs are put
 there no event is delivered. Then some end, their events are lost too, and the round has to find them. Beside it other

@@ -1,7 +1,7 @@
 """A table of a million runs: the newest hundred, and filters.
 
 Two hundred runs are inserted by the app's own adapter; the others are these, copied row by row inside the service's
-file under other names and times. Through the door a million inserts would take two hours.
+file under other names and times. Over HTTP a million inserts would take two hours.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _service(running: services.Services) -> TableServiceClient:
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
-    """The newest 100 that are wanted, some times: milliseconds, and the requests of one page."""
+    """Ask for the newest 100 some times: milliseconds, and the requests of one page."""
     taken, requests, found = [], Counter[int](), 0
     for _ in range(ROUNDS):
         before, began = len(log.read_bytes().splitlines()), time.perf_counter()

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from ..errors import CliError, Unreachable, extra
 from ..parallel import in_parallel
 from ..setup.profiles import Profile
+from . import blocks
 from .walk import files_below
 
 if TYPE_CHECKING:
@@ -214,25 +215,15 @@ def _send(container: ContainerClient, item: Item, progress: Progress, words: dic
     """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
     from azure.storage.blob import ContentSettings
 
-    reported = 0
-
-    def hook(current: int, _total: int | None) -> None:
-        nonlocal reported
-        progress(current - reported)
-        reported = current
-
     settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
+    if item.size > blocks.BLOCK:
+        blocks.send(container.get_blob_client(item.blob), item.path, settings, words, progress)
+        return
     with item.path.open("rb") as content:
         container.upload_blob(
-            item.blob,
-            content,
-            length=item.size,
-            overwrite=True,
-            content_settings=settings,
-            metadata=words,
-            progress_hook=hook,
+            item.blob, content, length=item.size, overwrite=True, content_settings=settings, metadata=words
         )
-    progress(item.size - reported)
+    progress(item.size)
 
 
 def _md5(path: Path) -> bytes:

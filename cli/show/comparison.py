@@ -34,7 +34,7 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
 
 
 def short(names: list[str]) -> list[str]:
-    """The names, cut where the rest tells nobody apart."""
+    """Truncate names to the part that distinguishes them."""
     for length in range(4, 17, 4):
         cut = [name[: len(name) - 16 + length] for name in names]
         if len(set(cut)) == len(names):

@@ -1,4 +1,4 @@
-"""Who did it, in words: a name that Entra ID vouches for comes with its object id; any other is somebody's own word."""
+"""Who did it, in words: a name from Entra ID has its object id; otherwise it is self-reported."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
-    """A model with the fields of a record but for those that are skipped, and further ones; `module` declares it."""
+    """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
     known = {name: each.hint for name, each in columns(record).items() if name not in skip}
     return msgspec.defstruct(record.__name__, [*(known | also).items()], module=module)
 

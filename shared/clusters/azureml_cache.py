@@ -35,7 +35,7 @@ _kept: WeakKeyDictionary[object, Sight] = WeakKeyDictionary()
 
 
 def sight(ports: Ports) -> Sight:
-    """What Azure ML told within the last seconds; if it does not answer, that."""
+    """An answer of Azure ML, cached for seconds; returned stale if Azure ML is away."""
     known = _kept.get(ports)
     if known is None or ports.clock() - known.at >= KEPT_FOR:
         known = _kept[ports] = _look(ports)

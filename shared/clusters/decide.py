@@ -97,7 +97,7 @@ def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
 
 
 def _raised(cluster: Cluster, nodes: int) -> int | None:
-    """The minimum that so many nodes need, None if it is high enough."""
+    """The new minimum for so many nodes; None if unchanged."""
     nodes = min(nodes, cluster.max_nodes)
     return nodes if nodes > cluster.min_nodes else None
 

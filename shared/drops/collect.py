@@ -107,9 +107,9 @@ def _take(ports: Ports, step: OnUpload, stored: Stored[Drop] | None, upload: Upl
 
 
 def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
-    """An upload to a drop that is known. The timer may have found it first; then it has no form, and this one is kept.
+    """Record how an upload's event arrived, if the timer created the drop.
 
-    A look that goes on meanwhile finds the row changed, and gives up. So another one follows.
+    A concurrent check then fails on its etag, so another one is queued.
     """
     drop = stored.value
     missed = bool(form) and not drop.event_form and drop.state in (DropState.OPEN, DropState.SEALED)

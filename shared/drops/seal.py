@@ -158,7 +158,8 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written
 
 
 def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem]:
-    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is told once."""
+    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is reported
+    once."""
     if written is None or built.job is None:
         return list(built.problems)
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)

@@ -20,7 +20,7 @@ class Ports(HasClock, HasQueues, HasEvents, HasAudience, Protocol):
 
 
 def announce(ports: Ports, kind: str, subject: str, data: dict[str, Any]) -> None:
-    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told."""
+    """Send an event to the topic, if there is one. The same (kind, subject) is the same event."""
     if ports.events is not None:
         message = _message(ports, kind, subject, data)
         try:

@@ -41,7 +41,7 @@ class GivenBack:
 
 
 def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
-    """Give it back, or with `dry_run` count all of it. Raises NotFound, naming the queues."""
+    """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}-poison"

@@ -24,7 +24,7 @@ from shared.runs.node_use import Spell, Use
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 IDLE_TAIL = timedelta(minutes=30)  # what idles longer than this after a run is nobody's
-HOLDS = timedelta(hours=1)  # so long a sample holds at most, if nobody looked again or the cluster is gone
+HOLDS = timedelta(hours=1)  # maximum validity of a sample, if nobody looked again or the cluster is gone
 DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML takes a node by default
 _SECOND = timedelta(seconds=1)
 
@@ -162,7 +162,7 @@ def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
 
 
 def _joined(shares: list[Share]) -> list[Share]:
-    """The shares, where one goes on for the same as before, as one."""
+    """Merge adjacent shares that charge the same account."""
     joined: dict[tuple[str, str, int], Share] = {}
     done: list[Share] = []
     for share in shares:

@@ -18,7 +18,7 @@ _Maker = Callable[[Runs, Notice, dict[str, Any]], Notice | None]
 
 
 def compose(runs: Runs, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
-    """The notice of an event; None for one that nobody is told of, or whose run is not there any more."""
+    """The notice of an event; None for a kind without notices, or whose run is gone."""
     made = _MAKERS.get(kind)
     return made(runs, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
 

@@ -43,7 +43,7 @@ class Post:
 
 
 def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
-    """Make a delivery for each subscription that wants to know of this event. An event that came before makes none."""
+    """Make a delivery for each subscription that wants this event. A repeated event makes none."""
     subscriptions = post.notices.all()
     if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
         return
@@ -62,7 +62,7 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
 
 
 def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
-    """Try a delivery once, if it is due and nobody else tries it now; then it is done, or tried again later."""
+    """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
         return
@@ -117,7 +117,7 @@ def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Deli
 
 
 def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
-    """How long to wait before the next try, and what was wrong; '' if it has arrived."""
+    """Seconds until the next try, and the error; '' if it has arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
         sender.mail(subscription.to, subject, text, notice.id)

@@ -1,4 +1,4 @@
-"""Subscriptions: make one, take it away, try it."""
+"""Subscriptions: add, remove, test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ports(HasClock, HasTokens, HasQueues, HasRuns, Protocol):
 
 @dataclass(frozen=True)
 class Wish:
-    """What someone asks for."""
+    """A requested subscription."""
 
     on: list[str]
     to: str = field(repr=False)
@@ -37,7 +37,7 @@ class Wish:
 
 
 def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY) -> Subscription:
-    """Keep a subscription. Raises Impossible for kinds or an address that can't be, without showing the address.
+    """Store a subscription. Raises Impossible for invalid kinds or a bad address, without showing the address.
 
     A webhook gets a secret of its own, which signs what is sent; it is answered this once.
     """
@@ -59,7 +59,7 @@ def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY) -> S
 
 
 def unsubscribe(post: Post, name: str) -> None:
-    """Take it away. What is on its way to it is given up."""
+    """Remove it. Its pending deliveries are abandoned."""
     if not post.notices.remove(name):
         raise _unknown(name)
 

@@ -1,4 +1,4 @@
-"""Runs that go on from one another share checkpoints and metrics, in the folder of the first: who else needs them."""
+"""Runs continued from one another share checkpoints and metrics in the first one's folder: who else needs them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def earlier(runs: Runs, run: Run) -> list[Run]:
 
 
 def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
-    """The paths of the outputs that a removal of this run takes: its own, and those that it was the last to need.
+    """Paths of the outputs that a removal of this run deletes: its own, and those that only it still needed.
 
     Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
     """

@@ -1,4 +1,4 @@
-"""What a route's retention lets go, and when. Decisions without I/O."""
+"""What a route's retention deletes, and when. Decisions without I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLD_BEFORE = timedelta(days=7)  # the plan shows what goes within that time
 
 @dataclass(frozen=True)
 class Going:
-    """What will go, when at the earliest, and why."""
+    """What will be deleted, when at the earliest, and why."""
 
     what: What
     name: str
@@ -26,7 +26,7 @@ class Going:
 
 
 def of_run(run: Run, rules: Retention) -> Iterator[Going]:
-    """What of an archived run will go, unless its checkpoints are also those of a later run: then the last decides."""
+    """What of an archived run will be deleted. Checkpoints shared with a later run are decided by the last one."""
     if run.archive.at is None or run.removed.at is not None or run.archive.gave_up_at is not None:
         return
     kinds = (
@@ -42,7 +42,7 @@ def of_run(run: Run, rules: Retention) -> Iterator[Going]:
 
 
 def of_drop(drop: Drop, rules: Retention) -> Going | None:
-    """When the drop will go, unless a run keeps it (`keeps_data`)."""
+    """When the drop will be deleted, unless a run keeps it (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)

@@ -1,4 +1,4 @@
-"""What can be removed, and the record that stays of it: who, when, why, and how much."""
+"""What can be removed, and the record of it: who, when, why, and how much."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class What(StrEnum):
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that was asked to go. `by` is who asked, `by_id` their object id in Entra ID.
+    """A requested removal. `by` is who asked, `by_id` their object id in Entra ID.
 
-    `done_at` is when nothing was left.
+    `done_at` is when it was complete.
     """
 
     what: What

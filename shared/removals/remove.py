@@ -58,7 +58,7 @@ class Asked:
 
 
 def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Removal:
-    """Ask for everything that the run left to go. Its record stays. Twice is one removal.
+    """Request the removal of everything that the run left. Its record stays. A repeat is the same removal.
 
     Raises Conflict while it, or a run that goes on from it, has not ended.
     """
@@ -87,7 +87,7 @@ def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Rem
 
 
 def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) -> Removal:
-    """Ask for a drop's files and record to go. Raises Conflict while it collects, or a run of it has not ended."""
+    """Request removal of a drop's files and record. Raises Conflict while it collects, or a run of it has not ended."""
     stored = ports.drops.get(key)
     if stored is None:
         raise NotFound(f"No upload to drops/{key} was seen.")
@@ -99,14 +99,14 @@ def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) ->
 
 
 def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
-    """Ask for the checkpoints, or the copies, of an archived run to go. Raises Conflict while a run begins with one."""
+    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run begins with one."""
     if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
         raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
     return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
 
 
 def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
-    """Delete what was asked to go, and say on the record that it is done."""
+    """Carry out a removal, and record that it is done."""
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
@@ -123,7 +123,7 @@ def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at:
 
 
 def send_again(ports: Ports, removals: Removals) -> None:
-    """Send the messages of removals that are not done an hour after they were asked for: theirs must be lost."""
+    """Send again the messages of removals that are not done after an hour: theirs must be lost."""
     now = ports.clock()
     for removal in removals.newest(SENT_AGAIN):
         if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
@@ -131,7 +131,7 @@ def send_again(ports: Ports, removals: Removals) -> None:
 
 
 def places(ports: Ports, what: What, run: Run) -> Iterator[Place]:
-    """Where lies what this removal of a run takes. What a run that goes on from it needs, stays."""
+    """The places that this removal of a run deletes. What a run continued from it needs stays."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
     own = own_paths(ports.runs, what, run)
@@ -187,7 +187,7 @@ def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[
 
 
 def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
-    """Take away the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
+    """Delete the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
     stored = ports.drops.get(key)
     if stored is None or (stored.value.opened_at > asked_at):
         return

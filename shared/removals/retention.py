@@ -38,12 +38,12 @@ class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasDrops
 
 
 def plan(ports: Ports) -> list[Going]:
-    """What will go within a week, the next first."""
+    """What will be deleted within a week, soonest first."""
     return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
 def enforce(ports: Ports, removals: Removals) -> list[Going]:
-    """Ask for what is due to go, and give it. One that can't go now is left to the next time."""
+    """Request the removals that are due, and return them. One that is refused now is tried next time."""
     done = []
     for going in _going(ports, ports.clock()):
         asked = Asked(Person("retention"), going.why)
@@ -61,7 +61,7 @@ def enforce(ports: Ports, removals: Removals) -> list[Going]:
 
 
 def _going(ports: Ports, by: datetime) -> Iterator[Going]:
-    """What will go until then: of each run, and then the drops that no run keeps."""
+    """What will be deleted until then: of each run, then the drops that no run keeps."""
     rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
         return
@@ -79,7 +79,7 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
 
 
 def _shared(runs: Runs, run: Run) -> bool:
-    """Whether a run went on from this one's checkpoints, and is kept."""
+    """Whether a kept run was continued from this one's checkpoints."""
     return any(each.removed.at is None for each in later(runs, run))
 
 

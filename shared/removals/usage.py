@@ -1,4 +1,4 @@
-"""What takes the space: the bytes of drops, archives, and what jobs left where they wrote it."""
+"""What takes the space: bytes of drops, archives, and what jobs left in the workspace's container."""
 
 from __future__ import annotations
 

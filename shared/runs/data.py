@@ -40,7 +40,7 @@ class Ports(HasBlobs, HasRuns, Protocol):
 
 
 class Listing:
-    """Blobs on their way through, kept as compressed JSON: some 40 bytes each."""
+    """A list of blobs as compressed JSON, some 40 bytes each, filled while they are listed."""
 
     def __init__(self) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
@@ -71,7 +71,8 @@ def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
 
 
 def difference_at_start(ports: Ports, run: Run) -> str | None:
-    """What differs now in the data of a run that starts; None if that takes long, or can't be had now."""
+    """How the data of a starting run differ from those it was made for; None if checking takes long or is not
+    possible now."""
     if not (run.asked.drop and run.asked.fingerprint):
         return ""
     try:
@@ -88,7 +89,7 @@ def ask_for_check(queues: Queues, run: Run) -> None:
 
 
 def check_data(ports: Ports, name: str) -> None:
-    """Say on the run if its drop holds other content than the run was made for. Twice says the same."""
+    """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
     try:
         stored = ports.runs.recent(name)
     except NotFound:

@@ -1,4 +1,4 @@
-"""What a job's status changes in its run, and what a failure's log and the metrics say. No I/O."""
+"""How a job's status changes its run, and what the log of a failure and the metrics say. No I/O."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
 
 
 def overdue(run: Run, now: datetime) -> str | None:
-    """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
+    """Why a running run has to end: it is past its limit, and Azure ML has not ended it."""
     if run.progress.state is not RunState.RUNNING or not run.asked.timeout_seconds:
         return None
     over = now - run.progress.history[-1].at - timedelta(seconds=run.asked.timeout_seconds)

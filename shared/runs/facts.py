@@ -17,7 +17,8 @@ class RunRecorded(Fact):
 
 @dataclass(frozen=True)
 class RunSubmitted(Fact):
-    """Azure ML has the run's job. Stated before the row says so: a repeat is the same event, a lost one is lost."""
+    """Azure ML has the run's job. Stated before the row says so: a repeat is the same event; a fact that is lost is
+    not stated again."""
 
     run: Run
 
@@ -31,7 +32,7 @@ class RunStarted(Fact):
 
 @dataclass(frozen=True)
 class RunLosesNodes(Fact):
-    """The run loses nodes for the so many-th time, `before` times until now. Stated before the row says so."""
+    """The run has lost its nodes `after` times, `before` until now. Stated before the row says so."""
 
     run: Run
     before: int

@@ -122,7 +122,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
-    """From `at` on so many members of an elastic run were running."""
+    """Number of running members of an elastic run since `at`."""
 
     at: datetime
     nodes: int

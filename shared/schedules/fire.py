@@ -60,7 +60,7 @@ class Ports(
 
 
 def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None:
-    """Decide what has come of this schedule since the last look, and ask for the next one.
+    """Decide the firings that are due since the last look, and ask for the next look.
 
     `meant` is the instant that this look was asked for. One that came too early is asked for again; one whose instant
     was decided meanwhile asks for nothing, so that looks don't breed.
@@ -106,7 +106,7 @@ def ask_for_overdue(ports: Ports, schedules: Schedules) -> None:
 
 
 def _decide(ports: Ports, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
-    """What becomes of one instant: what was written down for it, else what the rules say now."""
+    """The decision for one firing: the recorded one, else computed now."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
     return _carry_out(ports, schedules, schedule, _written(schedules, firing, why))
@@ -133,7 +133,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
 
 
 def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
-    """Make the run of a firing that starts one. Made before, it is the same run."""
+    """Make the run of a firing that starts one. A repeat finds the same run."""
     if firing.outcome is not Outcome.STARTED:
         return firing
     try:
@@ -163,7 +163,7 @@ def _look_at_files(ports: Ports, schedules: Schedules, stored: Stored[Schedule])
 
 
 def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
-    """Make the run of so many new files. A look that died here has claimed the firing, and says what it counted."""
+    """Make the run for enough new files. The claimed firing records what was counted, for a repeat after a crash."""
     number, now, until = schedule.number + 1, ports.clock(), schedule.counted_until or ports.clock()
     facts = {"new": schedule.arrived, "until": until.isoformat()}
     firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
@@ -186,7 +186,8 @@ def _counted(ports: Ports, schedule: Schedule) -> Schedule:
 
 
 def _files_in(drops: Drops, route: str) -> int:
-    """How many files the route's drops held when they closed last. Read once for a schedule that knows no moment."""
+    """How many files the route's drops held when they closed last. Read once, for a schedule that has no baseline
+    yet."""
     total, after = 0, None
     while True:
         page = drops.listed(route, after, PAGE)

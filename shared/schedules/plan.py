@@ -1,4 +1,4 @@
-"""Schedules as people ask for them: make one, say what it would do, pause, resume, take it away."""
+"""Schedules on request: add, preview, pause, resume, remove."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ports(
 
 @dataclass(frozen=True)
 class Wish:
-    """What someone asks for: a run, and either instants or a number of new files in a route."""
+    """A requested schedule: a run, and either a calendar or a number of new files in a route."""
 
     request: RunRequest
     cron: str = ""
@@ -71,7 +71,7 @@ def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
 
 
 def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
-    """Keep a schedule. Raises Impossible for one that can never start a run, as its request is now."""
+    """Store a schedule. Raises Impossible if its request can never start a run."""
     schedule = _made(ports, wish)
     dry_run(ports, wish.request)
     schedules.add(schedule)
@@ -81,7 +81,7 @@ def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
 
 
 def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
-    """Pause or resume. What passes while it is paused is no instant of it: it is not caught up."""
+    """Pause or resume. Firings missed while paused are skipped."""
     for _ in range(10):
         stored = schedules.get(name)
         if stored is None:
@@ -104,7 +104,7 @@ def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Perso
 
 
 def remove(schedules: Schedules, name: str) -> None:
-    """Take it away. Runs that it made go on."""
+    """Remove it. Runs that it made go on."""
     if not schedules.remove(name):
         raise unknown(name)
 

@@ -200,7 +200,7 @@ def test_a_requeue_costs_an_attempt() -> None:
     """Attempts count how often the job began, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
-        run = replace(run, **advance(run, RunState(state), NOW))
+        run = run.changed(**advance(run, RunState(state), NOW))
         assert run.progress.attempts == attempts
     for first_seen in (RunState.RUNNING, RunState.COMPLETED):
         assert advance(RUN, first_seen, NOW)["attempts"] == 1

@@ -1,4 +1,4 @@
-"""What must hold: after every effect of a call, and when all has healed."""
+"""The rules that must hold after every effect of a call, and at the end, when all faults are over."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Oracle:
         self.checks = 0
 
     def before(self, port: str, method: str) -> None:
-        """Remember what the invocation is about to read."""
+        """Remember what the invocation will read."""
         if (sweep := self.simulation.scheduler.current) is None:
             return
         if (port, method) == ("drops", "open"):
@@ -44,7 +44,7 @@ class Oracle:
             sweep.decisions_read = self.decisions
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at what this call did."""
+        """Check what this call did."""
         if check := getattr(self, f"_{port}_{method}", None):
             self.checks += 1
             check(args, result)
@@ -126,7 +126,7 @@ class Oracle:
             require(self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """Of two sweeps at once one may read too early what the other decides, and leave a ClusterAtZero out."""
+        """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -194,7 +194,7 @@ class Oracle:
     # --- when all has healed ---------------------------------------------------------------------------------------
 
     def unsettled(self) -> list[str]:
-        """What still has to move, in words: nothing of it may stay."""
+        """What is unfinished, in words. It must become empty."""
         rows = (row.value for row in self.world.drops.rows.values())
         drops = [f"drop {d.key} is {d.state}" for d in rows if d.state in OPEN]
         live = self._live()
@@ -215,7 +215,7 @@ class Oracle:
         )
 
     def healed(self) -> None:
-        """Raise Violation unless everything has come to its end, and was told."""
+        """Raise Violation unless everything has ended and was announced."""
         for run in [row.value for row in self.world.runs.rows.values()]:
             if run.archive.at is not None:
                 self._archived(run)
@@ -234,7 +234,7 @@ class Oracle:
         return [key for key in keys if key.route in self.world.system.routes]
 
     def _contents(self) -> None:
-        """The newest content of every drop was trained, but where the only sign of it was lost."""
+        """Every drop's newest content was trained, unless its only event was lost."""
         for key, row in self.world.drops.rows.items():
             drop = row.value
             if drop.state is DropState.SEALED and key not in self.simulation.lost:

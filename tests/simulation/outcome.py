@@ -1,4 +1,4 @@
-"""How a schedule went: what broke, what came about, and its trace."""
+"""The result of a schedule: what broke, what happened how often, and the trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Outcome:
     trace: list[str] = field(default_factory=list)
 
     def count(self, world: World) -> None:
-        """What came about, so that one sees whether schedules reach what they are for."""
+        """Count what happened, to show that schedules reach the cases that they are for."""
         for run in [row.value for row in world.runs.rows.values()]:
             kind = "elastic" if run.jobs.elastic else "plain"
             self.counts[f"{kind} runs {run.progress.state}"] += 1

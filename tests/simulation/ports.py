@@ -1,4 +1,4 @@
-"""What stands before each fake: it hands over around every call, makes the faults, and tells the oracle.
+"""A wrapper around each fake: it switches handlers around every call, makes the faults, and reports to the oracle.
 
 The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
 """
@@ -67,7 +67,7 @@ class SimulatedJobs(FakeJobs):
 
 
 class StrangeDrops(FakeDrops):
-    """Drops that are new to any process, and that another call may have added at the same moment."""
+    """Drops that no process has seen before, and that a concurrent call may have added."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()

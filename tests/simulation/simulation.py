@@ -243,7 +243,7 @@ class Simulation:
         clusters[name] = replace(clusters[name], min_nodes=1, nodes=self.random.choice((0, 0, 1)))
 
     def _lose_compute(self) -> None:
-        """A cluster is taken away, or is there again; to a job that has begun it makes no difference."""
+        """Remove a cluster, or bring it back; jobs that have begun are not affected."""
         self.world.jobs.clusters ^= {"spot"}
         self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
@@ -254,7 +254,7 @@ class Simulation:
         self.scheduler.start(Invocation(name, work, ended, self.world.clock(), self.random.choice(PACES)))
 
     def _call(self, name: str, work: Callable[[], object]) -> None:
-        """A timer or a request over HTTP: nobody repeats it."""
+        """Call a timer or an HTTP route, which nobody repeats."""
         self._start(name, work, lambda error: self.note(f"END {name}: {error or 'done'}"))
 
     def _timer(self, name: str, work: Callable[[Any], object]) -> None:
@@ -267,7 +267,7 @@ class Simulation:
         self._call("create_run", partial(create.create_run, self.system, request, key))
 
     def _some_run(self) -> str:
-        """Half of the time the newest: the one that is on its way."""
+        """A run; half of the time the newest, which is still on its way."""
         names = list(self.world.runs.names) or [""]
         return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
 
@@ -332,7 +332,7 @@ class Simulation:
     # --- the healing -----------------------------------------------------------------------------------------------
 
     def _heal(self) -> None:
-        """The faults end. Count the periods of the timers until nothing is left to be done."""
+        """End the faults, and count the periods of the timers until nothing is left to do."""
         self.faults.heal()
         self.scheduler.thaw()
         self.world.jobs.clusters |= {"spot"}
@@ -382,8 +382,8 @@ class Simulation:
         raise Violation(f"messages breed: {self.world.queues.counts(places.QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
-        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: that one would run
-        on, and cost money, until someone tells it."""
+        """A canceled job ends, others complete. A job whose run is over or is to end runs on, and
+        costs money, until someone cancels it."""
         moved = []
         for name in self.jobs.live():
             if name in self.jobs.to_end:
@@ -398,7 +398,7 @@ class Simulation:
         return moved
 
     def _hours_end(self) -> None:
-        """Two hours later no hour is on the list of those to be looked at."""
+        """Two hours later no hour may be left to reconcile."""
         self.world.clock.advance(7200)
         for _ in range(2):
             self._period()

@@ -1,4 +1,5 @@
-"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in successors.py."""
+"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in
+retry_and_continue.py."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Ports(
 
 
 def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """Record the run and queue its submission. The same key is the same run, whatever happened in between.
+    """Record the run and queue its submission. The same key gives the same run, whatever failed in between.
 
     Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
     after the record was written, the reconcile timer queues the submission.

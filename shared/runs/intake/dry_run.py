@@ -1,4 +1,4 @@
-"""What would be made of a request, and why it could not start now. Makes nothing."""
+"""The job that a request would become, and why it could not start now. Makes nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[s
 
 
 def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
-    """The same for a job that nobody may want to send yet: what is wrong with it is among the reasons."""
+    """Like dry_run, for a job that may have errors, which are among the reasons."""
     asked = read_request(ports, request, run_name(ports, None))
     built = build(asked.order)
     wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
@@ -68,7 +68,7 @@ def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
 
 
 def _told(asked: Asked) -> dict[str, Any]:
-    """Of a job that had to be translated, what became of its fields."""
+    """The report of a translated job: what became of its fields."""
     findings = asked.written.findings if asked.written else None
     return {} if findings is None else {"report": findings}
 

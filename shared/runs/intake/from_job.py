@@ -1,4 +1,5 @@
-"""The record of a run, from the job that it will send. Whoever makes a run begins here, so none forgets a field."""
+"""The record of a run, made from the job that it will send. Every way to make a run begins here, so that none
+forgets a field."""
 
 from __future__ import annotations
 

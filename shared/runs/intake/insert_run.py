@@ -1,4 +1,4 @@
-"""Record a run once, whoever asks for it and however often, and send it off."""
+"""Record a run once, however often it is asked for, and queue its submission."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_name(ports: Ports, key: str | None) -> str:
 
 
 def made_before(ports: Ports, name: str, asked: str) -> Run | None:
-    """The run of this name; None if there is none. Sent off again if the call that made it seems to have died."""
+    """The run of this name, or None. Its submission is queued again if the call that made it seems to have died."""
     try:
         run = ports.runs.get(name).value
     except NotFound:
@@ -57,7 +57,7 @@ def record(ports: Ports, run: Run) -> Run:
 
 
 def _insert(ports: Ports, run: Run) -> Run | None:
-    """Record the run and send it off; None if one of its name was there."""
+    """Record the run and queue its submission; None if its name was taken."""
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))

@@ -65,7 +65,8 @@ class Asked:
 
 
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
-    """What a run of this name is made of. Raises Impossible for a trainer, template, model or document that is none."""
+    """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
+    document."""
     written = _written(ports, request)
     template, described, route = _template(ports, request, written)
     data = _data(ports.blobs, request.data)
@@ -115,7 +116,7 @@ _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a re
 
 
 def in_words(asked: Asked, problem: Problem) -> str:
-    """What is wrong, by the name under which it was asked for."""
+    """What is wrong, by the names that the request uses."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 
@@ -134,7 +135,7 @@ def _written(ports: Ports, request: RunRequest) -> Written | None:
 
 
 def _template(ports: Ports, request: RunRequest, written: Written | None) -> tuple[JobSpec, Parameters, Route | None]:
-    """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
+    """The template, and the route with its defaults. A trainer has those of its first route."""
     if written:
         return written.template or JobSpec(), {}, None
     if request.template is not None:

@@ -1,4 +1,4 @@
-"""What someone asks of a run, as the HTTP API takes it and a schedule keeps it."""
+"""A request for a run, as the HTTP API accepts and a schedule stores it."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 
 def digest(request: RunRequest) -> str:
-    """A hash of what is asked, whatever the order of its keys."""
+    """A hash of the request, independent of the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()

@@ -1,4 +1,4 @@
-"""Runs made from runs that are over: tried again, perhaps with other parameters, or gone on with."""
+"""Runs made from runs that have ended: retried, perhaps with other parameters, or continued."""
 
 from __future__ import annotations
 

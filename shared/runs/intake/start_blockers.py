@@ -46,12 +46,12 @@ def check_possible(ports: Ports, run: Run) -> None:
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:
-    """What a job that had to be translated reads from, and that holds nothing."""
+    """The empty mounts that a translated job reads from."""
     return [Reason(code="no_data", message=sentence) for sentence in (asked.written.absent if asked.written else ())]
 
 
 def no_data(data: Data | None) -> str:
-    """A sentence if data in the drops container are not there, else nothing."""
+    """A sentence if the run's data in the drops container are missing, else nothing."""
     absent = data is not None and data.below_drops and data.single_file is None
     return f"There is nothing at {data.below_drops!r} in the drops container." if data and absent else ""
 
@@ -69,7 +69,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
 
 
 def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
-    """The job with its ids, and why it could not start now."""
+    """The job with its asset ids, and why it could not start now."""
     reasons: list[Reason] = []
     asked = job
     try:

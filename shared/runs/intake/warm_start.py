@@ -65,7 +65,8 @@ def _path(run: Run) -> str:
 
 
 def _is_gone(ports: Ports, run: Run, path: str) -> bool:
-    """Whether it must come back: also where that began and broke off, because the mark comes first and goes last."""
+    """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
+    last."""
     return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
 
 

@@ -12,7 +12,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRendezvous, HasRuns
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, apply, ask_for_submission
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 
@@ -27,7 +27,7 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
     because a submission that is under way may have put jobs in between. One that comes later sees the state.
     """
     workload(run).cancel(ports, run)
-    after = apply(ports, run.name, RunState.FAILED, why).value
+    after = transition(ports, run.name, RunState.FAILED, why).value
     workload(after).cancel(ports, after)
 
 

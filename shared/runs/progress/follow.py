@@ -19,7 +19,7 @@ from shared.runs.facts import RunLosesNodes, RunSubmitted
 from shared.runs.model import Run, RunState, run_of_job
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, take
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_at_once
@@ -89,7 +89,7 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
         run.progress.state is RunState.RECEIVED
     ):  # its job is there, and whoever put it there may have died before telling so
         ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
+    for job in look.to_cancel:  # cancel first: after the write a retry would skip them
         ports.jobs.cancel(job)
     starts = look.state is RunState.RUNNING and not has_run(run)
     note = difference_at_start(ports, run) if starts else ""
@@ -97,7 +97,7 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     changes |= {"data_note": note} if note else {}
     _state_losses(ports, run, run.changed(**changes))
     changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
-    after = take(ports, stored, changes)
+    after = write_transition(ports, stored, changes)
     if note is None:
         ask_for_check(ports.queues, after.value)
     try:

@@ -25,7 +25,7 @@ from shared.runs.facts import ArchiveGivenUp
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
 from shared.runs.ports import HasRendezvous, HasRuns
 from shared.runs.progress.follow import explained, follow
-from shared.runs.progress.transitions import apply, ask_for_archive, ask_for_submission
+from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class _HourLook:
         if run.cancel.asked_at is not None:
             ask_for_submission(self.ports.queues, run.name)
         elif run.progress.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
-            apply(self.ports, run.name, RunState.FAILED, "It could not be submitted for a day.")
+            transition(self.ports, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
         elif not run.jobs.job and now - run.created_at > PATIENCE:
             ask_for_submission(self.ports.queues, run.name)

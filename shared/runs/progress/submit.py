@@ -17,7 +17,7 @@ from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
 from shared.runs.ports import PRICED, HasPurse, HasRendezvous, HasRuns
 from shared.runs.progress.cancel import give_up
-from shared.runs.progress.transitions import apply
+from shared.runs.progress.transitions import transition
 from shared.runs.progress.workload import Submitted
 from shared.runs.progress.workloads import workload
 from shared.runs.views.notes_and_tags import note_deed
@@ -70,7 +70,7 @@ def submit_run(ports: Ports, name: str) -> None:
     facts: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
     facts |= {"job": name, "code": ids.code_digest}
     facts["environment"] = ids.environment or str(run.asked.request.environment)
-    after = apply(
+    after = transition(
         ports, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, ports.clock())
     )
     if after.value.cancel.asked_at is not None or is_over(after.value):  # while the job was on its way
@@ -105,7 +105,7 @@ def _cancel(ports: Ports, run: Run) -> None:
     if sent and not run.jobs.job:
         ports.happened(RunSubmitted(run))
     if run.progress.state is RunState.RECEIVED and not sent:
-        apply(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
+        transition(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
     how.cancel(ports, run)
 
 

@@ -26,20 +26,14 @@ class Ports(HasClock, HasFacts, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
-def step(ports: Ports, run: Stored[Run], state: RunState, why: str, facts: dict[str, Any] | None = None) -> Stored[Run]:
-    """Write the step, with further fields, if the table allows it. Raises Changed if the row is another by now."""
-    return take(ports, run, advance(run.value, state, ports.clock(), why) | (facts or {}))
-
-
-def take(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
-    """Write these changes, which may be a step, and do what the step asks for. Raises Changed as `step` does."""
+def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
+    """Write these changes, and state what they make of the run. Raises Changed if the row is another by now."""
     after = ports.runs.update(run, **changes) if changes else run
     if after.value.progress.state is not run.value.progress.state:
         why = after.value.progress.history[-1].why.partition("\n")[0]
         log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
-        for moment in (
-            after.value.progress.history[len(run.value.progress.history) :] or after.value.progress.history[-1:]
-        ):
+        history = after.value.progress.history
+        for moment in history[len(run.value.progress.history) :] or history[-1:]:
             measure.count("runs", state=moment.state.value)
         if is_over(after.value):
             ports.happened(RunEnded(after.value))
@@ -48,14 +42,15 @@ def take(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]
     return after
 
 
-def apply(
+def transition(
     ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
 ) -> Stored[Run]:
-    """Take one step of our own, with further fields of the row as it is then. If events were quicker, only these."""
+    """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
     for attempt in range(WRITE_ATTEMPTS):
         try:
             stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
-            return step(ports, stored, state, why, facts(stored.value) if facts else None)
+            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
+            return write_transition(ports, stored, changes)
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")

@@ -1,7 +1,7 @@
 """How a run is carried out in Azure ML: as one job, or as the members of an elastic run.
 
 Nobody else asks which of the two a run is. `look` is pure: it decides from what is known of the jobs, and the caller
-writes the decision down before `act` carries it out, so that a step that is lost in between comes again.
+writes the decision down before `act` carries it out, so that a crash between the two is retried.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Workload(Protocol):
         """Whether these statuses, which were read in a list, may change anything."""
 
     def submit(self, ports: Ports, run: Run) -> Submitted:
-        """Put the jobs to Azure ML that are not there yet. Raises BadInput if it takes one of them never."""
+        """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one."""
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
         """The changes of the run's fields that say that these jobs are there."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.storage.blob import ContainerClient
+from azure.core.exceptions import ServiceRequestError
+from azure.storage.blob import BlobClient, ContainerClient
 
 from cli.errors import CliError, Unreachable
+from cli.files import blocks
 from cli.files.drop_upload import BY, OWNER, Plan, Uploaded, free_name, items, plan, target_name, upload
 from emulators.process import wait_for
 from tests import azurite
@@ -203,3 +206,34 @@ def test_a_drops_name_leads_nowhere_else(run: Callable[..., int], tmp_path: Path
     for target in ("mnist/../x", "mnist/./x", "mnist/a//b"):
         assert run("drop", "digits", target, "--url", "http://127.0.0.1:9") == 1
         assert "write route/name, without empty parts" in capsys.readouterr().err
+
+
+def test_an_interrupted_large_file_goes_on_where_it_was(
+    drops: ContainerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that are there are not sent again; the progress is of all bytes; the blob has the file's MD5."""
+    monkeypatch.setattr(blocks, "BLOCK", 1 << 16)
+    content = random.Random(1).randbytes(20 * (1 << 16) + 5)
+    (tmp_path / "large.bin").write_bytes(content)
+    staged: list[str] = []
+    stage = BlobClient.stage_block
+
+    def counted(self: BlobClient, block_id: str, *args: Any, **kwargs: Any) -> Any:
+        if len(staged) == 7:
+            raise ServiceRequestError("the connection was cut")
+        staged.append(block_id)
+        return stage(self, block_id, *args, **kwargs)
+
+    monkeypatch.setattr(BlobClient, "stage_block", counted)
+    with pytest.raises(Unreachable):
+        send(drops, tmp_path, "large")
+    assert there(drops, "large") == {}
+    first = set(staged)
+    seen: list[int] = []
+    staged[:] = [""] * 8  # so that nothing is cut now
+    upload(drops, planned(drops, tmp_path, "large"), seen.append)
+    assert len(staged[8:]) == 21 - len(first)
+    assert first.isdisjoint(staged[8:])
+    assert sum(seen) == len(content)
+    assert there(drops, "large")["large.bin"] == hashlib.md5(content).hexdigest()
+    assert drops.download_blob("mnist/large/large.bin").readall() == content

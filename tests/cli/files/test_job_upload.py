@@ -157,10 +157,10 @@ def test_what_the_system_refuses_is_one_sentence(
 ) -> None:
     """A file that can't be read ends the command with its name and why, and no traceback."""
 
-    def refused(**_: object) -> None:
+    def refused() -> None:
         raise PermissionError(13, "Permission denied", "data/secret.bin")
 
-    monkeypatch.setattr(cli, "app", refused)
+    monkeypatch.setattr(cli, "_run", refused)
     assert cli.main() == 1
     assert capsys.readouterr().err == "trainyard: data/secret.bin: Permission denied.\n"
 

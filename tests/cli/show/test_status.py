@@ -184,3 +184,12 @@ def test_an_address_without_api_is_told(server: Any, run: Run, capsys: Capture) 
     """--url with the address of the app instead of its API says what is missing."""
     assert run("status", "--url", server.url.removesuffix("/api")) == 3
     assert "ends in /api" in capsys.readouterr().err
+
+
+def test_a_table_in_a_pipe_has_no_blanks_at_its_lines_ends(server: Any, run: Run, capsys: Capture) -> None:
+    """Whoever reads a table from a pipe gets its words alone, not what fills a terminal's width."""
+    server.says("/api/status", STATUS)
+    assert run("status", "--url", server.url) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 5
+    assert [line for line in lines if line != line.rstrip()] == []

@@ -135,7 +135,7 @@ def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> Non
 
 
 def test_a_pause_is_not_caught_up(world: World) -> None:
-    """What passes while a schedule is paused is no instant of it; resumed, it goes on with the next one."""
+    """Firings missed while a schedule is paused are skipped; resumed, it goes on with the next one."""
     made = schedule(world)
     passes(world, 1)
     plan.pause(world.system, world.schedules, made.id, paused=True)
