@@ -1,6 +1,6 @@
-"""Make true what events did not tell. Events are hints; this timer is why a lost one costs a period and no more.
+"""Repair what lost events missed. Events are hints; because of this timer a lost one costs one period at most.
 
-It asks for looks, and leaves them to the queues: so it takes seconds, however much there is to look at.
+It only queues checks, so it takes seconds however many there are.
 """
 
 from __future__ import annotations

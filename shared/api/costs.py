@@ -1,4 +1,4 @@
-"""What was spent, as the JSON that the HTTP API answers with."""
+"""Costs as the JSON that the HTTP API answers with."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def costs(ports: Ports, query: CostsQuery) -> Json:
 
 
 def _gap(day: Day, now: datetime) -> Json:
-    """What is to be done depends on whether the day can still be made from the node counts."""
+    """A day that can't be read, with what to do: recompute it from node counts, or restore its row."""
     closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
     advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
     if day.day >= day_of(now - KEPT + timedelta(days=1)):

@@ -1,4 +1,4 @@
-"""What the HTTP API says of data: generations, files, differences."""
+"""Answers about data: generations, files, differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything of a run that a follower shows, in one answer: its record, the points and the log since the last look.
+"""What a follower shows of a run, in one answer: its record, and the points and the log since the last request.
 
 Whoever follows gives back what the last answer said (`metrics.next`, `log.next_offset`), and so reads nothing twice and
 loses nothing. Answers without news are equal, so that a conditional request (If-None-Match) is told 304.

@@ -1,4 +1,4 @@
-"""How many nodes the clusters had of late and what was decided about them: the same that the ledger is made of."""
+"""Recent node counts and decisions of the clusters, from the ledger's own samples."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _at_most(samples: list[Sample]) -> list[Sample]:
-    """Without the states that lasted shortest, where there are too many to draw."""
+    """At most so many states: the shortest are dropped."""
     if len(samples) <= MOST_SAMPLES:
         return samples
     lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]

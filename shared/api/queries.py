@@ -1,4 +1,4 @@
-"""What a person looks at: drops and runs, as the JSON that the HTTP API answers with."""
+"""Drops and runs as the JSON that the HTTP API answers with."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def runs(ports: Ports, query: RunsQuery) -> dict[str, Any]:
 
 
 def run_filter(ports: Ports, query: RunsQuery) -> RunFilter:
-    """What is asked for. Raises Impossible for a condition that can't be read."""
+    """The filter of a query. Raises Impossible for a condition that can't be read."""
     now = ports.clock()
     holds = condition(query.where) if query.where else None
     return RunFilter(

@@ -1,4 +1,4 @@
-"""The list of runs as a table shows it: a short row for each, page by page, and afterwards only what changed.
+"""The list of runs for a table: short rows, page by page, and afterwards only what changed.
 
 Nothing in a row moves with the clock, so that a list without news is answered with 304.
 """

@@ -1,4 +1,4 @@
-"""What a person asks: is it healthy, what waits, what went wrong."""
+"""Health and status: what answers, what waits, what went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle times that are chosen from what was seen: of clusters whose tag `trainyard.idle` is auto."""
+"""Idle times learnt from the past, for clusters whose tag `trainyard.idle` is auto."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ports(HasClock, HasRules, HasRuns, HasClusters, Protocol):
 
 
 def set_idle_times(ports: Ports) -> dict[str, float]:
-    """Give each such cluster the idle time that its gaps ask for; it holds for Azure ML and for the sweep alike.
+    """Set each such cluster's idle time by its gaps, for Azure ML and for the sweep alike.
 
     One that refuses stops no other. Returns what was chosen, by cluster.
     """

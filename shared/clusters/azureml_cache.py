@@ -1,4 +1,4 @@
-"""The clusters and the jobs on them as Azure ML told them a moment ago, so that many questions cost one."""
+"""Cached answers of Azure ML about clusters and their jobs, so that many questions cost one request."""
 
 from __future__ import annotations
 

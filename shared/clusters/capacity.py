@@ -1,4 +1,4 @@
-"""What clusters can give, as runs ask for it."""
+"""Whether a cluster can run a job now, as runs ask."""
 
 from __future__ import annotations
 

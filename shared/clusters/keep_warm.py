@@ -18,7 +18,7 @@ class Ports(HasClock, HasQueues, HasRules, HasLeases, Protocol):
 
 
 def keep_warm(ports: Ports, run: Run) -> None:
-    """The lease that a run asked for, from its end on. Asked for twice it is the same one."""
+    """The lease that a run requested, from its end on. A repeat gives the same lease."""
     ended = run.progress.history[-1].at
     until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)
     if until <= ports.clock():

@@ -23,7 +23,7 @@ def ask_for_look(queues: Queues, cluster: str, delay: float = 0.0) -> None:
 
 
 def ask_for_look_soon(ports: Ports, cluster: str) -> None:
-    """Ask for a look in some seconds, unless one that comes as late was asked for already."""
+    """Request a check in some seconds, unless one as late was requested already."""
     if ports.sweeps.claim_look(cluster, ports.clock(), LOOK_SECONDS):
         ask_for_look(ports.queues, cluster, LOOK_SECONDS)
 

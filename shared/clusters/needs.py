@@ -29,7 +29,7 @@ class Ports(HasClock, HasQueues, HasRules, HasJobs, HasRoutes, HasRuns, HasLease
 
 @dataclass(frozen=True)
 class Use:
-    """What is known of the use of all clusters, by their names."""
+    """The use of all clusters, by their names."""
 
     busy: dict[str, str]
     expected: dict[str, str]
@@ -38,7 +38,7 @@ class Use:
 
 
 def use(ports: Ports) -> Use:
-    """Ask what needs clusters now. Drops come first: one that becomes a run meanwhile is seen as either."""
+    """Read what needs clusters now. Drops are read first, so one that becomes a run meanwhile is seen either way."""
     expected = _expected(ports)
     recent = ports.runs.newest(RECENT)
     for run in recent:  # whose end may have been written by a process that died before it made the lease
@@ -52,7 +52,7 @@ def use(ports: Ports) -> Use:
 
 
 def need(ports: Ports, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:
-    """What is known of one cluster's use."""
+    """One cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in known.leases if lease.cluster == name)
     over = ports.budgets.exhausted(cluster.project) if cluster.project else None

@@ -1,4 +1,4 @@
-"""What a sweep sees of the runs themselves: past their limit, on idle GPUs, or losing their nodes again and again."""
+"""Runs that a sweep warns of: past their limit, with idle GPUs, or losing their nodes again and again."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def move(ports: Ports) -> dict[str, list[str]]:
 
 
 def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:
-    """Of those that have run for a while, other ones at every sweep."""
+    """A changing selection of the runs that have run for a while."""
     old = [run for run in runs if ports.clock() - run.progress.history[-1].at >= QUIET]
     first = int(ports.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]

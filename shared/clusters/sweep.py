@@ -138,7 +138,7 @@ class _Pass:
         return [words for words in (latest.findings if latest else ()) if words.startswith("Run ")]
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
-        """Carry the decision out. What Azure ML refuses is recorded with its words, and tried again by the next."""
+        """Carry the decision out. A refusal is recorded with Azure ML's words, and tried again by the next sweep."""
         if self.ports.rules.dry_run:
             return replace(decision, dry_run=True)
         try:
@@ -185,7 +185,7 @@ def _lower(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision 
 
 
 def _came_meanwhile(ports: Ports, cluster: Cluster, decision: Decision) -> Need | None:
-    """What is known of the cluster's use now, if something needs the nodes that it has just lost."""
+    """The cluster's use now, if something needs the nodes that it has just lost."""
     needed = _needed_now(ports, cluster)
     promised = 0 if needed.over_budget else nodes_held(needed.leases, ports.clock())
     return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None

@@ -1,4 +1,4 @@
-"""What has happened, as nouns state it. What follows from it stands in one table, shared/reactions.py."""
+"""Facts that nouns state. What follows from each stands in one table, shared/reactions.py."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that happened. Whoever dies right after stating it states it again, so what follows may come twice."""
+    """Something that happened. After a crash it is stated again, so what follows may happen twice."""

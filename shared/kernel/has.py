@@ -44,4 +44,4 @@ class HasRules(Protocol):
 
 class HasFacts(Protocol):
     def happened(self, fact: Fact) -> None:
-        """State a fact. Returns when all that follows from it was done, or has a message of its own that does it."""
+        """State a fact. Returns when all its consequences are done or queued."""

@@ -1,4 +1,4 @@
-"""One thing done to many, each apart from the others: in turn, or in threads so that a slow one holds up nobody."""
+"""Do one thing to many items, independently: in turn, or in threads so that a slow one holds up no other."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Ports(HasClock, HasRoutes, HasRuns, HasClusters, HasBooks, HasPolicy, Prot
 
 @dataclass(frozen=True)
 class ProjectPurse:
-    """Answers what runs ask, from the money file and the projects' accounts; see shared.runs.ports.Purse."""
+    """The port shared.runs.ports.Purse, from the money file and the projects' accounts."""
 
     ports: Ports
 
@@ -101,7 +101,7 @@ def priced(ports: Ports, run: Run) -> Run:
 
 
 def admit(ports: Ports, run: Run) -> None:
-    """Keep back what the run may cost, of its project's budget. A second time changes nothing.
+    """Reserve what the run may cost from its project's budget. A repeat changes nothing.
 
     Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
     the account is written under its etag.
@@ -128,7 +128,7 @@ def admit(ports: Ports, run: Run) -> None:
 
 
 def refusal(ports: Ports, run: Run) -> Refusal | None:
-    """Why its project's budget would not let the run start now; None if it would. Keeps nothing back."""
+    """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
     budget = ports.money.budgets.get(run.money.project)
     if budget is None:
         return None
@@ -170,7 +170,7 @@ def _seconds_before(ports: Ports, run: Run) -> list[float]:
 
 
 def _remembered(ports: Ports, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
-    """What was asked a moment ago, or is asked now; if that fails, what was known last. Raises if nothing was."""
+    """A cached answer, or a new one; if that fails, the last one. Raises if there is none."""
     now = ports.clock()
     with _lock:
         at, known = _kept.setdefault(ports, {}).get(name, (None, None))

@@ -57,7 +57,7 @@ class Ports(
 
 
 def keep_books(ports: Ports) -> None:
-    """Everything that follows from what the nodes have cost by now. One part that fails stops no other.
+    """Do everything that follows from the nodes' cost by now. One part that fails stops no other.
 
     Raises the first error at the end, so that the timer's failure is seen.
     """
@@ -139,7 +139,7 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
 
 
 def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
-    """Bring the account to what was spent, and do what follows."""
+    """Update the account to what was spent, and act on it."""
     for _ in range(WRITE_ATTEMPTS):
         now, stored = ports.clock(), ports.books.account(project)
         before = stored.value if stored else Account(project, month_of(now))

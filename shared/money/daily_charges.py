@@ -47,7 +47,7 @@ class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, Ha
 
 @dataclass(frozen=True)
 class Known:
-    """What the charges of some days are made from: runs, leases and prices, and whose each cluster is."""
+    """The input of some days' charges: runs, leases, prices, and each cluster's project."""
 
     runs: dict[str, Run]
     uses: dict[str, list[Use]]

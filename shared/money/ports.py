@@ -11,7 +11,7 @@ from shared.money.prices import Price
 
 
 class Books(Protocol):
-    """What the ledger keeps. tests/fakes/money.py and the adapter pass the same contract suite."""
+    """The ledger's storage. tests/fakes/money.py and the adapter pass the same contract suite."""
 
     def account(self, project: str) -> Stored[Account] | None:
         """The project's account, or None if it has none yet."""

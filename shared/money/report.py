@@ -40,7 +40,7 @@ class Line:
 
     @property
     def idle_share(self) -> float:
-        """The part of the money that no training and no start of one got."""
+        """The share of the money spent neither on training nor on starting one."""
         idle = self.spent - self.kinds.get("training", 0.0) - self.kinds.get("allocation", 0.0)
         return idle / self.spent if self.spent else 0.0
 

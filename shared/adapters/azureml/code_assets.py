@@ -23,7 +23,7 @@ _HASH_VERSION = "202208"  # what the SDK writes beside its own hashes
 
 
 class Known(Protocol):
-    """Where the ids of registered contents are remembered; see TableAssets."""
+    """Storage for the ids of registered contents; see TableAssets."""
 
     def get(self, kind: str, digest: str) -> str | None: ...
 

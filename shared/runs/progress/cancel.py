@@ -1,4 +1,4 @@
-"""End a run: because someone asks for it, or because its job is not taken."""
+"""End a run: on request, or because Azure ML rejects its job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def give_up(ports: Ports, run: Run, why: str) -> None:
 
 
 def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> Run:
-    """Write down that the run is to end, and queue its cancellation. A final run is left as it is; so is a second call.
+    """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
 
     `why` becomes the run's reason where the system asks, and not a person.
 

@@ -1,4 +1,4 @@
-"""A run that is many jobs on one node each, its members. What they decide together is in elastic.py."""
+"""A run that is many jobs on one node each, its members. What they decide together is in elastic_policy.py."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Members:
         return _elastic(run).min_nodes, run.asked.resubmissions
 
     def overdue(self, run: Run, now: datetime) -> str | None:
-        """Its deadline ends it, which `judge_members` sees to."""
+        """None: `judge_members` ends it at its deadline."""
         return None
 
     def can_move(self, run: Run) -> bool:
@@ -72,14 +72,14 @@ class Members:
         )
 
     def logs_to_mlflow(self, run: Run) -> bool:
-        """Each job has a run of its own there, of which none has the whole curve."""
+        """False: each job has its own MLflow run, and none has the whole curve."""
         return False
 
     def jobs_change(self, run: Run) -> bool:
         return True
 
     def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
-        """A member's state says nothing of the others."""
+        """False: a member's state says nothing of the others."""
         return False
 
     def worth_a_look(self, run: Run, seen: Seen) -> bool:
@@ -156,7 +156,7 @@ class Members:
         return (job, 0) if job else None
 
     def _cancel_if_ended(self, ports: Ports, name: str, sent: list[Member]) -> None:
-        """Someone else may have ended the run while these jobs were on their way, and could not cancel them."""
+        """Cancel these jobs if the run ended while they were on their way."""
         run = ports.runs.get(name).value
         for member in sent:
             if _elastic(run).members[member.index].state in FINAL or is_over(run):

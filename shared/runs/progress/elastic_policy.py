@@ -34,7 +34,7 @@ _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data 
 
 
 def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | None:
-    """What a new run of this job has of members: as many as it may have, none submitted yet. None for a plain job.
+    """The members of a new run of this job: as many as it may have, none submitted yet. None for a plain job.
 
     `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
     """
@@ -90,7 +90,7 @@ def use_of_members(run: Run, now: datetime) -> Use:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known of the members now, what state that makes the run, why, and whose jobs are to end."""
+    """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
 
     elastic: Elastic
     state: RunState
@@ -117,7 +117,7 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
 
 def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
-    """Replace who is gone; give up when too few are left or the time is over."""
+    """Replace lost members; fail when too few are left or the time is over."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     gone = sorted((m for m in elastic.members if m.state in FINAL), key=lambda m: m.at)
     replaced = gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
@@ -152,7 +152,7 @@ def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
-    """The status of a job that Azure ML doesn't know any more, once that has been so for long."""
+    """The status of a job that Azure ML has not known for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
     return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
@@ -168,7 +168,7 @@ def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> tuple[Member, ...]:
-    """Who is not needed once the training is done: those that don't run, and those that run on for too long."""
+    """Members not needed once the training is done: those that don't run, and those that run on for too long."""
     patient = now - done_at < GRACE
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 

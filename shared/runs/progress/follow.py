@@ -1,4 +1,4 @@
-"""Follow what becomes of a run's jobs in Azure ML."""
+"""Follow a run's jobs in Azure ML."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRu
 
 
 def follow_job(ports: Ports, job: str, told: str = "") -> None:
-    """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
+    """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
     once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
@@ -75,7 +75,7 @@ def _can_wait(jobs: Jobs, run: Run, told: RunState) -> bool:
 
 
 def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
-    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now.
+    """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
     better where one handler looks after many runs.
@@ -110,14 +110,14 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
 
 
 def _state_losses(ports: Ports, before: Run, after: Run) -> None:
-    """Before the step is written that makes it so: who dies here repeats both."""
+    """State losses before the step is written: after a crash both are repeated."""
     losses = workload(before).losses(before), workload(before).losses(after)
     if losses[0] != losses[1]:
         ports.happened(RunLosesNodes(before, *losses))
 
 
 def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
-    """What was read in a list, with Azure ML's own account of each failure."""
+    """Statuses from a list, completed with Azure ML's account of each failure."""
     failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
     return seen | {name: jobs.status(name) or _unexplained(seen[name]) for name in failed}
 

@@ -1,4 +1,4 @@
-"""The clock of the runs: what moves them when no event does.
+"""Move runs when no event does, by the hour.
 
 Runs are looked at by the hour in which they were made. One message asks for one hour; its look reads the hour's runs
 that are not settled in pages, lists Azure ML's jobs of that hour in pages, and follows those that differ. So ten
@@ -54,7 +54,7 @@ def ask_for_looks(ports: Ports) -> None:
 
 
 def look_at_hour(ports: Ports, hour: str) -> None:
-    """Look after every run of the hour that is not settled. One that fails stops no other; its error is raised last.
+    """Reconcile every unsettled run of the hour. One that fails stops no other; its error is raised last.
 
     Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
     once no run can be added to it.
@@ -110,7 +110,7 @@ class _HourLook:
                 self.errors.append(exc)
 
     def _listed(self, names: set[str]) -> dict[str, JobStatus]:
-        """What Azure ML lists of these jobs, which were read before: so what it says is newer than their rows."""
+        """Azure ML's statuses of these jobs, listed after their rows were read, so newer."""
         seen: dict[str, JobStatus] = {}
         try:
             for status in self.ports.jobs.listed(self.hour):
@@ -156,7 +156,7 @@ class _HourLook:
         follow(self.ports, whole, explained(self.ports.jobs, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
-        """Ask for the archive once more, after twice the time of the last try, or give it up."""
+        """Request the archive again, after twice the last wait, or abandon it."""
         run = stored.value
         if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return

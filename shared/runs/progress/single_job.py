@@ -165,7 +165,7 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
-    """What is left of the run's time limit, which all its jobs share; None without one."""
+    """Seconds left of the run's time limit, which all its jobs share; None without one."""
     limit = run.asked.request.timeout_seconds
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None

@@ -1,4 +1,4 @@
-"""Put a run to Azure ML, or end it."""
+"""Submit a run to Azure ML, or cancel it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def submit_run(ports: Ports, name: str) -> None:
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
-    """What the run's row says of its jobs. If they wait for nodes it is the next step already, in the same write."""
+    """The changes of the run's row for the submitted jobs, also that they wait for nodes, if they do."""
     changes = workload(run).sent(run, submitted.jobs)
     step = advance(run, RunState.SUBMITTED, now)
     if step and submitted.queued:

@@ -30,7 +30,7 @@ class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """What the jobs make of the run: its state and why, further changes of its fields, and what is to be done.
+    """What the jobs mean for the run: its state and why, changes of its fields, and what is to be done.
 
     `failed_job` is the job whose log says why the run failed, `error` what Azure ML says of that.
     """
@@ -45,7 +45,7 @@ class Look:
 
 @dataclass(frozen=True)
 class MembersView:
-    """What people see of an elastic run. `members` are with the names of their present jobs."""
+    """An elastic run as people see it. `members` have the names of their present jobs."""
 
     min_nodes: int
     resubmissions: int
@@ -72,7 +72,7 @@ class Workload(Protocol):
         """The names of all jobs that the run has had, each under a number that stays when further jobs come."""
 
     def live_jobs(self, run: Run) -> list[str]:
-        """The names of those that were sent, as far as the run's row knows, and have not ended."""
+        """The names of the jobs that were sent and have not ended, as the run's row knows them."""
 
     def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         """The job of this name, but for the ids of code and environment."""
@@ -96,7 +96,7 @@ class Workload(Protocol):
         """Whether another run on another cluster could go on where this one is."""
 
     def members(self, run: Run) -> MembersView | None:
-        """What is shown of its members; None for a run that has none."""
+        """Its members as people see them; None for a run that has none."""
 
     def logs_to_mlflow(self, run: Run) -> bool:
         """Whether its jobs' metrics in MLflow are the run's."""
@@ -117,15 +117,15 @@ class Workload(Protocol):
         """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one."""
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
-        """The changes of the run's fields that say that these jobs are there."""
+        """The changes of the run's fields once these jobs are submitted."""
 
     def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
-        """What these statuses make of the run; None if they say nothing. A job that is not among them is as it was."""
+        """What these statuses mean for the run; None if nothing. A job that is not among them is as it was."""
 
     def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
-        """Carry out what the look decided, after it was written down, and return the jobs that were sent.
+        """Carry out a recorded decision, and return the jobs that were sent.
 
-        Twice does no harm.
+        A repeat does no harm.
         """
 
     def cancel(self, ports: Ports, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The one place that knows which of the two a run is."""
+"""The one place that knows whether a run is elastic."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Ports(HasBlobs, HasRuns, Protocol):
 
 
 def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]:
-    """The files of a run's archive. Until that is complete there are none: half an archive is never handed out.
+    """The files of a run's archive; none until the archive is complete.
 
     With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
     """

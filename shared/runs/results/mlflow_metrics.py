@@ -1,4 +1,4 @@
-"""What a run logged to MLflow, where it left no metrics files of its own: rows as a trainer would have written them."""
+"""Metrics of a run from MLflow, if it left no metrics files: rows as a trainer would have written them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
 
 
 def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
-    """The same for who looks: empty too while MLflow does not answer, as a page shows more than its curves."""
+    """The same for a view: empty while MLflow does not answer."""
     try:
         return rows(jobs, run)
     except Unavailable as exc:
@@ -59,7 +59,7 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
 
 
 def keep(ports: Ports, run: Run, folder: str) -> Blob | None:
-    """Write what the run logged into its archive; None if that is nothing. The same rows give the same bytes."""
+    """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
     try:
         found = rows(ports.jobs, run)
     except Unavailable:

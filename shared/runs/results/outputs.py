@@ -1,4 +1,4 @@
-"""Where everything that a run's jobs wrote has its place in the archive.
+"""Where in the archive everything goes that a run's jobs wrote.
 
     models/...               the job's output `models` (or `model`, if there is only that)
     metrics/...              its output `metrics`
@@ -37,7 +37,7 @@ class Output:
 
 
 def outputs(run: Run) -> Iterator[Output]:
-    """Everything that is to be archived or told of, in the order of the manifest."""
+    """All outputs to be archived or reported, in the order of the manifest."""
     how = workload(run)
     for job in how.jobs(run).values():  # one that was never submitted has no logs
         yield Output("logs", how.log_folder(run, job), job=job, part="user_logs/")

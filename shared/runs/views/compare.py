@@ -1,4 +1,4 @@
-"""What is different between runs: parameters, data, code, and what came of it. Pure."""
+"""What differs between runs: parameters, data, code, and results. Pure."""
 
 from __future__ import annotations
 

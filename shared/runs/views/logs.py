@@ -60,7 +60,7 @@ class _Log:
 
 
 async def follow(ports: Ports, name: str, rank: int, offset: int, wait: float) -> Chunk:
-    """What a rank's log holds from an offset on, waiting up to `wait` seconds for something to come.
+    """A rank's log from an offset on, waiting up to `wait` seconds for more.
 
     A coroutine, because a hundred waiting readers must not take a hundred threads from the other functions.
     """

@@ -28,7 +28,7 @@ class Ports(HasClock, HasRuns, Protocol):
 
 
 def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
-    """The run with the note behind its others. The same note by the same person twice running is one."""
+    """Add a note. The same note by the same person twice in a row is one."""
 
     def noted(run: Run) -> dict[str, Any]:
         last = run.people.notes[-1] if run.people.notes else None
@@ -42,7 +42,7 @@ def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
 
 
 def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
-    """The run with these tags, and without those that are removed. Twice is the same as once, also in its audit."""
+    """Set and remove tags. A repeat changes nothing, also in its audit."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
 
@@ -62,7 +62,7 @@ def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequ
 
 
 def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
-    """The run with this in its audit: what someone did to it."""
+    """Add what someone did to the run to its audit."""
     return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
 
 
@@ -72,7 +72,7 @@ def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ..
 
 
 def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
-    """The run after the changes that are right for its newest row."""
+    """Write the changes that are right for the run's newest row."""
     for _ in range(WRITE_ATTEMPTS):
         stored: Stored[Run] = runs.get(name)
         if not (wanted := changes(stored.value)):

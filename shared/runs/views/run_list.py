@@ -1,4 +1,4 @@
-"""Runs as lists have them, page by page: all that there is of each but its request."""
+"""Lists of runs, page by page: everything of each but its request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a run in one line: its best metric, its duration, why it failed, any value by its name. Pure."""
+"""A run in one line: best metric, duration, why it failed, any value by its name. Pure."""
 
 from __future__ import annotations
 
