@@ -120,3 +120,12 @@ def test_a_message_can_be_taken_back(queues: Queues, unique: Callable[[], str]) 
         queues.take_back(name, sent)
     assert [json.loads(text)["i"] for text in queues.peek(name)] == [2]
     assert queues.counts([name]) == {name: 1}
+
+
+def test_messages_can_be_given_back_to_their_own_queue(queues: Queues, unique: Callable[[], str]) -> None:
+    """So they begin anew: all are still there, once each."""
+    name = unique()
+    for i in range(3):
+        queues.send(name, {"i": i})
+    assert queues.give_back(name, name, 10) == 3
+    assert sorted(json.loads(text)["i"] for text in queues.peek(name)) == [0, 1, 2]
