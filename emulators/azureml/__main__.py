@@ -40,11 +40,11 @@ async def serve(config: Config) -> None:
         store = stack.enter_context(contextlib.closing(Store(config.state / "azureml.sqlite")))
         wakes = Wakes()
         workspace = await stored_workspace(config, store, wakes, blobs)
-        parts, registries = await assembled(stack, workspace, blobs, base, wakes)
+        parts, registries, tracking = await assembled(stack, workspace, blobs, base, wakes)
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))
-        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries), *front.table()]
+        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries, tracking), *front.table()]
         http = Listener(application(parts, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)

@@ -26,6 +26,7 @@ from emulators.azureml.service.arm_routes import ArmRoutes
 from emulators.azureml.service.asset_routes import AssetRoutes
 from emulators.azureml.service.compute_routes import ComputeRoutes
 from emulators.azureml.service.control_routes import ControlRoutes
+from emulators.azureml.service.history_routes import HistoryRoutes
 from emulators.azureml.service.job_routes import JobRoutes
 from emulators.azureml.service.operations import Operations
 from emulators.azureml.service.preflight import Needs
@@ -72,7 +73,7 @@ async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Bl
 
 async def assembled(
     stack: contextlib.AsyncExitStack, workspace: Workspace, blobs: Blobs, base: str, wakes: Wakes
-) -> tuple[Parts, RegistryFolder]:
+) -> tuple[Parts, RegistryFolder, Tracking]:
     """What the routes work with. Processes that are under way end with the stack."""
     config = workspace.config
     guard = stack.enter_context(contextlib.closing(Guard()))
@@ -84,9 +85,11 @@ async def assembled(
     registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
     await registries.refresh()
     needs = Needs(recipes, places, site.environments, registries)
-    scheduler = Scheduler(workspace, site, wakes.scheduler)
+    tracking = Tracking(workspace, config.state)
+    stack.push_async_callback(tracking.close)
+    scheduler = Scheduler(workspace, site, wakes.scheduler, tracking.metric)
     wire, recorder = Wire(config, base, blobs.account), Recorder(config.record_bodies)
-    return Parts(config, workspace, scheduler, blobs, wire, Operations(), recorder, needs), registries
+    return Parts(config, workspace, scheduler, blobs, wire, Operations(), recorder, needs), registries, tracking
 
 
 def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
@@ -98,13 +101,14 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
         *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
+        *HistoryRoutes(parts).table(),
     ]
 
 
-def kept_routes(stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder) -> list[web.RouteDef]:
+def kept_routes(
+    stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking
+) -> list[web.RouteDef]:
     """Routes of what starts something by itself, which ends with the stack; and of registries."""
-    tracking = Tracking(parts.workspace, parts.config.state)
-    stack.push_async_callback(tracking.close)
     evictions = Evictions(parts.workspace, parts.scheduler)
     stack.push_async_callback(evictions.stop)
     return [

@@ -9,11 +9,22 @@ from emulators.azureml.kernel.checks import mapping
 from emulators.azureml.kernel.config import NAMESPACE, ClusterSeed
 from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.identity import PRINCIPAL
-from emulators.azureml.kernel.models import Json
+from emulators.azureml.kernel.models import SERVERLESS, Json
 from emulators.tokens import TENANT
 
 MOST_NODES = 65_000  # https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
+
+
+# What runs the jobs that name no compute: as many nodes as they need, each gone soon after its job.
+SERVERLESS_BODY: Json = {
+    "computeType": "AmlCompute",
+    "properties": {
+        "vmSize": "Standard_DS3_v2",
+        "vmPriority": "Dedicated",
+        "scaleSettings": {"minNodeCount": 0, "maxNodeCount": 128, "nodeIdleTimeBeforeScaleDown": "PT5S"},
+    },
+}
 
 
 def checked(name: str, body: Json) -> Json:
@@ -22,6 +33,8 @@ def checked(name: str, body: Json) -> Json:
     if not isinstance(properties, dict) or properties.get("computeType") != "AmlCompute":
         kind = properties.get("computeType") if isinstance(properties, dict) else None
         raise BadRequest(f"Compute {name!r}: computeType {kind!r} is not supported here; supported: AmlCompute.")
+    if name.lower() == SERVERLESS:
+        raise BadRequest(f"Compute {name!r}: jobs that name no compute run on it; choose another name.")
     inner = mapping(properties, "properties")
     checks.optional_text(body, "location")
     checks.texts(body, "tags")

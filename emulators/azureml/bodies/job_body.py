@@ -13,7 +13,7 @@ from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.checks import mapping
 from emulators.azureml.kernel.config import DEFAULT_DATASTORE
 from emulators.azureml.kernel.errors import BadRequest, among
-from emulators.azureml.kernel.models import Json
+from emulators.azureml.kernel.models import Json, compute_name
 from emulators.azureml.kernel.sources import AssetRef, Location, Source, asset, location, source
 
 JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
@@ -21,9 +21,8 @@ NAME = re.compile(r"\w[\w.-]{0,254}")  # of inputs and outputs, which become nam
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
 OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 INSTEAD = {
-    "Sweep": "Submit a command job for each set of parameters.",
-    "Pipeline": "Submit each step as a command job of its own.",
     "AutoML": "Submit a command job that trains.",
+    "Spark": "Submit a command job whose environment has pyspark.",
 }
 EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
@@ -81,17 +80,20 @@ def parse(name: str, properties: Json) -> JobSpec:
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     if (kind := properties.get("jobType")) != "Command":
-        raise BadRequest(f"jobType {kind!r} is not supported here; supported: Command. {INSTEAD.get(str(kind), '')}")
+        raise BadRequest(
+            f"jobType {kind!r:.80} is not supported here; supported: Command, Pipeline and Sweep. "
+            f"{INSTEAD.get(str(kind), '')}".rstrip()
+        )
     check_facts(properties)
     _check_names(properties)
     inputs = tuple(_input(key, value) for key, value in mapping(properties, "inputs").items())
-    outputs = tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
+    outputs = outputs_of(name, properties)
     nodes = checks.int32(mapping(properties, "resources"), "instanceCount", 1, 1)
     return JobSpec(
         command=_command(properties, inputs, outputs),
         code=version_of(properties["codeId"], "codes", "codeId") if properties.get("codeId") else None,
         environment=version_of(checks.text(properties, "environmentId"), "environments", "environmentId"),
-        cluster=checks.text(properties, "computeId").rsplit("/", 1)[-1].lower(),
+        cluster=_cluster(properties),
         nodes=nodes,
         distribution=distribution.read(mapping(properties, "distribution"), nodes),
         variables=dict(_variables(mapping(properties, "environmentVariables"))),
@@ -99,6 +101,16 @@ def parse(name: str, properties: Json) -> JobSpec:
         outputs=outputs,
         timeout=checks.duration(mapping(properties, "limits"), "timeout", "limits."),
     )
+
+
+def _cluster(properties: Json) -> str:
+    checks.optional_text(properties, "computeId")
+    return compute_name(properties)
+
+
+def outputs_of(name: str, properties: Json) -> tuple[Output, ...]:
+    """The outputs of a job of any kind."""
+    return tuple(_output(name, key, value) for key, value in mapping(properties, "outputs").items())
 
 
 def _check_names(properties: Json) -> None:

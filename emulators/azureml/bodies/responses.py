@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from emulators.azureml.bodies.job_body import JobSpec, Output
 from emulators.azureml.kernel.config import PROVIDER, Config
 from emulators.azureml.kernel.identity import PRINCIPAL
 from emulators.azureml.kernel.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Shelf, Status
@@ -13,6 +12,7 @@ from emulators.tokens import TENANT
 TRACKING = "/mlflow/v1.0"
 NODES_PATH = "/nodes"
 CREATED_BY = "trainyard-local"
+RUN_TYPES = {"Pipeline": "azureml.PipelineRun", "Sweep": "hyperdrive"}
 SUCCEEDED = {"provisioningState": "Succeeded"}
 
 
@@ -188,6 +188,7 @@ class Wire:
         """Run history's view of a job: what `jobs.stream` and the portal read."""
         return {
             "runId": job.name,
+            "parentRunId": job.parent,
             "status": job.status.value,
             "target": job.cluster,
             "startTimeUtc": job.started,
@@ -202,10 +203,31 @@ class Wire:
             "logFiles": log_urls,
         }
 
-    def run_data(self, job: Job, spec: JobSpec) -> Json:
+    def run(self, job: Job) -> Json:
+        """Run history's record of a job, as lists of children have it."""
+        return {
+            "runId": job.name,
+            "parentRunId": job.parent,
+            "runNumber": job.number,
+            "runType": RUN_TYPES.get(job.kind, "azureml.scriptrun"),
+            "displayName": job.properties["displayName"],
+            "description": job.properties.get("description"),
+            "experimentId": self.config.guid("experiments", job.experiment),
+            "status": job.status.value,
+            "createdUtc": job.created,
+            "startTimeUtc": job.started,
+            "endTimeUtc": job.ended,
+            "error": job.error,
+            "tags": job.properties["tags"],
+            "properties": job.properties["properties"],
+            "compute": {"target": job.cluster} if job.cluster else None,
+            "hidden": bool(job.properties.get("isArchived")),
+        }
+
+    def run_data(self, job: Job, places: dict[str, Json]) -> Json:
         """Run history's record of a run, with the data assets that its named outputs became once it succeeded."""
         done = job.status is Status.COMPLETED
-        outputs = {output.name: self._output_asset(job.name, output) for output in spec.outputs}
+        outputs = {name: self._output_asset(job.name, name, place["type"]) for name, place in places.items()}
         return {
             "runMetadata": {
                 "runId": job.name,
@@ -216,15 +238,15 @@ class Wire:
             }
         }
 
-    def _output_asset(self, job: str, output: Output) -> Json:
+    def _output_asset(self, job: str, output: str, kind: str) -> Json:
         """The id and type by which MLClient asks where an output lies.
 
         A model is told as the folder that it is: MLClient 1.35.2 breaks on its own question for the addresses of models
         (BatchGetResolvedUrisDto knows no `values`), so that not even the logs of such a job could be downloaded.
         """
         prefix = f"azureml://locations/{self.config.location}/workspaces/{self.config.workspace_guid}/data"
-        kind = "uri_folder" if output.kind.endswith("_model") else output.kind
-        return {"assetId": f"{prefix}/azureml_{job}_output_data_{output.name}/versions/1", "type": kind}
+        kind = "uri_folder" if kind.endswith("_model") else kind
+        return {"assetId": f"{prefix}/azureml_{job}_output_data_{output}/versions/1", "type": kind}
 
 
 def node(node: Node) -> Json:

@@ -26,13 +26,23 @@ NODES_PATH = "/msi/node"
 HEADER = "trainyard-local"  # the value of IDENTITY_HEADER, which App Service asks back with every request
 
 
-def token(audience: str = "https://management.azure.com/") -> str:
-    """An unsigned JSON Web Token for `audience`."""
+def token(audience: str = "https://management.azure.com/", run: str = "") -> str:
+    """An unsigned JSON Web Token for `audience`; that of a job names its `run`."""
     now = int(time.time())
     claims = {"aud": audience, "iss": f"https://sts.windows.net/{TENANT}/", "tid": TENANT, "oid": PRINCIPAL}
+    claims |= {"run": run} if run else {}
     parts = ({"alg": "none", "typ": "JWT"}, {**claims, "iat": now, "nbf": now, "exp": now + LIFETIME_SECONDS})
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
     return ".".join((*encoded, "unsigned"))
+
+
+def claim(header: str, name: str) -> str:
+    """What the token of an Authorization header says under this name; empty where it says nothing of it."""
+    try:
+        body = json.loads(base64.urlsafe_b64decode(header.removeprefix("Bearer ").split(".")[1] + "=="))
+        return str(body.get(name) or "")
+    except (IndexError, AttributeError, ValueError, TypeError, RecursionError):
+        return ""
 
 
 async def give_token(request: web.Request) -> web.Response:

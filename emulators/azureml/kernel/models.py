@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 Json = dict[str, Any]
+SERVERLESS = "serverless"
 
 
 class Status(StrEnum):
@@ -47,7 +48,7 @@ ON_NODES = frozenset({Status.PREPARING, Status.RUNNING, Status.FINALIZING})
 
 @dataclass
 class Job:
-    """A command job. `properties` is its REST body as accepted; times are ISO 8601 in UTC."""
+    """A job: a command, a pipeline or a sweep. `properties` is its REST body as accepted; times are ISO 8601 in UTC."""
 
     name: str
     number: int  # of submission: the queue's order, and the listing's
@@ -62,14 +63,29 @@ class Job:
     notice: str | None = None  # why the last attempt was given up; heads the next attempt's log
     logs: list[str] = field(default_factory=list)  # paths of its log files, under the run's folder
     nodes: list[str] = field(default_factory=list)
+    parent: str | None = None  # the pipeline or sweep that it is a step or a trial of
+    step: str = ""  # its step's name, or its trial's number
+    # Where outputs lie that another job wrote, {"uri", "type"} by name: of a pipeline, a sweep, a step that was reused.
+    places: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return str(self.properties["jobType"])
 
     @property
     def cluster(self) -> str:
-        return str(self.properties["computeId"]).rsplit("/", 1)[-1].lower()
+        """Where it runs; empty for a job that only has other jobs run."""
+        return compute_name(self.properties) if self.kind == "Command" else ""
 
     @property
     def experiment(self) -> str:
         return str(self.properties["experimentName"])
+
+
+def compute_name(properties: Json) -> str:
+    """The cluster that a job names; a job that names none is left to Azure ML, which calls that serverless."""
+    said = str(properties.get("computeId") or SERVERLESS)
+    return said.rsplit("/", 1)[-1].removeprefix("azureml:").lower()
 
 
 class NodeState(StrEnum):

@@ -59,6 +59,12 @@ class Attempt:
             self._lost_node = self._node_ids.index(node_id)
         self._interrupted.set()
 
+    def note(self, words: str) -> None:
+        """Add a line of ours to the log, once there is one."""
+        if self._logs:
+            with self._logs[0].file.open("a") as file:
+                file.write(f"[azureml] {words}\n")
+
     async def run(self, progress: Progress) -> Outcome:
         try:
             gang = await self._unless_interrupted(self._prepare())

@@ -88,7 +88,7 @@ def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
     """
     return {
         "MLFLOW_TRACKING_URI": f"{service_url}{tracking_path(config.workspace_id)}",
-        "MLFLOW_TRACKING_TOKEN": token(service_url),
+        "MLFLOW_TRACKING_TOKEN": token(service_url, job.name),
         "MLFLOW_TRACKING_SERVER_CERT_PATH": str(config.bundle),
         "MLFLOW_RUN_ID": job.name,
         "MLFLOW_EXPERIMENT_NAME": job.experiment,

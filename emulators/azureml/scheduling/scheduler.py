@@ -16,7 +16,10 @@ from emulators.azureml.kernel.models import TERMINAL, Cluster, Job, Json, Node, 
 from emulators.azureml.running.attempt import Attempt
 from emulators.azureml.running.context import Outcome, Progress, Site, Stop
 from emulators.azureml.scheduling.decide import Decision, Start, Waiting, decide
+from emulators.azureml.scheduling.parents import Means, Metrics, Parents
+from emulators.azureml.scheduling.pipelines import PipelineDriver
 from emulators.azureml.scheduling.simulation import Simulation
+from emulators.azureml.scheduling.sweeps import SweepDriver
 from emulators.azureml.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -31,9 +34,11 @@ ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for agai
 class Scheduler:
     """Runs all clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
 
-    def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event) -> None:
+    def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event, metrics: Metrics) -> None:
         lives = {seed.name: seed.simulated for seed in site.config.clusters if seed.simulated}
         self.simulation = Simulation(workspace, lives)
+        means = Means(workspace, site, self.cancel, metrics)
+        self._parents = Parents(means, {"Pipeline": PipelineDriver, "Sweep": SweepDriver})
         self._workspace = workspace
         self._site = site
         self._wake = wake
@@ -46,7 +51,8 @@ class Scheduler:
         """Schedule until cancelled."""
         while True:
             self._wake.clear()
-            delays = [self._pass(cluster) for cluster in list(self._workspace.clusters.values())]
+            self._parents.tend()
+            delays = [self._pass(cluster) for cluster in self._workspace.every_cluster()]
             pause = min((delay for delay in delays if delay is not None), default=None)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -59,6 +65,7 @@ class Scheduler:
     async def stop(self) -> None:
         """End all attempts; their jobs wait in the queue for the next start. Nothing starts any more."""
         self._stopping = True
+        await self._parents.stop()
         for attempt in self._attempts.values():
             attempt.interrupt(Stop.SHUT_DOWN)
         await asyncio.gather(*self._tasks)
@@ -72,9 +79,14 @@ class Scheduler:
             self._workspace.set_status(job, Status.CANCEL_REQUESTED)
         if name in self._attempts:
             self._attempts[name].interrupt(Stop.CANCELED)
-        else:
+        elif job.cluster:  # else it ends once its own jobs have
             self._end(job, Status.CANCELED)
         return True
+
+    def note(self, name: str, words: str) -> None:
+        """Add a line to the log of a job that runs."""
+        if name in self._attempts:
+            self._attempts[name].note(words)
 
     def preempt(self, cluster_name: str, which: int | str, fails: bool = False) -> Json:
         """Take a node away, given by its index in the list of nodes or by its id: its processes get SIGTERM, the
@@ -122,7 +134,7 @@ class Scheduler:
     def _spec(self, job: Job) -> JobSpec | None:
         """What the job asks for. One that can't be read, stored when less was refused, fails and stops no other."""
         try:
-            return self._workspace.job_spec(job)
+            return self._workspace.command_spec(job)
         except ArmError as error:
             message = error.message
         except Exception:  # whatever is wrong with one job, the others go on
@@ -155,7 +167,7 @@ class Scheduler:
     def _allotted(self, cluster: Cluster, nodes: int) -> tuple[int, Json | None]:
         if not nodes:
             return 0, None
-        return self._workspace.faults.allotted(cluster, self._workspace.clusters.values(), nodes)
+        return self._workspace.faults.allotted(cluster, self._workspace.every_cluster(), nodes)
 
     def _settle(self, cluster: Cluster) -> None:
         """Note since when the cluster has been steady, or resizing."""
@@ -174,7 +186,7 @@ class Scheduler:
             node.enter(NodeState.RUNNING, now, job.name)
         ids = tuple(node.id for node in start.nodes)
         self._workspace.set_status(job, Status.PREPARING, attempt=job.attempt + 1, nodes=list(ids))
-        self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.job_spec(job), ids)
+        self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.command_spec(job), ids)
         task = asyncio.create_task(self._attend(cluster, job, attempt))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

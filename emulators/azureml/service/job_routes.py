@@ -1,30 +1,26 @@
-"""Routes of jobs, and of the run history and asset services that the SDK reads their logs and outputs from."""
+"""Routes of jobs."""
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.config import PROVIDER
-from emulators.azureml.kernel.errors import BadRequest, NotFound
+from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.kernel.models import TERMINAL, Job, Json
-from emulators.azureml.running.context import run_place
 from emulators.azureml.service.arm import LATEST
 from emulators.azureml.service.operations import POLL_HEADER
 from emulators.azureml.service.preflight import described
 from emulators.azureml.service.server import LOCATION, WORKSPACE, Parts, body, number, properties
+from emulators.azureml.workspace.families import naming
 from emulators.azureml.workspace.jobs import PROPERTY, TAG, Label, Listing
 
 PAGE = 50
 MOST_LABELS = 100  # SQLite would take some hundred
-HISTORY = "/history/v1.0" + WORKSPACE
-DATA = "/data/v1.0" + WORKSPACE
 PREFLIGHT = "/preflight/v1.0" + WORKSPACE
 VIEWS = {"ActiveOnly": False, "ArchivedOnly": True, "All": None}  # listViewType: archived
-OUTPUT_ASSET = re.compile(r"(?P<job>[\w-]{1,255})_output_data_(?P<output>[\w.-]{1,255})/versions/1")
 
 
 class JobRoutes:
@@ -40,17 +36,11 @@ class JobRoutes:
             web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
             web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
             web.post(PREFLIGHT + "/jobs", self.look_over),
-            web.get(HISTORY + "/runs/{name}/details", self.run_details),
-            web.get(HISTORY + "/runs/{name}/serviceinstances/{node}", self.run_services),
-            web.get(HISTORY + "/experiments/{experiment}/runs/{name}/details", self.run_details),
-            web.patch(HISTORY + "/experiments/{experiment}/runs/{name}", self.patch_run),
-            web.post(HISTORY + "/rundata", self.run_data),
-            web.post(DATA + "/dataversion/batchGetResolvedUris", self.resolve_uris),
         ]
 
     async def list_jobs(self, request: web.Request) -> web.Response:
         """Newest first. The next page's link names the last job seen, so jobs that come meanwhile shift nothing."""
-        jobs = self._parts.workspace.jobs.page(_listing(request), PAGE + 1) if _of_commands(request) else []
+        jobs = self._parts.workspace.jobs.page(_listing(request), PAGE + 1)
         answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
         if len(jobs) > PAGE:
             query = urlencode({**request.query, "$skip": str(jobs[PAGE - 1].number)})
@@ -64,8 +54,10 @@ class JobRoutes:
         name, wanted, workspace = request.match_info["name"], await properties(request), self._parts.workspace
         if workspace.jobs.get(name) is None:
             await self._parts.needs.refresh(wanted)
-            job_spec = workspace.wanted(name, wanted)
-            await self._parts.needs.check(job_spec, simulated=self._parts.scheduler.simulation.has(job_spec.cluster))
+            for what, command in workspace.commands(name, wanted):
+                simulated = self._parts.scheduler.simulation.has(command.cluster)
+                with naming(what):
+                    await self._parts.needs.check(command, simulated=simulated)
         job, fresh = workspace.submit(name, wanted)
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
@@ -102,49 +94,6 @@ class JobRoutes:
         if job is None or job.status in TERMINAL:
             return web.Response(status=200)
         return web.Response(status=202, headers=self._cancel_poll(job))
-
-    async def run_details(self, request: web.Request) -> web.Response:
-        job = self._job(request)
-        urls = {name: self._parts.blobs.blob_sas(run_place(job.name, name)) for name in job.logs}
-        return web.json_response(self._parts.wire.run_details(job, urls))
-
-    async def run_services(self, request: web.Request) -> web.Response:
-        """Services that a job offers on a node, such as a notebook; none does here."""
-        self._job(request)
-        return web.json_response({"instances": {}})
-
-    async def patch_run(self, request: web.Request) -> web.Response:
-        """Change a run's names, tags or visibility, as `jobs.archive` does. Tags and properties are merged."""
-        job, changes = self._job(request), await body(request)
-        merged = {key: {**job.properties[key], **checks.texts(changes, key)} for key in ("tags", "properties")}
-        plain = {key: checks.optional_text(changes, key) for key in ("displayName", "description")}
-        self._parts.workspace.edit(job.name, {**plain, **merged, "isArchived": changes.get("hidden")})
-        return web.json_response({"runId": job.name, "status": job.status.value, **merged})
-
-    async def run_data(self, request: web.Request) -> web.Response:
-        job = self._parts.workspace.job(checks.text(await body(request), "runId"))
-        return web.json_response(self._parts.wire.run_data(job, self._parts.workspace.job_spec(job)))
-
-    async def resolve_uris(self, request: web.Request) -> web.Response:
-        """Where data assets lie; the only ones here are the outputs of jobs."""
-        asked = (await body(request, "values"))["values"]
-        if not isinstance(asked, list) or not all(isinstance(asset, str) for asset in asked):
-            raise BadRequest("'values' must be a list of the ids of data assets.")
-        return web.json_response({"values": {asset: self._resolved(asset) for asset in asked}})
-
-    def _resolved(self, asset: str) -> Json:
-        if not (match := OUTPUT_ASSET.fullmatch(asset.rpartition("/data/azureml_")[2])):
-            raise NotFound(
-                f"There is no data asset {asset!r:.300}; only the named outputs of jobs are data assets here."
-            )
-        job = self._parts.workspace.job(match["job"])
-        for output in self._parts.workspace.job_spec(job).outputs:
-            if output.name == match["output"]:
-                config = self._parts.config
-                scope = f"subscriptions/{config.subscription_id}/resourcegroups/{config.resource_group}"
-                prefix = f"azureml://{scope}/workspaces/{config.workspace}/"
-                return {"uri": str(output.location).replace("azureml://", prefix, 1), "type": output.kind}
-        raise NotFound(f"Job {job.name} has no output {match['output']!r}.")
 
     def _job(self, request: web.Request) -> Job:
         return self._parts.workspace.job(request.match_info["name"])

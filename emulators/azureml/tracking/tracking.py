@@ -12,8 +12,10 @@ import json
 import secrets
 import sys
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 
@@ -26,7 +28,7 @@ from emulators.private import write_private
 from emulators.process import Part, PartFailed, start
 
 NEEDED = ("mlflow", "flask", "sqlalchemy", "alembic")
-START_SECONDS = 120.0
+START_SECONDS = 600.0  # its import alone takes seconds, on a machine with much to do minutes
 BATCH = 500
 STATUS = {
     Status.NOT_STARTED: "SCHEDULED",
@@ -47,6 +49,7 @@ class Tracking:
         self._secret = secrets.token_urlsafe(24)
         self._starting = asyncio.Lock()
         self._telling = asyncio.Lock()
+        self._posting = asyncio.Lock()
         self._part: Part | None = None
         self._session: aiohttp.ClientSession | None = None
         self._newest = 0  # number of the newest job that MLflow was told of
@@ -72,6 +75,19 @@ class Tracking:
         async with self._session.request(method, url, data=body or None, headers=headers) as response:
             return response.status, await response.read(), response.content_type
 
+    async def metric(self, job: str, key: str) -> list[float]:
+        """What a job logged of a metric, in order; nothing where nobody logged anything."""
+        if not self.used:
+            return []
+        query = urlencode({"run_id": job, "metric_key": key})
+        status, body, _ = await self.ask("GET", "/api/2.0/mlflow/metrics/get-history", query, b"")
+        if status == 404:
+            return []
+        if status != 200:
+            raise ArmError(502, "INTERNAL_ERROR", f"MLflow answers {status}: {body.decode()[:300]}")
+        told = sorted(json.loads(body).get("metrics", ()), key=lambda each: (each["timestamp"], each.get("step", 0)))
+        return [value for each in told if isfinite(value := float(each["value"]))]
+
     async def tell_job(self, name: str) -> None:
         """Make a job known under its name, with its status; a name that is no job's is MLflow's own."""
         job = self._workspace.jobs.get(name)
@@ -82,7 +98,7 @@ class Tracking:
         """Make all jobs known, with their statuses."""
         async with self._telling:
             before, found = None, list[Job]()
-            while page := self._workspace.jobs.page(Listing(archived=None, before=before), BATCH):
+            while page := self._workspace.jobs.page(Listing(archived=None, before=before, of=None), BATCH):
                 found += [job for job in page if job.number > self._newest]
                 before = page[-1].number
                 if before <= self._newest:
@@ -94,7 +110,10 @@ class Tracking:
             self._newest = max([self._newest, *(job.number for job in found)])
 
     async def _tell(self, jobs: list[Job]) -> None:
-        changed = [job for job in jobs if self._told.get(job.name) != _status(job)]
+        async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
+            await self._tell_changed([job for job in jobs if self._told.get(job.name) != _status(job)])
+
+    async def _tell_changed(self, changed: list[Job]) -> None:
         if changed:
             await self._post("/workspace/jobs", [_run(job) for job in changed])
         for job in changed:

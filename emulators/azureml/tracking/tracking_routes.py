@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from emulators.azureml.kernel.errors import ArmError, DataError, NotFound
+from emulators.azureml.kernel.identity import claim
 from emulators.azureml.service import arm
 from emulators.azureml.service.server import WORKSPACE, Parts
 from emulators.azureml.tracking.artifacts import Artifacts
@@ -21,12 +23,14 @@ CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is s
 # azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
 OF_AZUREML = "v2.0"
 ARTIFACTS = re.compile(rb'("(?:artifact_uri|artifact_location|source)":\s*")mlflow-artifacts:/')
+NOTICE_SECONDS = 20.0  # after which a job's log says that it waits
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 
 class TrackingRoutes:
     def __init__(self, parts: Parts, tracking: Tracking) -> None:
         self._tracking = tracking
+        self._note = parts.scheduler.note
         self._base = parts.wire.base
         self._artifacts = Artifacts(parts.workspace, parts.blobs)
 
@@ -38,8 +42,23 @@ class TrackingRoutes:
             web.put(FILES + "/{path:.+}", _as_mlflow(files.put)),
             web.delete(FILES + "/{path:.+}", _as_mlflow(files.delete)),
             web.get(MLFLOW + "/api/{api}/mlflow/artifacts/list", _as_mlflow(files.list_run)),
-            web.route("*", MLFLOW + "/{rest:.*}", _as_mlflow(self.forward)),
+            web.route("*", MLFLOW + "/{rest:.*}", _as_mlflow(self.attended)),
         ]
+
+    async def attended(self, request: web.Request) -> web.StreamResponse:
+        """As `forward`; a job that waits long for it, or gets nothing, finds the reason in its log."""
+        run = claim(request.headers.get("Authorization", ""), "run")
+        words = "MLflow's tracking server has not answered for {:g} s; this job waits for it. {}"
+        late = words.format(NOTICE_SECONDS, "It may be starting: its log is tracking.log beside the state.")
+        notice = asyncio.get_running_loop().call_later(NOTICE_SECONDS, self._note, run, late)
+        try:
+            return await self.forward(request)
+        except ArmError as error:
+            if error.status >= 500:
+                self._note(run, f"MLflow can't be reached, so this is not logged: {error.message}")
+            raise
+        finally:
+            notice.cancel()
 
     async def forward(self, request: web.Request) -> web.Response:
         """Tell MLflow what the request may ask for, pass it on, and learn from its answer."""

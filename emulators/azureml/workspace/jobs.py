@@ -15,6 +15,9 @@ from emulators.azureml.kernel.models import TERMINAL, Job, Json, Status
 from emulators.azureml.workspace.store import Store
 
 TAG, PROPERTY = "tag", "property"
+MOST_CHILDREN = 10_000
+PARENT = "parent"  # the label that finds a job's children
+NOBODY = ""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Listing:
     archived: bool | None = False
     labels: tuple[Label, ...] = ()
     before: int | None = None
+    of: str | None = NOBODY  # whose steps or trials are listed; None lists all jobs
 
 
 class Jobs:
@@ -89,7 +93,19 @@ class Jobs:
     def page(self, wanted: Listing, limit: int) -> list[Job]:
         """The newest jobs that a listing asks for."""
         labels = [(label.kind, label.name, label.value) for label in wanted.labels]
-        return [self._current(body) for body in self._store.jobs(wanted.archived, labels, wanted.before, limit)]
+        if wanted.of:
+            labels.insert(0, (PARENT, PARENT, wanted.of))
+        return [self._current(body) for body in self._rows(wanted, labels, limit)]
+
+    def _rows(self, wanted: Listing, labels: list[tuple[str, str, str | None]], limit: int) -> list[Json]:
+        return self._store.jobs(
+            wanted.archived, labels, wanted.before, limit, without=PARENT if wanted.of == NOBODY else ""
+        )
+
+    def children(self, name: str) -> list[Job]:
+        """The jobs that a pipeline or a sweep has run, oldest first."""
+        rows = self._store.jobs(None, [(PARENT, PARENT, name)], None, MOST_CHILDREN)
+        return [self._current(body) for body in reversed(rows)]
 
     def _current(self, body: Json) -> Job:
         return self._live.get(body["name"]) or _job(body)
@@ -104,7 +120,8 @@ def _job(body: Json) -> Job:
 
 
 def _labels(job: Job) -> list[tuple[str, str, str]]:
-    return [
+    family = [(PARENT, PARENT, job.parent)] if job.parent else []
+    return family + [
         (kind, name, str(value))
         for kind, key in ((TAG, "tags"), (PROPERTY, "properties"))
         for name, value in job.properties[key].items()

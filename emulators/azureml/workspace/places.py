@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from emulators.azureml.kernel.config import ARTIFACT_CONTAINER
 from emulators.azureml.kernel.errors import ArmError, BadRequest, DataError, among
-from emulators.azureml.kernel.sources import ARTIFACTS, AccountBlob, AssetRef, JobOutput, Location, Source, Web, source
+from emulators.azureml.kernel.sources import (
+    ARTIFACTS,
+    AccountBlob,
+    AssetRef,
+    JobOutput,
+    Location,
+    Source,
+    Web,
+    location,
+    source,
+)
 from emulators.azureml.storage.blobs import Place
+from emulators.azureml.workspace.families import places_of
 from emulators.azureml.workspace.workspace import Workspace
 
 MOST_STEPS = 10  # from an asset to the next; more would be a circle
@@ -58,10 +69,10 @@ class Places:
         raise BadRequest(f"{wanted} leads in a circle.")
 
     def _named_output(self, wanted: JobOutput) -> Location:
-        outputs = {o.name: o for o in self._workspace.job_spec(self._workspace.job(wanted.job)).outputs}
+        outputs = places_of(self._workspace.job(wanted.job))
         if wanted.output not in outputs:
             raise BadRequest(f"Job {wanted.job} has no output {wanted.output!r}; it has: {among(outputs)}.")
-        base = outputs[wanted.output].location
+        base = location(outputs[wanted.output]["uri"], str(wanted))
         return Location(base.datastore, f"{base.path.rstrip('/')}/{wanted.path}" if wanted.path else base.path)
 
     def _place(self, found: Location | JobOutput | AccountBlob | Web) -> Place | Web:

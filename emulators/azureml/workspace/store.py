@@ -87,10 +87,15 @@ class Store:
         return int(self._db.execute("SELECT coalesce(max(number), 0) FROM jobs").fetchone()[0])
 
     def jobs(
-        self, archived: bool | None, labels: Sequence[tuple[str, str, str | None]], before: int | None, limit: int
+        self,
+        archived: bool | None,
+        labels: Sequence[tuple[str, str, str | None]],
+        before: int | None,
+        limit: int,
+        without: str = "",
     ) -> list[Json]:
-        """Jobs, newest first, with all the labels (value None is any). The first label's index leads, so a listing by
-        a rare label reads few rows; without one the jobs' own order does."""
+        """Jobs, newest first, with all the labels (value None is any), and none of the kind `without`. The first
+        label's index leads, so a listing by a rare label reads few rows; without one the jobs' own order does."""
         source, order = ("labels CROSS JOIN jobs USING (number)", "labels") if labels else ("jobs", "jobs")
         where, values = [f"{order}.number < ?"], list[object]([2**62 if before is None else before])
         if labels:
@@ -99,6 +104,9 @@ class Store:
             condition = _has(label, "other", values)
             other = f"SELECT 1 FROM labels AS other WHERE other.number = jobs.number AND {condition}"  # noqa: S608
             where.append(f"EXISTS ({other})")
+        if without:
+            where.append("NOT EXISTS (SELECT 1 FROM labels AS own WHERE own.number = jobs.number AND own.kind = ?)")
+            values.append(without)
         if archived is not None:
             where.append("jobs.archived = ?")
             values.append(archived)

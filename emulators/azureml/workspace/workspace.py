@@ -9,13 +9,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from emulators.azureml.bodies import cluster_body, job_body
+from emulators.azureml.bodies import any_job, cluster_body
+from emulators.azureml.bodies.any_job import Spec
+from emulators.azureml.bodies.job_body import JobSpec
 from emulators.azureml.kernel.checks import texts
 from emulators.azureml.kernel.config import ARTIFACT_CONTAINER, DEFAULT_DATASTORE, Config
 from emulators.azureml.kernel.errors import BadRequest, Conflict, NotFound, among
 from emulators.azureml.kernel.models import (
     NEXT,
     ON_NODES,
+    SERVERLESS,
     TERMINAL,
     Asset,
     Cluster,
@@ -28,6 +31,7 @@ from emulators.azureml.kernel.models import (
 from emulators.azureml.kernel.sources import AssetRef
 from emulators.azureml.workspace.assets import Assets
 from emulators.azureml.workspace.events import status_events
+from emulators.azureml.workspace.families import Families, naming
 from emulators.azureml.workspace.faults import Faults
 from emulators.azureml.workspace.instances import Instances
 from emulators.azureml.workspace.jobs import Jobs
@@ -47,7 +51,8 @@ class Workspace:
         self._store = store
         self._changed = changed
         self.jobs = Jobs(store)
-        self._specs: dict[str, job_body.JobSpec] = {}  # of jobs that have not ended
+        self._specs: dict[str, Spec] = {}  # of jobs that have not ended
+        self.families = Families(self.find)
         self._submitted = self.jobs.newest_number()
         self.faults = Faults()
         self.instances = Instances()
@@ -56,6 +61,7 @@ class Workspace:
         self.assets = Assets(store)
         self.registries = Registries()
         self.created = self._created()
+        self.serverless = Cluster(SERVERLESS, config.location, {}, cluster_body.SERVERLESS_BODY, "", "")
 
     def _created(self) -> str:
         for body in self._store.all("workspace"):
@@ -82,6 +88,8 @@ class Workspace:
     def recover(self) -> None:
         """Account for the jobs that were on nodes when the last process ended: they run again, or stay canceled."""
         for job in list(self.jobs.live()):
+            if not job.cluster:
+                continue  # it goes on from what its own jobs have come to
             if job.status in ON_NODES:
                 self.set_status(job, Status.QUEUED, notice="the control plane ended without stopping the job", nodes=[])
             elif job.status is Status.CANCEL_REQUESTED:
@@ -95,37 +103,62 @@ class Workspace:
             raise NotFound(f"Run with id {name} was not found in workspace {self.config.workspace}.", "UserError")
         return job
 
-    def job_spec(self, job: Job) -> job_body.JobSpec:
+    def spec(self, job: Job) -> Spec:
         """What the job's body asks for. It was checked when the job was accepted."""
         if job.status in TERMINAL:
-            return job_body.parse(job.name, job.properties)
+            return any_job.parse(job.name, job.properties)
         if job.name not in self._specs:
-            self._specs[job.name] = job_body.parse(job.name, job.properties)
+            self._specs[job.name] = any_job.parse(job.name, job.properties)
         return self._specs[job.name]
 
-    def submit(self, name: str, properties: Json) -> tuple[Job, bool]:
+    def command_spec(self, job: Job) -> JobSpec:
+        """What a command job's body asks for."""
+        found = self.spec(job)
+        assert isinstance(found, JobSpec), f"{job.name} is no command job"
+        return found
+
+    def submit(
+        self, name: str, properties: Json, parent: str | None = None, step: str = "", places: Json | None = None
+    ) -> tuple[Job, bool]:
         """Accept a job; the flag says whether it is new. A name that is there already is the same job: what may be
         edited of it is taken from the body, and it does not run again. Raises BadRequest if that would be another."""
         if old := self.jobs.get(name):
-            wanted = job_body.parse(name, properties)
-            if wanted != self.job_spec(old):
-                raise BadRequest(_another(name, wanted, self.job_spec(old)))
+            wanted = any_job.parse(name, properties)
+            if wanted != self.spec(old):
+                raise BadRequest(_another(name, wanted, self.spec(old)))
             return self.edit(name, {key: properties.get(key) for key in EDITABLE}), False
-        self._specs[name] = self.wanted(name, properties)
+        self.commands(name, properties)
+        self._specs[name] = any_job.parse(name, properties)
         self._submitted += 1
-        job = Job(name, self._submitted, _job_properties(name, properties), timestamp())
+        job = Job(
+            name,
+            self._submitted,
+            _job_properties(name, properties),
+            timestamp(),
+            parent=parent,
+            step=step,
+            places=places or {},
+        )
         self._save_job(job, announce=True, labels=True)
         return job, True
 
-    def wanted(self, name: str, properties: Json) -> job_body.JobSpec:
-        """What a new job asks for. Raises BadRequest if it names what the workspace does not have."""
-        wanted = job_body.parse(name, properties)
-        if wanted.cluster not in self.clusters:
+    def commands(self, name: str, properties: Json) -> list[tuple[str, JobSpec]]:
+        """The command jobs that a new job comes to, with the words that name their steps.
+
+        Raises BadRequest if one names what the workspace does not have.
+        """
+        commands = list(self.families.commands(name, properties))
+        for what, wanted in commands:
+            with naming(what):
+                self._check_command(wanted)
+        return commands
+
+    def _check_command(self, wanted: JobSpec) -> None:
+        if wanted.cluster not in self.clusters and wanted.cluster != SERVERLESS:
             raise BadRequest(f"Compute target {wanted.cluster!r} was not found; there are: {among(self.clusters)}.")
         for ref in (wanted.code, wanted.environment):
             if ref and not self.is_curated(ref):
                 self._check_reference(ref)
-        return wanted
 
     def _check_reference(self, ref: AssetRef) -> None:
         try:
@@ -140,6 +173,8 @@ class Workspace:
         if job and job.status not in TERMINAL:
             raise Conflict(f"Run {name} is {job.status}; cancel it first, only a run that has ended can be deleted.")
         if job:
+            for child in self.jobs.children(name):
+                self.delete_job(child.name)
             self.jobs.forget(job)
         return job is not None
 
@@ -173,7 +208,13 @@ class Workspace:
 
     # Clusters
 
+    def every_cluster(self) -> list[Cluster]:
+        """Those that people made, and what runs the jobs that name none."""
+        return [*self.clusters.values(), self.serverless]
+
     def cluster(self, name: str) -> Cluster:
+        if name.lower() == SERVERLESS:
+            return self.serverless
         if name.lower() not in self.clusters:
             raise NotFound(f"The compute {name} was not found in workspace {self.config.workspace}.")
         return self.clusters[name.lower()]
@@ -242,7 +283,9 @@ class Workspace:
         return own and not self.assets.versions("environments", ref.name)
 
 
-def _another(name: str, wanted: job_body.JobSpec, old: job_body.JobSpec) -> str:
+def _another(name: str, wanted: Spec, old: Spec) -> str:
+    if type(old) is not type(wanted):
+        return f"A job with the name {name!r} already exists, of another jobType. Use a different name."
     differing = [
         field.name for field in dataclasses.fields(old) if getattr(old, field.name) != getattr(wanted, field.name)
     ]
@@ -255,4 +298,8 @@ def _another(name: str, wanted: job_body.JobSpec, old: job_body.JobSpec) -> str:
 def _job_properties(name: str, body: Json) -> Json:
     defaults = {"experimentName": "Default", "displayName": name, "isArchived": False}
     filled = {**body, **{key: body.get(key) or value for key, value in defaults.items()}}
-    return {**filled, **{key: body.get(key) or {} for key in ("tags", "properties", "inputs", "outputs")}}
+    filled |= {key: body.get(key) or {} for key in ("tags", "properties", "inputs", "outputs")}
+    for section, key in (("objective", "goal"), ("samplingAlgorithm", "rule")):  # MLClient sends them in lower case
+        if isinstance(said := filled.get(section), dict) and isinstance(said.get(key), str):
+            filled[section] = {**said, key: said[key].capitalize()}
+    return filled

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import groupby, islice
 from typing import Any, Protocol
 
@@ -40,6 +41,7 @@ MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
 NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
+LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
 NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 
 
@@ -102,7 +104,7 @@ def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> d
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
     last, best = _metrics(ports.blobs, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
-    _write_manifest(ports.blobs, run, files, found.fates(), finished)
+    _write_manifest(ports.blobs, run, files, found, finished)
     return finished
 
 
@@ -134,6 +136,14 @@ class _Found:
     def fates(self) -> list[dict[str, Any]]:
         """The fate of every declared output, and of logs that could not be read."""
         return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+
+    def changed_late(self, run: Run) -> list[str]:
+        """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
+        blob tells. Logs are left out: Azure ML itself writes them when the job is over.
+        """
+        until = run.progress.history[-1].at + LATE
+        written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
+        return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
@@ -208,18 +218,19 @@ def json_row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _write_manifest(
-    blobs: Blobs, run: Run, files: list[Blob], fates: list[dict[str, Any]], finished: dict[str, Any]
-) -> None:
+def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], found: _Found, finished: dict[str, Any]) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    if late := found.changed_late(run):
+        log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
     row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
     manifest = {
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": fates,
+        "outputs": found.fates(),
+        "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files
         ],
