@@ -57,6 +57,12 @@ def _single_file(blobs: Blobs, name: str) -> bool | None:
     return True if exact and exact.name == name else None
 
 
+def below_drops(path: str) -> str:
+    """The place below the drops container that this path of a job's input leads to; '' for one elsewhere."""
+    match = _AZUREML.fullmatch(path)
+    return match[2].strip("/") if match and match[1] == DROPS_DATASTORE else ""
+
+
 def read_data(text: str) -> Data:
     """`drops/<route>/<name>`, `<datastore>/<path>`, or the azureml:// path of one of these."""
     match = _AZUREML.fullmatch(text)
