@@ -173,13 +173,11 @@ def test_nodes_leave_the_state_alone(table: Table, run: str) -> None:
     _, token, _ = backend.set_state(b"x")
     for node in (Node("10.0.0.1_1", beat=1), Node("10.0.0.2_1", beat=1), Node("10.0.0.1_1", beat=2), Node("gone")):
         backend.tell(node)
-    backend.forget("gone")
+    backend.forget("gone", backend.look().versions["gone"])
     before = table.requests
     found = backend.look()
-    assert found == (
-        (b"x", token),
-        {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)},
-    )
+    assert (found.state, found.token) == (b"x", token)
+    assert found.nodes == {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)}
     assert table.requests == before + 1
     assert backend.set_state(b"y", token)[2]
 

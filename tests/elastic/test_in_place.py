@@ -113,9 +113,9 @@ def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, 
             os.kill(pid, signal.SIGSTOP)
         try:
             run.wait_for_steps(2, after=len(before), steps=3)
-            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look()[0]
+            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look().state
             assert known
-            assert len(Round.of(known[0]).team) == 2
+            assert len(Round.of(known).team) == 2
         finally:
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)

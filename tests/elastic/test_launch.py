@@ -62,8 +62,9 @@ def member(
 
 def seen(table: Table, run: str) -> tuple[Round, list[str]]:
     """The run's round, and the nodes that neither left nor are done."""
-    state, nodes = AzureTableRendezvousBackend(table, run).look()
-    return Round.of(state[0]) if state else Round(), [node.name for node in nodes.values() if not node.left]
+    found = AzureTableRendezvousBackend(table, run).look()
+    nodes = [node.name for node in found.nodes.values() if not node.left]
+    return Round.of(found.state) if found.state else Round(), nodes
 
 
 def test_a_run_ends_once(member: Member) -> None:

@@ -44,15 +44,17 @@ def _joined(backend: AzureTableRendezvousBackend, times: Times, nodes: int = 2) 
 
 @contextmanager
 def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iterator[Member]:
-    """A member at work with another whose row was written once, and whose bell is at this port."""
-    peer = Node("peer", address=HOST, bell=port)
+    """A member at work with another that answered while they met; then its row stands still, and its bell is here."""
+    met = Bell("peer", HOST, threading.Event())
+    peer = Node("peer", address=HOST, bell=met.port)
     backend.tell(peer)
     member = Member(backend, Limits(2, 2), times, HOST)
     try:
         member.join()
-        backend.tell(replace(peer, joined=1, beat=1))
+        backend.tell(replace(peer, joined=1, beat=1, bell=port))
         yield member
     finally:
+        met.close()
         member.leave()
 
 
@@ -87,7 +89,7 @@ def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) 
         told: list[list[str]] = []
         member.changed = lambda _number, why: told.append(why)
         member.stands_still = lambda: True
-        silent = member._silences
+        silent = member.silences
         wait_for(lambda: silent.longer_than(3), DEADLINE_SECONDS, "three times the silence of a dead node")
         assert told == []
         bell.close()

@@ -1,0 +1,182 @@
+"""What a node knows of its run: it looks at the table, rings the others, and judges who is gone or out of reach.
+
+Who refuses while it holds the round counts as gone at once: so a killed process costs no time. If it shows life after
+all, it is not gone but out of reach, as is who does not answer; then only a row that stands still means a death.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from .backend import AzureTableRendezvousBackend, Look
+from .bell import ANSWERS, REFUSED
+from .events import note
+from .links import Links
+from .means import Means
+from .protocol import Limits, Node, Round, Times, Unreadable, View, changes
+from .silences import Silences
+
+# A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
+UNREADABLE = 2
+
+logger = logging.getLogger(__name__)
+
+
+class Lookout:
+    """One node's eyes and voice; Member is the node.
+
+    `changed` is called at work, with the round's number and the reasons, when the team should meet again;
+    `stands_still` says whether this node's workers do, or None if nobody knows.
+    """
+
+    def __init__(
+        self,
+        backend: AzureTableRendezvousBackend,
+        limits: Limits,
+        times: Times,
+        address: str,
+        workers: int = 1,
+        means: Means | None = None,
+    ) -> None:
+        self.backend, self.limits, self.times, self.means = backend, limits, times, means or Means()
+        self.rung = threading.Event()
+        name = f"{address}_{os.getpid():07d}_{uuid.uuid4().hex[:6]}"
+        self.bell = self.means.bell(name, address, self.rung)
+        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port)
+        self.view = View()
+        self.seen = Look(None, None, {}, {}, {})
+        self.links = Links()
+        self.silences = Silences(times.interval, self.means.now)
+        self._unreadable = Silences(times.interval, self.means.now)
+        self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
+        self._warned: set[str] = set()
+        self._lock = threading.Lock()
+        note("node", name=name)
+        self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
+        self.stands_still: Callable[[], bool | None] = lambda: None
+
+    @property
+    def silence(self) -> float:
+        """How long a node may be silent that others wait for, in seconds."""
+        return self.times.silence
+
+    def say(self, **facts: object) -> None:
+        """Write this node's row, with these facts and whom it can't reach."""
+        unreached = tuple(sorted(self.unreached()))
+        self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
+        self.backend.tell(self.me)
+
+    def unreached(self) -> frozenset[str]:
+        """Who is out of reach, or refused a moment ago: of those that have a row."""
+        return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
+
+    def look(self) -> View:
+        """Read what all say, and judge who is gone. Any thread may look."""
+        with self._lock:
+            return self._look()
+
+    def _look(self) -> View:
+        self.seen = seen = self.backend.look()
+        known = self.view.nodes
+        nodes = {**{name: known[name] for name in seen.unreadable if name in known}, **seen.nodes}
+        if self.me.name in nodes:
+            nodes[self.me.name] = self.me
+        self._warn_of(seen.unreadable)
+        self.silences.note(nodes.values())
+        self._unreadable.note(Node(name) for name in seen.unreadable)
+        current = self._round(seen.state)
+        self._refused = self._still_refused(View(current, nodes))
+        self.links.keep(nodes)
+        self.view = View(current, nodes, self._presumed(current))
+        return self.view
+
+    def _round(self, state: bytes | None) -> Round:
+        try:
+            return Round.of(state) if state is not None else Round()
+        except Unreadable as error:
+            self._warn_of({"": f"{error}; it counts as none, and the next round replaces it"})
+            return Round()
+
+    def _warn_of(self, reasons: dict[str, str]) -> None:
+        for why in set(reasons.values()) - self._warned:
+            self._warned.add(why)
+            logger.warning("%s", why)
+
+    def _still_refused(self, view: View) -> dict[str, int | None]:
+        """Those that refused and have shown no life since. One that has is out of reach, and not gone."""
+        still: dict[str, int | None] = {}
+        holding = {member.name for member in view.holding()}
+        for name, beat in self._refused.items():
+            node = view.nodes.get(name)
+            if node and not node.left and name in holding and beat in (None, node.beat):
+                still[name] = node.beat
+            elif node and not node.left:
+                self.links.lose(name)
+        return still
+
+    def _presumed(self, current: Round) -> frozenset[str]:
+        """Those that count as gone by their refusal alone: at most half of a round that this node has been in.
+
+        The more of them refuse, the more likely it is this node that is cut off. And a round whose team has nobody but
+        them may be at work still.
+        """
+        refused = current.names & self._refused.keys() - {self.me.name}
+        ours = self.me.name in current.names
+        return frozenset(refused) if ours and 2 * len(refused) <= len(current.team) else frozenset()
+
+    def call(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
+        """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach."""
+        called = [node for node in nodes if node.name != self.me.name]
+        answers = self.means.ring_all(called, enough)
+        holding = {member.name for member in replace(self.view, gone=frozenset()).holding()}
+        refused = dict(self._refused)
+        for name, answer in answers.items():
+            if answer == ANSWERS:
+                self.links.heard(name, self.means.now())
+                refused.pop(name, None)
+            elif answer != REFUSED:
+                self.links.missed(name, self.means.now())
+            elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
+                refused.setdefault(name, None)
+            else:  # it waits, or this node does not know whether it lives: its row tells
+                self.links.lose(name)
+        if refused.keys() - self._refused.keys():
+            note("bell refused", nodes=sorted(refused))
+        self._refused = refused  # a new one: another thread may be reading
+        return answers
+
+    def probe(self, enough: threading.Event | None = None) -> None:
+        """Ring those that are out of reach, to see whether they still are."""
+        lost = self.links.lost
+        self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
+
+    def judged(self, seconds: float) -> View:
+        """The last view, without those that count as gone by their refusal or were silent for that long."""
+        return self.count_gone(self.silences.longer_than(seconds))
+
+    def count_gone(self, silent: Iterable[str]) -> View:
+        """The last view, without these and those that count as gone by their refusal."""
+        gone = (frozenset(silent) | self._presumed(self.view.round)) - {self.me.name}
+        self.view = replace(self.view, gone=gone)
+        return self.view
+
+    def abandoned(self) -> frozenset[str]:
+        """Nodes whose unreadable row nobody has written anew for so long that nobody will."""
+        return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
+
+    def write(self, new: Round) -> bool:
+        """Make this the round, if the one that was seen last is still there."""
+        token = self.backend.replace(new.text(), self.seen.token)
+        if token:
+            note("round written", round=new.number, team=len(new.team), closed=new.closed)
+            self.view = replace(self.view, round=new)
+        return token is not None
+
+    def why_meet_again(self) -> list[str]:
+        """Why the team should meet again, as of the last look; it costs no request and never blocks."""
+        return changes(self.view, replace(self.me, unreached=tuple(sorted(self.links.lost))), self.limits)
