@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -39,10 +40,11 @@ def test_no_round_begins_while_one_is_held() -> None:
     rows = {"a": works("a"), "b": waits("b", 2), "c": waits("c")}
     limits = Limits(1, 3)
     assert next_round(view("ab", **rows), limits, True) is None
+    assert next_round(view("ab", b=rows["b"], c=rows["c"]), limits, True) is None  # somebody deleted its row
     for freed in (
         view("ab", gone="a", **rows),
         view("ab", **{**rows, "a": replace(works("a"), left=True)}),
-        view("ab", b=rows["b"], c=rows["c"]),
+        view("ab", gone="a", b=rows["b"], c=rows["c"]),
     ):
         made = next_round(freed, limits, last_call_over=False)  # no last call after a loss
         assert made is not None
@@ -82,3 +84,52 @@ def test_rows_come_back() -> None:
     made = Round(3, (Member("a", 2, 4), Member("b", 1)), "10.0.0.1", 4711, "")
     node = Node("a", 2, 7, 3, False, True, 4, "10.0.0.1", 4711, 4712)
     assert (Round.of(made.text()), Node.of(node.text())) == (made, node)
+
+
+def apart(team: str, *pairs: str, waiting: str = "") -> list[str]:
+    """Who is in the next team of these, the first of each pair of whom says that it can't reach the other."""
+    nodes = {name: Node(name, 2 if name in team else 1) for name in sorted(team + waiting)}
+    for one, other in pairs:
+        nodes[one] = replace(nodes[one], unreached=(*nodes[one].unreached, other))
+    made = next_round(view(team, **nodes), Limits(1, 4), last_call_over=True)
+    return [member.name for member in made.team] if made else []
+
+
+def test_a_team_is_the_largest_set_that_all_reach_each_other() -> None:
+    """Either's word keeps two apart; of sets as large the lowest names go on; a survivor, which has the state, is in it."""
+    assert apart("abcd") == ["a", "b", "c", "d"]
+    assert apart("abcd", "ac", "ad", "bc", "bd") == ["a", "b"]
+    assert apart("abcd", "ab", "ac", "ad") == ["b", "c", "d"]
+    assert apart("abcd", "db") == ["a", "b", "c"]
+    assert apart("abcd", "ac", "ad", "bc", "bd", "cd") == ["a", "b"]
+    assert apart("a", "ab", "ac", "ad", waiting="bcd") == ["a"]
+
+
+def test_a_team_grows_only_by_those_that_all_of_it_reach() -> None:
+    """Who waits and can't reach one of the team is no reason to meet again, until the link has healed."""
+    rows = {"a": works("a"), "b": works("b")}
+    limits, cut = Limits(1, 3), replace(waits("c"), unreached=("b",))
+    assert changes(view("ab", **rows, c=cut), rows["a"], limits) == []
+    assert changes(view("ab", **rows, c=waits("c")), rows["a"], limits) == ["c waits to join"]
+    lost = replace(rows["a"], unreached=("b",))
+    assert changes(view("ab", **rows), lost, limits) == ["b is out of reach"]
+
+
+def test_a_lost_state_begins_no_round_while_its_team_works() -> None:
+    """Somebody deletes the state: who waits does so until the team has seen it, and its next round is a later one."""
+    working = Node("a", 5, joined=7, worked=7)
+    assert next_round(view(a=working, b=waits("b")), Limits(1, 3), True) is None
+    made = next_round(view(a=replace(working, ticket=6, joined=-1), b=waits("b")), Limits(1, 3), True)
+    assert made is not None
+    assert made.number == 8
+
+
+def test_rows_of_other_versions_are_read() -> None:
+    """What another version has more is left out, what it has less has its default; of a wrong type it is refused."""
+    more = json.dumps({"name": "a", "ticket": 3, "colour": "red", "unreached": ["b"]}).encode()
+    assert Node.of(more) == Node("a", 3, unreached=("b",))
+    state = json.dumps({"number": 2, "team": [{"name": "a", "ticket": 3, "zone": 1}], "epoch": 9}).encode()
+    assert Round.of(state) == Round(2, (Member("a", 3),))
+    for wrong in ({"ticket": 3}, {"name": "a", "ticket": "3"}, {"name": "a", "unreached": [1]}):
+        with pytest.raises(Unreadable):
+            Node.of(json.dumps(wrong).encode())

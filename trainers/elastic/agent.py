@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError
 
 from .member import Member
 from .protocol import Joined
@@ -117,6 +117,7 @@ class Agent:
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
+        member.unsure = lambda: self._tell("hold")
         member.stands_still = self._pace.stands_still
         member.waited = self._watch_the_waiting
 
@@ -255,14 +256,8 @@ class Agent:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
     def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
-        """A worker was stopped for a while. It may go on only if the table says that its round is still there."""
-        while True:
-            try:
-                current = self._member.look().round
-                break
-            except RendezvousError as error:
-                logger.warning("a worker was stopped, and waits until the table can be asked: %s", error)
-        if current.number == message["round"]:
+        """A worker was stopped, or held, for a while. It may go on only if nobody can have replaced its round."""
+        if self._member.confirm(message["round"]):
             worker.channel.send(do="go on")
         else:
             worker.channel.send(do="cut", round=message["round"])

@@ -51,6 +51,11 @@ class Links:
         link.misses, link.back = link.misses + 1, None
         link.lost = link.lost or (link.misses >= MISSES and now - link.since >= MISSING_SECONDS)
 
+    def settle(self, name: str) -> None:
+        """It was reached, whatever it said: no doubt is left."""
+        if (link := self._links.get(name)) and not link.lost:
+            del self._links[name]
+
     def lose(self, name: str) -> None:
         """It lives and refuses: nothing need be tried again."""
         link = self._links.setdefault(name, Link())
@@ -59,7 +64,7 @@ class Links:
     def trust(self) -> None:
         """All that are not out of reach are within: there was an exchange with them."""
         for name in self.doubts:
-            self._links.pop(name, None)
+            self.settle(name)
 
     def keep(self, names: Collection[str]) -> None:
         """Forget all others."""

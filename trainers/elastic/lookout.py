@@ -21,6 +21,8 @@ from .means import Means
 from .protocol import Limits, Node, Round, Times, Unreadable, View, changes
 from .silences import Silences
 
+# A node lets its workers go on for this share of the lease without the table: the rest is for the step they are in.
+WORKING_SHARE = 0.8
 # A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
 UNREADABLE = 2
 
@@ -31,6 +33,7 @@ class Lookout:
     """One node's eyes and voice; Member is the node.
 
     `changed` is called at work, with the round's number and the reasons, when the team should meet again;
+    `unsure` is called when it can't tell for how long its round will stand, since the table is away.
     `stands_still` says whether this node's workers do, or None if nobody knows.
     """
 
@@ -53,10 +56,13 @@ class Lookout:
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
+        self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
         self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
         self._warned: set[str] = set()
-        self._lock = threading.Lock()
+        self._told_at = self.means.now()
+        self._lock = self.means.lock()
         note("node", name=name)
+        self.unsure: Callable[[], None] = lambda: None
         self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
 
@@ -67,9 +73,15 @@ class Lookout:
 
     def say(self, **facts: object) -> None:
         """Write this node's row, with these facts and whom it can't reach."""
-        unreached = tuple(sorted(self.unreached()))
-        self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
-        self.backend.tell(self.me)
+        with self._lock:
+            began, unreached = self.means.now(), tuple(sorted(self.unreached()))
+            self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
+            self.backend.tell(self.me)
+            self._told_at = began
+
+    def may_work(self) -> bool:
+        """Whether nobody can have taken this node's round for abandoned: the table had its heartbeat lately."""
+        return self.means.now() - self._told_at < self.times.lease * WORKING_SHARE
 
     def unreached(self) -> frozenset[str]:
         """Who is out of reach, or refused a moment ago: of those that have a row."""
@@ -87,9 +99,10 @@ class Lookout:
         if self.me.name in nodes:
             nodes[self.me.name] = self.me
         self._warn_of(seen.unreadable)
-        self.silences.note(nodes.values())
-        self._unreadable.note(Node(name) for name in seen.unreadable)
         current = self._round(seen.state)
+        deleted = [Node(name, beat=-1) for name in current.names - nodes.keys()]
+        self.silences.note([*nodes.values(), *deleted])
+        self._unreadable.note(Node(name) for name in seen.unreadable)
         self._refused = self._still_refused(View(current, nodes))
         self.links.keep(nodes)
         self.view = View(current, nodes, self._presumed(current))
@@ -120,14 +133,15 @@ class Lookout:
         return still
 
     def _presumed(self, current: Round) -> frozenset[str]:
-        """Those that count as gone by their refusal alone: at most half of a round that this node has been in.
+        """Those that count as gone by their refusal alone, in a round of which this node reaches at least half.
 
-        The more of them refuse, the more likely it is this node that is cut off. And a round whose team has nobody but
-        them may be at work still.
+        The fewer it reaches, the more likely it is this node that is cut off. And a round in which it never was may be
+        at work still.
         """
         refused = current.names & self._refused.keys() - {self.me.name}
+        away = refused | (current.names & self.links.lost)
         ours = self.me.name in current.names
-        return frozenset(refused) if ours and 2 * len(refused) <= len(current.team) else frozenset()
+        return frozenset(refused) if ours and 2 * len(away) <= len(current.team) else frozenset()
 
     def call(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
         """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach."""
@@ -135,6 +149,7 @@ class Lookout:
         answers = self.means.ring_all(called, enough)
         holding = {member.name for member in replace(self.view, gone=frozenset()).holding()}
         refused = dict(self._refused)
+        self._closed = (self._closed - answers.keys()) | {name for name, answer in answers.items() if answer == REFUSED}
         for name, answer in answers.items():
             if answer == ANSWERS:
                 self.links.heard(name, self.means.now())
@@ -143,6 +158,7 @@ class Lookout:
                 self.links.missed(name, self.means.now())
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
                 refused.setdefault(name, None)
+                self.links.settle(name)
             else:  # it waits, or this node does not know whether it lives: its row tells
                 self.links.lose(name)
         if refused.keys() - self._refused.keys():
@@ -157,7 +173,18 @@ class Lookout:
 
     def judged(self, seconds: float) -> View:
         """The last view, without those that count as gone by their refusal or were silent for that long."""
-        return self.count_gone(self.silences.longer_than(seconds))
+        silent = self.silences.longer_than(seconds)
+        if self.me.name not in self.view.round.names:
+            silent -= self._leased(silent)
+        return self.count_gone(silent)
+
+    def _leased(self, silent: set[str]) -> set[str]:
+        """Of those that are silent the team of a round in which this node never was.
+
+        It may be at work without the table and without a way to this node, as long as its lease lasts. Its process is
+        gone if its port refuses.
+        """
+        return (silent & self.view.round.names) - self.silences.longer_than(self.times.lease) - self._closed
 
     def count_gone(self, silent: Iterable[str]) -> View:
         """The last view, without these and those that count as gone by their refusal."""

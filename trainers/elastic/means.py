@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch.distributed import TCPStore
@@ -23,6 +24,10 @@ class Means:
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Wait until the event is set, so many seconds at most; say whether it is."""
         return event.wait(seconds)
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """For what two threads must not do at once."""
+        return threading.Lock()
 
     def start(self, name: str, work: Callable[[], None]) -> Callable[[], None]:
         """Do some work beside this; gives what waits for its end."""

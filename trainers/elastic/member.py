@@ -107,6 +107,18 @@ class Member(Lookout):
         self._ended()
         self._ended = lambda: None
 
+    def confirm(self, number: int) -> bool:
+        """Whether this round stands. While the table can't be asked, only as long as nobody can have replaced it."""
+        current = self.view.round
+        while not self.may_work():
+            try:
+                self.say()
+                current = self.look().round
+            except RendezvousError as error:
+                logger.warning("a worker waits until the table can be asked whether its round stands: %s", error)
+                self.means.wait(threading.Event(), FINISH_PAUSE)
+        return current.number == number
+
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def step_out(self) -> None:
@@ -153,7 +165,8 @@ class Member(Lookout):
             team = [node for node in map(self.view.nodes.get, self.view.round.names) if node]
             self.call(node for node in team if not node.done and not node.left)
             view = self.judged(self.times.silence * AT_WORK)
-            busy = [held for held in view.holding() if not view.nodes[held.name].done]
+            done = {node.name for node in view.nodes.values() if node.done}
+            busy = [held for held in view.holding() if held.name not in done]
             if not busy or self.means.now() > deadline:
                 self.close("done")
                 return

@@ -138,12 +138,16 @@ class View:
     gone: frozenset[str] = frozenset()
 
     def holding(self) -> list[Member]:
-        """The members that hold the round: their row still has that ticket, and they neither left nor are gone."""
+        """The members that hold the round: their row still has that ticket, and they neither left nor are gone.
+
+        Who has no row holds it too: somebody deleted the row, and a node that lives writes it again.
+        """
         return [member for member in self.round.team if self._holds(member)]
 
     def _holds(self, member: Member) -> bool:
         node = self.nodes.get(member.name)
-        return node is not None and node.ticket == member.ticket and not node.left and member.name not in self.gone
+        stands = node is None or (node.ticket == member.ticket and not node.left)
+        return stands and member.name not in self.gone
 
     def at_work_elsewhere(self) -> bool:
         """Whether a node works in a round of which the table has lost the row: it will see that, and break off."""
@@ -179,6 +183,7 @@ class Times:
     attempts: int = 2
     read: float = 120
     leave: float = 5
+    lease: float = 300
 
     @property
     def silence(self) -> float:
@@ -219,14 +224,14 @@ def changes(view: View, me: Node, limits: Limits) -> list[str]:
 
 def _newcomers(view: View, limits: Limits) -> list[Node]:
     """Those that wait and with whom the team would be larger."""
-    team = [view.nodes[member.name] for member in view.holding()]
+    team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]
     larger = best_team([*team, *waiting], {node.name for node in team}, 1, limits.most) if waiting else []
-    return [node for node in larger if node not in team] if len(larger) > len(team) else []
+    return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
 
 
 def _fate(view: View, member: Member) -> str:
     node = view.nodes.get(member.name)
     if member.name in view.gone:
         return "is gone"
-    return "left" if node is None or node.left else "broke off"
+    return "left" if node and node.left else "broke off"

@@ -29,7 +29,7 @@ class Waiter:
         self._beat_at = self._member.means.now() + self._times.interval
         self._enough_since: float | None = None
         self._ready_since: float | None = None
-        self._ring_at = self._probe_at = 0.0
+        self._ring_at, self._probe_at = 0.0, self._member.means.now() + PROBE_PAUSE
         self._pause = FIRST_PAUSE
 
     def turn(self) -> Joined | None:
@@ -42,28 +42,28 @@ class Waiter:
             return Joined(view.round, rank)
         if view.round.closed:
             raise RendezvousClosedError(view.round.closed)
-        view = self._rung_up(view, now)
+        if (holding := view.holding()) and self._may_ring(view, now):
+            names = {held.name for held in holding} - member.links.lost
+            member.call((node for node in view.nodes.values() if node.name in names), member.rung)
+            view = member.judged(self._times.silence)
         self._check_time(view, now)
         new = next_round(view, self._limits, self._last_call_is_over(view))
         self._ready_since = (self._ready_since or member.means.now()) if new else None
-        if new and self._my_turn(new) and (joined := self._begin()):
+        if new and self._my_turn(new) and (joined := self._begin(new)):
             return joined
         if now >= self._beat_at or set(member.me.unreached) != member.unreached():
             self._beat_at = now + self._times.interval
             member.say()
+        if not new:
+            self._probe(now)
         self._sleep(view)
         return None
 
-    def _rung_up(self, view: View, now: float) -> View:
-        """Ring who holds the round, and now and then who is out of reach; what is known then."""
-        member = self._member
-        holding = [held.name for held in view.holding() if held.name not in member.links.lost]
-        if holding and self._may_ring(view, now):
-            member.call((view.nodes[name] for name in holding), member.rung)
-        if member.links.lost and now >= self._probe_at:
+    def _probe(self, now: float) -> None:
+        """Ring those that are out of reach now and then: this node waits for as long as they are."""
+        if self._member.links.lost and now >= self._probe_at:
             self._probe_at = now + PROBE_PAUSE
-            member.probe()
-        return member.judged(self._times.silence)
+            self._member.probe()
 
     def _may_ring(self, view: View, now: float) -> bool:
         """A survivor rings the others at each look, one that is new now and then, and one too many not at all."""
@@ -98,15 +98,14 @@ class Waiter:
             return False
         return self._member.means.now() - self._ready_since >= TURN * rank
 
-    def _begin(self) -> Joined | None:
+    def _begin(self, planned: Round) -> Joined | None:
         """Ring all that are to take part, leave out the dead, and write the round; ring again to tell them.
 
         Who does not answer is rung again at the next turn, until it answers or is out of reach.
         """
         member = self._member
-        called = member.view.waiting()
-        member.call(called)
-        if member.links.doubts & {node.name for node in called}:
+        member.call(node for node in member.view.waiting() if node.name in planned.names)
+        if member.links.doubts & planned.names:
             return None
         view, seen = member.judged(self._times.silence), member.seen
         new = next_round(view, self._limits, self._last_call_is_over(view))

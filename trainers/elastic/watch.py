@@ -36,7 +36,7 @@ class Watch:
         self._looked_at = self._now()
         self._beat_at = self._looked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
         self._look_at = self._probe_at = self._looked_at + self._times.interval
-        self._rung = False
+        self._rung, self._sure = False, True
         self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
 
     def run(self) -> None:
@@ -60,6 +60,9 @@ class Watch:
                 lookout.say()
             if now >= self._look_at or (self._rung and not still):
                 self._look(now, still)
+        if not lookout.may_work() and self._sure:
+            lookout.unsure()
+        self._sure = lookout.may_work()
         if lookout.links.lost and now >= self._probe_at:
             self._probe_at = now + self._times.interval
             lookout.probe(self._stop)
