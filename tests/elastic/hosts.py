@@ -149,6 +149,11 @@ def _host(hub: str, name: str, address: str) -> Host:
     return Host(name, address)
 
 
+def hub() -> Host:
+    """The host that GATEWAY is: it is never cut off. Only while there are hosts."""
+    return Host(f"ty{os.getpid()}", GATEWAY)
+
+
 def _within(namespace: str, make: Callable[[], T]) -> T:
     """What `make` makes in that network; a socket stays where it was made."""
     made: list[T] = []

@@ -89,14 +89,15 @@ def test_rows_come_back() -> None:
 def apart(team: str, *pairs: str, waiting: str = "") -> list[str]:
     """Who is in the next team of these, the first of each pair of whom says that it can't reach the other."""
     nodes = {name: Node(name, 2 if name in team else 1) for name in sorted(team + waiting)}
-    for one, other in pairs:
+    for pair in pairs:
+        one, other = pair[0], pair[1]
         nodes[one] = replace(nodes[one], unreached=(*nodes[one].unreached, other))
     made = next_round(view(team, **nodes), Limits(1, 4), last_call_over=True)
     return [member.name for member in made.team] if made else []
 
 
 def test_a_team_is_the_largest_set_that_all_reach_each_other() -> None:
-    """Either's word keeps two apart; of sets as large the lowest names go on; a survivor, which has the state, is in it."""
+    """Either's word keeps two apart; of sets as large the lowest names go on; a survivor is in it: it has the state."""
     assert apart("abcd") == ["a", "b", "c", "d"]
     assert apart("abcd", "ac", "ad", "bc", "bd") == ["a", "b"]
     assert apart("abcd", "ab", "ac", "ad") == ["b", "c", "d"]

@@ -60,7 +60,8 @@ def _innermost(store: Store) -> Any:
 
 
 def _prefix(store: PrefixStore) -> bytes:
-    _listening.keys = heard = []
+    heard: list[bytes] = []
+    _listening.keys = heard
     try:
         store.check([""])
     finally:
