@@ -4,6 +4,7 @@ import azure.functions as func
 
 from functions import (
     access,
+    attribution,
     clusters,
     costs,
     data,
@@ -18,6 +19,7 @@ from functions import (
     uploads,
 )
 
+attribution.prepare_logging()
 app = func.FunctionApp(http_auth_level=access.level())
 for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, status, costs, page, uploads):
     app.register_functions(family.blueprint)

@@ -34,7 +34,7 @@ STEPS = {
 }
 # What `--quick` leaves out, as globs: what starts a cloud, trains, or waits for timers and retries.
 SLOW = (
-    "tests/cli/test_cli_completion.py",
+    "tests/cli/setup/test_shell_completion.py",
     "tests/trainers/test_readme_commands.py",
     "tests/e2e",
     "tests/cloud",
@@ -44,20 +44,22 @@ SLOW = (
     "tests/trainers/test_checkpoint*.py",
     "tests/trainers/test_trainer_*.py",
     "tests/emulators/*/test_*restart.py",
-    "tests/emulators/azureml/test_jobs.py",
-    "tests/emulators/azureml/test_mlclient.py",
-    "tests/emulators/azureml/test_mpi.py",
-    "tests/emulators/azureml/test_environments.py",
-    "tests/emulators/azureml/test_registries.py",
-    "tests/emulators/azureml/test_tracking.py",
-    "tests/emulators/azureml/test_walk.py",
+    "tests/emulators/azureml/running/test_jobs.py",
+    "tests/emulators/azureml/service/test_mlclient.py",
+    "tests/emulators/azureml/running/test_mpi.py",
+    "tests/emulators/azureml/environments/test_builder.py",
+    "tests/emulators/azureml/workspace/test_registries.py",
+    "tests/emulators/azureml/tracking/test_tracking.py",
+    "tests/emulators/azureml/service/test_pipelines.py",
+    "tests/emulators/azureml/service/test_sweeps.py",
+    "tests/emulators/azureml/service/test_walk.py",
     "tests/emulators/test_up.py",
     "tests/simulation/test_more_schedules.py",
-    "tests/test_money_month.py",
+    "tests/shared/money/test_money_month.py",
     "tests/fuzz",
-    "tests/test_benchmark_scale.py",
-    "tests/emulators/azureml/test_odd_bodies.py",
-    "tests/emulators/azureml/test_simulation.py",
+    "tests/benchmarks/test_benchmark_scale.py",
+    "tests/emulators/azureml/bodies/test_odd_bodies.py",
+    "tests/emulators/azureml/scheduling/test_simulation.py",
     "tests/emulators/eventgrid/test_azurite.py",
     "tests/emulators/eventgrid/test_eventgrid_deadletter.py",
     "tests/emulators/eventgrid/test_eventgrid_faults.py",
@@ -66,7 +68,7 @@ SLOW = (
     "tests/emulators/host/test_host_queues.py",
     "tests/emulators/host/test_host_stop.py",
     "tests/emulators/host/test_host_timers.py",
-    "tests/emulators/storage/test_blob_*.py",
+    "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
     "tests/infra/test_package_runtime.py",
 )
@@ -75,7 +77,7 @@ COVERAGE = {
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
-SHELLS = "test_cli_completion"
+SHELLS = "test_shell_completion"
 
 
 def main(argv: list[str] | None = None) -> int:

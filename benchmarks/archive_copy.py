@@ -21,11 +21,11 @@ from typing import Any
 
 from azure.storage.blob import BlobBlock
 
-from emulators.storage import azurite
-from shared.adapters import storage
-from shared.adapters.blobs import StorageBlobs
+from shared.adapters.storage import account
+from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Copy, Place
+from tests import azurite
 
 SMALL_COUNT, SMALL_BYTES = 1000, 4096
 LARGE_BYTES = 1 << 30
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> None:
 
 
 def upload(connection: str) -> None:
-    clients = storage.clients(Storage(connection_string=connection))
+    clients = account.clients(Storage(connection_string=connection))
     blobs, data = StorageBlobs(clients.blob), os.urandom(SMALL_BYTES)
     names = [f"small/{i // 100}/{i:04}.bin" for i in range(SMALL_COUNT)]
     with ThreadPoolExecutor(8) as pool:
@@ -65,7 +65,7 @@ def in_own_process(connection: str, folder: str) -> dict[str, Any]:
 
 def copy(connection: str, folder: str) -> dict[str, Any]:
     """Copy the folder and measure."""
-    blobs = StorageBlobs(storage.clients(Storage(connection_string=connection)).blob)
+    blobs = StorageBlobs(account.clients(Storage(connection_string=connection)).blob)
     blobs.check()
     before, began = peak_mib(), time.perf_counter()
     sources = blobs.list(Place("source", f"{folder}/"))

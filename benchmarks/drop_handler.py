@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from emulators.storage import azurite
 from shared import bootstrap
 from shared.drops import collect
 from shared.events import incoming
 from shared.kernel.settings import ROOT, Settings, Storage, Workspace
 from shared.system import System
+from tests import azurite
 
 EVENTS = 2000
 

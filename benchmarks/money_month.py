@@ -14,9 +14,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.money_month import Month
-from tests.test_money_month import check, happened
-from tests.world import trainers_folder
+from tests.fakes.world import trainers_folder
+from tests.shared.money.money_month import Month
+from tests.shared.money.test_money_month import check, happened
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -33,7 +33,7 @@ from typing import Any
 
 from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions
 from benchmarks.elastic.crowd import ROOT
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic import hosts
 
 Row = dict[str, Any]

@@ -16,9 +16,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.fakes.world import trainers_folder
 from tests.simulation.outcome import Outcome
 from tests.simulation.simulation import play
-from tests.world import trainers_folder
 
 SHOWN = 60  # lines of a broken schedule's trace
 MOST_STARTED_AT = 1_000_000

@@ -24,7 +24,8 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage import azurite, services
+from emulators.storage import services
+from tests import azurite
 
 LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
 PAUSE_SECONDS = 0.02

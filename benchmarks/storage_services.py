@@ -27,7 +27,8 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueMessage, QueueServiceClient
 
-from emulators.storage import azurite, services
+from emulators.storage import services
+from tests import azurite
 
 ROUNDS = 60
 TICK = os.sysconf("SC_CLK_TCK")

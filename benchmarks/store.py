@@ -20,7 +20,7 @@ from typing import Any
 
 from torch.distributed import FileStore, Store, TCPStore
 
-from emulators.storage import azurite
+from tests import azurite
 from trainers.elastic.client import Table, connect
 from trainers.elastic.store import AzureTableStore
 

@@ -1,6 +1,5 @@
 """Keep web pages out of the emulators. Any page that a person visits can send requests to 127.0.0.1, and a name of its
-own can be bent to that address (DNS rebinding). `only_from_here` is the check for an aiohttp server; `GUARD` of
-emulators.storage.azurite is the same check inside Azurite.
+own can be bent to that address (DNS rebinding). `only_from_here` is the check for an aiohttp server.
 """
 
 from __future__ import annotations

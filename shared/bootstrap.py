@@ -15,8 +15,8 @@ from shared.kernel.settings import ROOT, Settings, money_file, routes_file
 from shared.money import money_file as money
 
 if TYPE_CHECKING:
-    from shared.adapters.notice_table import TableNotices
-    from shared.notices.tell import Post
+    from shared.adapters.tables.notice_table import TableNotices
+    from shared.notices.deliver import Post
     from shared.removals.ports import Removals
     from shared.schedules.ports import Schedules
     from shared.system import System
@@ -42,8 +42,8 @@ def system() -> System:
 @cache
 def post() -> Post:
     """How notices are kept and sent, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters import sending
-    from shared.notices.tell import Post
+    from shared.adapters.outgoing import sending
+    from shared.notices.deliver import Post
 
     settings = Settings.from_env(os.environ)
     sender = sending.NoticeSender(settings.mail, settings.notices_inside)
@@ -52,25 +52,28 @@ def post() -> Post:
 
 @cache
 def _notices() -> TableNotices:
-    from shared.adapters import notice_table, storage
+    from shared.adapters.storage import account
+    from shared.adapters.tables import notice_table
 
-    return notice_table.TableNotices(storage.clients(Settings.from_env(os.environ).storage).table)
+    return notice_table.TableNotices(account.clients(Settings.from_env(os.environ).storage).table)
 
 
 @cache
 def schedules() -> Schedules:
     """Where schedules are kept, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters import schedule_table, storage
+    from shared.adapters.storage import account
+    from shared.adapters.tables import schedule_table
 
-    return schedule_table.TableSchedules(storage.clients(Settings.from_env(os.environ).storage).table)
+    return schedule_table.TableSchedules(account.clients(Settings.from_env(os.environ).storage).table)
 
 
 @cache
 def removals() -> Removals:
     """Where removals are recorded, made on the first call from os.environ. Raises BadSetting."""
-    from shared.adapters import removal_table, storage
+    from shared.adapters.storage import account
+    from shared.adapters.tables import removal_table
 
-    return removal_table.TableRemovals(storage.clients(Settings.from_env(os.environ).storage).table)
+    return removal_table.TableRemovals(account.clients(Settings.from_env(os.environ).storage).table)
 
 
 def now() -> datetime:
@@ -79,34 +82,30 @@ def now() -> datetime:
 
 def build(settings: Settings) -> System:
     """Wire the real adapters. No request is sent yet."""
-    from shared.adapters import (
+    from shared.adapters.azureml import jobs as azureml
+    from shared.adapters.outgoing import eventgrid, retail_prices
+    from shared.adapters.storage import account, blobs, queues
+    from shared.adapters.tables import (
         asset_table,
-        azureml,
-        blobs,
         drop_table,
-        eventgrid,
         lease_table,
         money_table,
-        queues,
-        retail_prices,
         run_table,
         sample_table,
-        storage,
         sweep_table,
     )
     from shared.money.budgets import AccountBudgets
     from shared.system import System
 
-    clients, routes = storage.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(
-        settings.workspace, asset_table.TableAssets(clients.table), clients.account, clients.blob.url
-    )
+    clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
+    files = blobs.StorageBlobs(clients.blob)
+    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), files, clients.account)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),
         queues=queues.StorageQueues(clients.queue),
-        blobs=blobs.StorageBlobs(clients.blob),
+        blobs=files,
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
         sweeps=sweep_table.TableSweepLog(clients.table),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.elastic.crowd import PEERS, Crowd, lines
-from emulators.storage.azurite import ACCOUNT, Azurite
+from tests.azurite import ACCOUNT, Azurite
 from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
 

@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.scaling.cloud import memory_mib
 from emulators import process
 from emulators.storage.keys import ACCOUNT, KEY
-from shared.adapters import storage
-from shared.adapters.blobs import StorageBlobs
-from shared.drops.decide import survey
-from shared.drops.model import DropKey
+from shared.adapters.storage import account
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Blob, Place
+from shared.runs.content import survey
 
 FEW = 1000
 
@@ -47,7 +47,7 @@ def _in_process(url: str, count: int) -> dict[str, Any]:
 def one_pass(url: str, count: int) -> dict[str, Any]:
     text = f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
     text += "".join(f"{service}Endpoint={url}/{ACCOUNT};" for service in ("Blob", "Queue", "Table"))
-    with closing(storage.clients(Storage(connection_string=text)).blob) as client:
+    with closing(account.clients(Storage(connection_string=text)).blob) as client:
         listing = StorageBlobs(client).list(Place(f"b{count}", "noop/big/"))
         began, cpu = time.monotonic(), time.process_time()
         seen = survey(DropKey("noop", "big"), listing)

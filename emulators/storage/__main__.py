@@ -12,16 +12,16 @@ from pathlib import Path
 
 from emulators import certs
 from emulators.process import serve_until_stopped
-from emulators.storage.account import Account
-from emulators.storage.blobs import Blobs
-from emulators.storage.blobs_http import BlobService
+from emulators.storage.blobs.service import BlobService
+from emulators.storage.blobs.store import Blobs
+from emulators.storage.common.account import Account
+from emulators.storage.common.server import served
+from emulators.storage.common.service import Service
 from emulators.storage.config import Config, parse
-from emulators.storage.queues import Queues
-from emulators.storage.queues_http import QueueService
-from emulators.storage.server import served
-from emulators.storage.service import Service
-from emulators.storage.tables import Tables
-from emulators.storage.tables_http import TableService
+from emulators.storage.queues.service import QueueService
+from emulators.storage.queues.store import Queues
+from emulators.storage.tables.service import TableService
+from emulators.storage.tables.store import Tables
 
 
 async def serve(config: Config) -> None:

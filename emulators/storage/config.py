@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.identities import Identities
+from emulators.storage.common.identities import Identities
 from emulators.storage.keys import ACCOUNT, KEY
 
 

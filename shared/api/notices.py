@@ -1,4 +1,4 @@
-"""What the HTTP API takes and says of subscriptions and their deliveries. An address goes in and never comes out."""
+"""Requests and answers about subscriptions and their deliveries. No answer holds a whole address."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from shared.api.encode import model_of, plain_fields
 from shared.notices import model
+from shared.notices.deliver import Post
 from shared.notices.model import Channel, DeliveryState, Kind
 from shared.notices.subscribe import Wish, known
-from shared.notices.tell import Post
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from shared.api import answers, costs, data, nodes, notices, records, removals, requests, rows, run_answers, schedules
-from shared.runs.request import RunRequest
+from shared.runs.intake.request import RunRequest
 
 Json = dict[str, Any]
 

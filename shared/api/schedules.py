@@ -1,4 +1,4 @@
-"""What the HTTP API takes and says of schedules."""
+"""Requests and answers about schedules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from shared.api.answers import Reason
 from shared.api.encode import model_of, plain_fields
-from shared.runs.request import RunRequest
+from shared.runs.intake.request import RunRequest
 from shared.schedules import model, plan
 from shared.schedules.model import CatchUp, Overlap
 from shared.schedules.ports import Schedules

@@ -1,4 +1,4 @@
-"""Where the drops' records are kept. tests/fakes.py and shared/adapters pass the same contract suite."""
+"""Where the drops' records are kept. tests/fakes/ports.py and shared/adapters pass the same contract suite."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Protocol
 
-from shared.drops.model import Drop, DropKey, Generation
+from shared.drops.model import Drop, Generation
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
-from shared.kernel.stored import Stored
+from shared.kernel.versioned import Stored
 
 
 class Taken(Changed):
@@ -81,3 +82,8 @@ class Drops(Protocol):
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""
+
+
+class HasDrops(Protocol):
+    @property
+    def drops(self) -> Drops: ...

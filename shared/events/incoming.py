@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.kernel.errors import BadInput, BadMessage
-from shared.kernel.outside import read_json
+from shared.kernel.parsing import read_json
 
 Json = dict[str, Any]
 _PLAIN = (b"{", b"[")  # what JSON begins with, and base64 never

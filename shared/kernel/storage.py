@@ -1,6 +1,6 @@
 """Blobs and queues of the one storage account, as the system needs them.
 
-shared/adapters talks to Azure, tests/fakes.py to memory; both pass the same contract suite. Each method says what
+shared/adapters talks to Azure, tests/fakes/ports.py to memory; both pass the same contract suite. Each method says what
 happens when it is called twice, late, or on something finished. All of them may raise errors.Unavailable; the caller's
 message is then tried again.
 """

@@ -24,12 +24,12 @@ from azure.storage.blob import (
 )
 from azure.storage.queue import QueueClient
 
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
 from emulators import neighbours
-from emulators.storage import azurite
 from local import record
 from local.cloud import Cloud
 from local.declaration import Declaration
+from tests import azurite
 
 EVIL = "https://evil.example"
 # What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.

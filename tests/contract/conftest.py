@@ -1,4 +1,4 @@
-"""Each port on each side: the fake of tests/fakes.py, and the adapter on Azurite, on the emulators' own queues and
+"""Each port on each side: the fake of tests.fakes.py, and the adapter on Azurite, on the emulators' own queues and
 tables, or on a real local Azure ML."""
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from emulators import certs, process
-from emulators.storage import azurite, services
+from emulators.storage import services
 from emulators.tokens import issue
-from shared.adapters import storage
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.account import clients as storage_clients
 from shared.kernel.settings import Settings, Storage
+from tests import azurite
 from tests.contract.wire import LocalAzureML, azureml_config
 
 
@@ -36,7 +37,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 @pytest.fixture(scope="session")
 def clients(account: azurite.Azurite) -> Iterator[StorageClients]:
-    made = storage.clients(Storage(connection_string=account.connection_string))
+    made = storage_clients(Storage(connection_string=account.connection_string))
     with closing(made.blob), closing(made.queue), closing(made.table):
         yield made
 
@@ -72,7 +73,7 @@ def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Storag
                 "IDENTITY_ENDPOINT", env["IDENTITY_ENDPOINT"]
             )  # the credential looks where it is, now and later
             patch.setenv("IDENTITY_HEADER", env["IDENTITY_HEADER"])
-            found = storage.clients(Storage(running.blob_url, running.queue_url, running.table_url))
+            found = storage_clients(Storage(running.blob_url, running.queue_url, running.table_url))
         with closing(found.blob), closing(found.queue), closing(found.table):
             yield found, {**env, "REQUESTS_CA_BUNDLE": str(made.bundle)}
         identity.shutdown()
@@ -110,7 +111,7 @@ def own_clients(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFacto
     """The same account with the emulators' own queues and tables."""
     with services.start(tmp_path_factory.mktemp("storage")) as running:
         text = running.connection_string.replace(running.blob_url, account.blob_url)
-        made = storage.clients(Storage(connection_string=text))
+        made = storage_clients(Storage(connection_string=text))
         with closing(made.blob), closing(made.queue), closing(made.table):
             yield made
 

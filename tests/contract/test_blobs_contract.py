@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, unquote
 
 import pytest
 
-from shared.adapters.blobs import StorageBlobs
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
 from shared.kernel.errors import BadInput, Changed, NotFound
 from shared.kernel.storage import Blob, Blobs, Copy, FolderPage, Place
-from tests.fakes import FakeBlobs
+from tests.fakes.ports import FakeBlobs
 
 Names = Callable[[], str]
 

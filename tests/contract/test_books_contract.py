@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.money_table import TableBooks
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.money_table import TableBooks
 from shared.kernel.errors import Changed
 from shared.money.model import Account, Day, Reserved, Row
 from shared.money.ports import Books
 from shared.money.prices import RETAIL, Price
-from tests.fakes import FakeBooks
+from tests.fakes.ports import FakeBooks
 
 NOW = datetime(2026, 1, 31, 23, 50, 5, 678901, tzinfo=UTC)
 

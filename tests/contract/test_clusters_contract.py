@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from emulators.process import wait_for
-from shared.adapters.azureml import AzureMLClusters
-from shared.adapters.workspace import connect
+from shared.adapters.azureml.jobs import AzureMLClusters
+from shared.adapters.azureml.workspace import connect
 from shared.clusters.model import INSTANCE, Cluster
 from shared.clusters.ports import Clusters
 from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
-from tests.fakes import FakeClusters
+from tests.fakes.ports import FakeClusters
 
 COLD = Cluster("cpu-cluster", 0, 4, 90.0, tier="low_priority", vm_size="Standard_D2s_v5")
 WARM = Cluster("warm", 1, 3, 150.0, nodes=1, tier="dedicated", vm_size="Standard_D2s_v5", target_nodes=1, idle_nodes=1)

@@ -17,13 +17,13 @@ import pytest
 import requests
 
 from emulators import process
-from emulators.storage.azurite import Azurite
-from shared.adapters.eventgrid import TopicEvents
-from shared.adapters.storage import StorageClients
+from shared.adapters.outgoing.eventgrid import TopicEvents
+from shared.adapters.storage.account import StorageClients
 from shared.events.ports import Events
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Topic
-from tests.fakes import FakeEvents
+from tests.azurite import Azurite
+from tests.fakes.ports import FakeEvents
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 KEY = base64.b64encode(b"a key of the topic").decode()

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.lease_table import TableLeases
-from shared.adapters.storage import StorageClients
-from shared.clusters.leases import Lease, lease_id
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.lease_table import TableLeases
+from shared.clusters.lease_model import Lease, lease_id
 from shared.clusters.ports import Leases
 from shared.kernel.errors import Changed, NotFound
-from tests.fakes import FakeLeases
+from tests.fakes.ports import FakeLeases
 
 NOW = datetime(2026, 1, 31, 23, 50, 5, 678901, tzinfo=UTC)
 

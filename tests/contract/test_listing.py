@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.scaling.blob_pages import page
-from shared.adapters.listing import _Answer
+from shared.adapters.storage.listing import _Answer
 
 ODD = (
     '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs>'

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.notice_table import TableNotices
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.notice_table import TableNotices
 from shared.kernel.errors import Changed
 from shared.notices.model import Channel, Delivery, DeliveryState, Kind, Notice, Subscription
 from shared.notices.ports import Notices
-from tests.fakes import FakeNotices
+from tests.fakes.ports import FakeNotices
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

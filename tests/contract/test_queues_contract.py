@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.adapters.queues import StorageQueues
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.queues import StorageQueues
 from shared.kernel.errors import BadInput
 from shared.kernel.storage import Queues
-from tests.fakes import Clock, FakeQueues
+from tests.fakes.ports import Clock, FakeQueues
 
 
 @pytest.fixture(params=["fake", "clients", "own_clients", "token_clients"])

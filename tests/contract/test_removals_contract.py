@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.removal_table import TableRemovals
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.removal_table import TableRemovals
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
-from tests.fakes import FakeRemovals
+from tests.fakes.ports import FakeRemovals
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.sample_table import TableSamples
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.sample_table import TableSamples
 from shared.clusters.ports import Samples
 from shared.clusters.samples import Sample
-from tests.fakes import FakeSamples
+from tests.fakes.ports import FakeSamples
 
 NOW = datetime(2026, 1, 31, 23, 50, 5, 678901, tzinfo=UTC)
 

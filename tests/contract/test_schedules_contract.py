@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.adapters.schedule_table import TableSchedules
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.schedule_table import TableSchedules
 from shared.kernel.errors import Changed
 from shared.schedules.model import CatchUp, Firing, Outcome, Overlap, Schedule
 from shared.schedules.ports import Schedules
-from tests.fakes import FakeSchedules
+from tests.fakes.ports import FakeSchedules
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 FULL = Schedule(

@@ -21,10 +21,10 @@ from azure.storage.blob import BlobServiceClient
 
 from emulators import certs
 from emulators.process import wait_for
-from emulators.storage import azurite
-from shared.adapters.blobs import StorageBlobs
-from shared.adapters.signing import KEY_LIFE, MARGIN, Signer
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.storage.signing import KEY_LIFE, MARGIN, Signer
+from tests import azurite
 from tests.contract.wire import Recording
 
 Names = Callable[[], str]

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage.azurite import Azurite
-from shared.adapters import copying, storage
-from shared.adapters.blobs import StorageBlobs
-from shared.adapters.drop_table import TableDrops
-from shared.adapters.queues import StorageQueues
-from shared.adapters.storage import StorageClients
+from shared.adapters.storage import account, copying
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.storage.queues import StorageQueues
+from shared.adapters.tables.drop_table import TableDrops
 from shared.adapters.translation import without_secrets
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place
+from tests.azurite import Azurite
 from tests.contract.conftest import NOW
 from tests.contract.wire import Recording
 
@@ -224,7 +225,7 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
     """The clients of an account where nothing listens (port 9 is `discard`, which nobody serves)."""
     place = "http://127.0.0.1:9/devstoreaccount1"
     endpoints = "".join(f"{service}Endpoint={place};" for service in ("Blob", "Queue", "Table"))
-    made = storage.clients(Storage(connection_string=f"AccountName=devstoreaccount1;AccountKey=a2V5;{endpoints}"))
+    made = account.clients(Storage(connection_string=f"AccountName=devstoreaccount1;AccountKey=a2V5;{endpoints}"))
     with made.blob, made.queue, made.table:
         yield made
 
@@ -252,7 +253,7 @@ def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> N
 
 def test_an_account_is_reached_by_its_name_with_the_apps_identity() -> None:
     """With an account name the endpoints are Azure's, and no request is made before the first call."""
-    made = storage.clients(Storage.of_account("acme"))
+    made = account.clients(Storage.of_account("acme"))
     with made.blob, made.queue, made.table:
         assert made.blob.url == "https://acme.blob.core.windows.net/"
         assert made.queue.url == "https://acme.queue.core.windows.net/"

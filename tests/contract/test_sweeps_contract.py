@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.asset_table import TableAssets
-from shared.adapters.storage import StorageClients
-from shared.adapters.sweep_table import TableSweepLog
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.asset_table import TableAssets
+from shared.adapters.tables.sweep_table import TableSweepLog
 from shared.clusters.model import Decision
 from shared.clusters.ports import SweepLog
-from tests.fakes import FakeAssets, FakeSweepLog
+from tests.fakes.ports import FakeAssets, FakeSweepLog
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.adapters.lease_table import TableLeases
-from shared.adapters.money_table import TableBooks
-from shared.adapters.removal_table import TableRemovals
-from shared.adapters.sample_table import TableSamples
-from shared.adapters.storage import StorageClients
-from shared.adapters.sweep_table import TableSweepLog
-from shared.clusters.leases import Lease
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.tables.lease_table import TableLeases
+from shared.adapters.tables.money_table import TableBooks
+from shared.adapters.tables.removal_table import TableRemovals
+from shared.adapters.tables.sample_table import TableSamples
+from shared.adapters.tables.sweep_table import TableSweepLog
+from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
 from shared.money.model import Day, Row

@@ -14,7 +14,7 @@ from azure.core.pipeline.transport import RequestsTransport
 
 from emulators.process import Part
 from shared.kernel.settings import Workspace
-from tests.fakes import Crash
+from tests.fakes.ports import Crash
 
 
 class Recording(RequestsTransport):  # type: ignore[misc] # the SDK hides its type behind __getattr__

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emulators.storage import azurite
+from tests import azurite
 from tests.emulators.host.test_conformance import REPOSITORY, http, one, python313, run
 
 __all__ = ["python313"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from emulators.process import tail, wait_for
-from tests.forked import Process, Program
+from tests.trainers.forked import Process, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 5  # steps between checkpoints

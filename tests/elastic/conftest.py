@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulators.storage import azurite, services
+from emulators.storage import services
+from tests import azurite
 from tests.elastic.proxy import Proxy
 from trainers.elastic.client import Table, connect
 

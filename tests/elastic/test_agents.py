@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import EVERY, ROOT, Run
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from emulators.process import tail, wait_for
-from emulators.storage import azurite
-from tests import metadata_service
+from tests import azurite
 from tests.elastic import hosts
 from tests.elastic.agents import CONF, DEADLINE_SECONDS, ROOT, InPlace
-from tests.trainers import cifar
+from tests.trainers import cifar, metadata_service
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
 from trainers.elastic.protocol import Round

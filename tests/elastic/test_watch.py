@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import SILENT, Bell, ring_all

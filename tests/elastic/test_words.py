@@ -18,9 +18,9 @@ import torch
 import torch.distributed as dist
 
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 from tests.elastic.agents import DEADLINE_SECONDS
-from tests.forked import fork
+from tests.trainers.forked import fork
 from trainers.elastic.agent import BACK_TIMES, Agent, Job
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.bell import REFUSED, ring

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from tests.test_layers import imports
+from tests.house.test_layers import imports
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "emulators" / "pyproject.toml").read_text("utf-8"))

@@ -13,11 +13,11 @@ from aiohttp import ClientError, ClientSession, web
 
 from emulators import serving
 from emulators.origin import refusal
-from emulators.storage.account import Account
-from emulators.storage.azurite import ACCOUNT, KEY
-from emulators.storage.queues import Queues
-from emulators.storage.queues_http import QueueService
-from emulators.storage.server import served
+from emulators.storage.common.account import Account
+from emulators.storage.common.server import served
+from emulators.storage.queues.service import QueueService
+from emulators.storage.queues.store import Queues
+from tests.azurite import ACCOUNT, KEY
 
 Talk = Callable[[int], Awaitable[None]]
 

@@ -60,12 +60,6 @@ def test_the_guard_watches_a_test_that_exists() -> None:
     assert [pattern for pattern in check.SLOW if not list(ROOT.glob(pattern))] == []
 
 
-def test_the_quick_tests_are_listed() -> None:
-    """docs/development.md names each path that `--quick` leaves out."""
-    page = (ROOT / "docs" / "development.md").read_text("utf-8")
-    assert [pattern for pattern in check.SLOW if f"`{pattern}`" not in page] == []
-
-
 def test_hooks_look_at_files_that_are_there() -> None:
     """Each alternative of a hook's pattern of files matches a file of the repository."""
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import forked
+from tests.trainers import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINERS = ROOT / "trainers"

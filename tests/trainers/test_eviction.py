@@ -12,8 +12,8 @@ from elastic.eviction import Watch, endpoint
 from mnist import idx, train
 
 from emulators.process import wait_for
-from tests import metadata_service
-from tests.metadata_service import NAME, Service
+from tests.trainers import metadata_service
+from tests.trainers.metadata_service import NAME, Service
 
 PATIENCE = 60.0
 

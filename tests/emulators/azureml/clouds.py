@@ -12,9 +12,9 @@ from typing import Any
 
 import requests
 
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from emulators.process import Part, start, wait_for
-from emulators.storage.azurite import Azurite
+from tests.azurite import Azurite
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from emulators.storage import azurite as azurite_part
-from emulators.storage.azurite import Azurite
+from tests import azurite as azurite_part
+from tests.azurite import Azurite
 from tests.emulators.azureml.clouds import Cloud, configuration, launch
 from tests.emulators.azureml.openapi import SPECS, azureml
 

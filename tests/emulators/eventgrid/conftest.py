@@ -17,8 +17,8 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators import certs, process
-from emulators.storage import azurite
-from emulators.storage.azurite import Azurite
+from tests import azurite
+from tests.azurite import Azurite
 
 RESOURCE = "/subscriptions/s/resourceGroups/r/providers/Microsoft.Storage/storageAccounts/devstoreaccount1"
 CUSTOM = "/subscriptions/s/resourceGroups/r/providers/Microsoft.EventGrid/topics/trainyard"

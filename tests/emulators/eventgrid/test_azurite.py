@@ -1,4 +1,4 @@
-"""emulators.storage.azurite: ports, persistence, restart, and errors that say what to run."""
+"""tests.azurite: ports, persistence, restart, and errors that say what to run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
 from emulators.process import PartFailed, wait_for
-from emulators.storage import azurite
-from emulators.storage.azurite import Azurite, Ports
+from tests import azurite
+from tests.azurite import Azurite, Ports
 
 
 def put(running: Azurite, name: str) -> None:
@@ -96,7 +96,7 @@ def test_stop_saves_though_a_client_holds_its_connection(tmp_path: Path) -> None
 def test_a_killed_parent_leaves_no_azurite_behind(tmp_path: Path) -> None:
     """When the process that started Azurite is killed, Azurite shuts down and saves."""
     program = (
-        "import sys, time; from pathlib import Path; from emulators.storage import azurite\n"
+        "import sys, time; from pathlib import Path; from tests import azurite\n"
         "a = azurite.start(Path(sys.argv[1])); print(a.pid, flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", program, str(tmp_path)]

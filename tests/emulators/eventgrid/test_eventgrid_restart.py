@@ -12,7 +12,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from emulators.process import wait_for
-from emulators.storage import azurite
+from tests import azurite
 
 
 def test_writes_made_while_it_was_down_are_told_after_a_restart(

@@ -12,8 +12,9 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.queue import QueueServiceClient
 
-from emulators.storage import azurite, services
-from emulators.storage.azurite import ACCOUNT, KEY
+from emulators.storage import services
+from tests import azurite
+from tests.azurite import ACCOUNT, KEY
 from tests.emulators.storage.raw import CONTENT, Raw
 
 NAMES = ("azurite", "ours")

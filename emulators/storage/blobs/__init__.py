@@ -1,0 +1,1 @@
+"""Blobs and their containers."""

@@ -1,0 +1,146 @@
+"""Blobs that come in blocks, and those that grow at their end.
+
+https://learn.microsoft.com/rest/api/storageservices/put-block-list
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import replace
+
+from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs.conditions import invalid_header, not_met
+from emulators.storage.blobs.extents import Piece
+from emulators.storage.blobs.model import Block, Content
+from emulators.storage.blobs.operations import XML, BlobOperations
+from emulators.storage.blobs.requests import Requests, Target, blob_not_found, invalid_type
+from emulators.storage.common.calls import Answer, Call
+from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
+
+LONGEST_ID = 64
+MOST_APPENDED = 50_000
+
+
+class BlockOperations:
+    def __init__(self, requests: Requests, operations: BlobOperations) -> None:
+        self._requests = requests
+        self._blobs = requests.blobs
+        self._operations = operations
+
+    async def put_block(self, call: Call) -> Answer:
+        """Keep a block until a list names it."""
+        block = block_id(call)
+        self.check_block(call, block)
+        upload = await self._requests.received(call)
+        container = self.check_block(call, block)
+        self._blobs.stage(container, self._requests.target(call).name, block, upload)
+        md5 = {"Content-MD5": headers.as_md5(upload.md5)}
+        return Answer(201, headers={**md5, "x-ms-request-server-encrypted": "true"})
+
+    def check_block(self, call: Call, block: str) -> int:
+        """The container, if the blob can take such a block."""
+        self._requests.admit(call, "w")
+        target = self._requests.target(call)
+        if target.blob is not None:
+            if target.blob.kind != "BlockBlob":
+                raise invalid_type()
+            target.blob.lease.admit(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+        if self._blobs.length_of_ids(target.container.id, target.name) not in (None, len(block)):
+            raise StorageError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
+        return target.container.id
+
+    def commit(self, call: Call) -> Answer:
+        """Make the blob of the blocks that the list names, in its order."""
+        wanted = xml.read_block_list(call.body)
+        target = self._requests.writable(call, "w", "c")
+        if target.blob is not None and target.blob.kind != "BlockBlob":
+            raise invalid_type()
+        facts = self._operations.new(call, "BlockBlob")
+        committed = self._committed(target.container.id, target.name) if target.blob else {}
+        staged = self._blobs.staged(target.container.id, target.name)
+        blocks = [_chosen(kind, name, committed, staged) for kind, name in wanted]
+        pieces = [piece for block in blocks for piece in block.pieces]
+        content = Content(pieces, [(block.id, block.size) for block in blocks])
+        answer = self._operations.written(target, facts, content)
+        digest = hashlib.md5(call.body, usedforsecurity=False).digest()
+        return replace(answer, headers={**answer.headers, "Content-MD5": headers.as_md5(digest)})
+
+    def _committed(self, container: int, name: str) -> dict[str, Block]:
+        content = self._blobs.content(container, name)
+        found, pieces = {}, iter(content.pieces)
+        for block, size in content.blocks:
+            own: list[Piece] = []
+            while sum(piece[2] for piece in own) < size:
+                own.append(next(pieces))
+            found[block] = Block(block, size, own)
+        return found
+
+    def block_list(self, call: Call) -> Answer:
+        self._requests.admit(call, "r")
+        target, kind = self._requests.place(call), call.text("blocklisttype").lower() or "committed"
+        if kind not in ("committed", "uncommitted", "all"):
+            raise bad_parameter("blocklisttype", kind, "It is committed, uncommitted or all.")
+        staged = {} if target.snapshot else self._blobs.staged(target.container.id, target.name)
+        if target.blob is None and not staged:
+            raise blob_not_found()
+        if target.blob and target.blob.kind != "BlockBlob":
+            raise invalid_type()
+        found = {"x-ms-blob-content-length": str(target.blob.size if target.blob else 0)}
+        if target.blob:
+            target.blob.lease.admit_read(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+            found |= headers.version(target.blob)
+        made = self._requests.content(target).blocks if target.blob else []
+        body = xml.block_list(made if kind != "uncommitted" else (), staged.values() if kind != "committed" else ())
+        return Answer(200, body, {**found, **XML})
+
+    async def append(self, call: Call) -> Answer:
+        self._appendable(call)
+        upload = await self._requests.received(call)
+        if not upload.size:
+            raise invalid_header("Content-Length", 0)
+        target = self._appendable(call)
+        blob, most = target.there, headers.whole_number(call, "x-ms-blob-condition-maxsize")
+        if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, blob.size):
+            raise not_met("AppendPositionConditionNotMet")
+        if most is not None and blob.size + upload.size > most:
+            raise not_met("MaxBlobSizeConditionNotMet")
+        if blob.appended >= MOST_APPENDED:
+            raise StorageError(409, "BlockCountExceedsLimit", f"A blob takes at most {MOST_APPENDED} appends.")
+        made = replace(
+            blob,
+            size=blob.size + upload.size,
+            appended=blob.appended + 1,
+            etag=self._blobs.new_etag(),
+            modified=self._blobs.clock(),
+        )
+        self._blobs.append(target.container.id, target.name, made, upload)
+        told = {"x-ms-blob-append-offset": str(blob.size), "x-ms-blob-committed-block-count": str(made.appended)}
+        return Answer(201, headers={**headers.version(made), **told, "x-ms-request-server-encrypted": "true"})
+
+    def _appendable(self, call: Call) -> Target:
+        target = self._requests.writable(call, "a", "w")
+        if target.there.kind != "AppendBlob":
+            raise invalid_type()
+        return target
+
+
+def block_id(call: Call) -> str:
+    """The request's block id, as it was sent. Raises StorageError, 400, for one that is not base64, or too long."""
+    text = call.query.get("blockid", "")
+    try:
+        decoded = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_parameter("blockid", text, "Not a valid base64 string.") from None
+    if not 1 <= len(decoded) <= LONGEST_ID:
+        raise out_of_range("blockid", text, 1, LONGEST_ID)
+    return text
+
+
+def _chosen(kind: str, name: str, committed: dict[str, Block], staged: dict[str, Block]) -> Block:
+    places = {"Committed": [committed], "Uncommitted": [staged], "Latest": [staged, committed]}[kind]
+    for place in places:
+        if name in place:
+            return place[name]
+    raise StorageError(400, "InvalidBlockList", "The specified block list is invalid.")

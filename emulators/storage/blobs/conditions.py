@@ -1,0 +1,104 @@
+"""Conditional headers of blob requests.
+
+https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-headers-for-blob-service-operations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from emulators.storage.blobs.tag_query import Query, condition
+from emulators.storage.common.errors import StorageError
+
+ANY = "*"
+NO_TAGS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What must be true of a blob or container. Etags are without quotes, times are whole seconds since 1970."""
+
+    match: str | None = None
+    none_match: str | None = None
+    modified_since: float | None = None
+    unmodified_since: float | None = None
+    tags: Query | None = None
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
+        """Read them from a request; `x-ms-source-` is the prefix of those for the source of a copy."""
+        return cls(
+            _etag(headers.get(f"{prefix}If-Match")),
+            _etag(headers.get(f"{prefix}If-None-Match")),
+            _seconds(headers, f"{prefix}If-Modified-Since"),
+            _seconds(headers, f"{prefix}If-Unmodified-Since"),
+            _tags(headers, f"{prefix or 'x-ms-'}if-tags"),
+        )
+
+    def allow_read(self, etag: str, modified: float, tags: Mapping[str, str]) -> None:
+        """Return if they hold. Raises StorageError: 304 for what the reader has already, 412 for anything else."""
+        self._check_tags(tags)
+        if self.match not in (None, ANY, etag) or (
+            self.match is None and self.unmodified_since is not None and int(modified) > self.unmodified_since
+        ):
+            raise not_met()
+        if self.none_match == ANY:
+            raise StorageError(400, "UnsatisfiableCondition", "The request includes an unsatisfiable condition.")
+        has_it = self.none_match is None and self.modified_since is not None and int(modified) <= self.modified_since
+        if self.none_match == etag or has_it:
+            raise StorageError(304, "ConditionNotMet", "The condition specified was not met.")
+
+    def allow_write(self, etag: str | None, modified: float = 0.0, tags: Mapping[str, str] = NO_TAGS) -> None:
+        """Return if they hold; without an etag there is nothing yet. Raises StorageError, 409 or 412."""
+        self._check_tags(tags)
+        if etag is None:
+            if self.match is not None:
+                raise not_met()
+            return
+        if self.none_match == ANY:
+            raise StorageError(409, "BlobAlreadyExists", "The specified blob already exists.")
+        unmet = self.none_match == etag or self.match not in (None, ANY, etag)
+        if self.none_match is None and self.match is None:
+            since, until = self.modified_since, self.unmodified_since
+            unmet = (since is not None and int(modified) <= since) or (until is not None and int(modified) > until)
+        if unmet:
+            raise not_met()
+
+    def _check_tags(self, tags: Mapping[str, str]) -> None:
+        if self.tags is not None and not self.tags.holds(tags):
+            raise not_met()
+
+
+def not_met(code: str = "ConditionNotMet") -> StorageError:
+    return StorageError(412, code, "The condition specified using HTTP conditional header(s) is not met.")
+
+
+def _etag(text: str | None) -> str | None:
+    return text.strip().strip('"') if text else None
+
+
+def _seconds(headers: Mapping[str, str], name: str) -> float | None:
+    text = headers.get(name)
+    if not text:
+        return None
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        raise invalid_header(name, text) from None
+
+
+def _tags(headers: Mapping[str, str], name: str) -> Query | None:
+    text = headers.get(name)
+    if not text:
+        return None
+    try:
+        return condition(text)
+    except ValueError as error:
+        raise invalid_header(name, f"{text}: {error}") from None
+
+
+def invalid_header(name: str, value: object) -> StorageError:
+    sentence = "The value for one of the HTTP headers is not in the correct format."
+    return StorageError(400, "InvalidHeaderValue", sentence, {"HeaderName": name, "HeaderValue": str(value)[:200]})

@@ -1,0 +1,143 @@
+"""What is done with containers, and with the blobs of one: make, list, delete.
+
+https://learn.microsoft.com/rest/api/storageservices/operations-on-containers
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import replace
+
+from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs.conditions import Conditions
+from emulators.storage.blobs.listing import ITSELF, Wanted
+from emulators.storage.blobs.model import Container, Listed
+from emulators.storage.blobs.operations import XML
+from emulators.storage.blobs.requests import Requests, checked_container, lease_id
+from emulators.storage.common.calls import Answer, Call
+from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.service_xml import HEAD
+
+MOST = 5000  # in one answer
+UNTIL = 2**31 - 1
+INCLUDES = frozenset(
+    {"copy", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "metadata", "permissions"}
+    | {"snapshots", "system", "tags", "uncommittedblobs", "versions"}
+)
+
+
+class ContainerOperations:
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._blobs = requests.blobs
+
+    def create(self, call: Call) -> Answer:
+        self._requests.admit(call, "c", "w", kind="c")
+        _check_private(call)
+        made = self._blobs.create_container(checked_container(call.resource), headers.metadata(call.headers))
+        return Answer(201, headers=headers.version(made))
+
+    def delete(self, call: Call) -> Answer:
+        container = self._writable(call, "d")
+        self._blobs.delete_container(container)
+        return Answer(202)
+
+    def properties(self, call: Call) -> Answer:
+        container = self._readable(call)
+        lease = headers.lease(container.lease, self._blobs.clock())
+        facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
+        found = {**headers.version(container), **headers.with_prefix(container.metadata), **lease}
+        return Answer(200, headers={**found, **facts})
+
+    def set_metadata(self, call: Call) -> Answer:
+        return self._changed(replace(self._writable(call, "w"), metadata=headers.metadata(call.headers)))
+
+    def policies(self, call: Call) -> Answer:
+        """The stored access policies, for the holder of the key."""
+        self._requests.admit(call, kind="c")  # no shared access signature allows it
+        container = self._blobs.container(checked_container(call.resource))
+        text = container.policies or f"{HEAD}<SignedIdentifiers/>"
+        return Answer(200, text.encode(), {**headers.version(container), **XML})
+
+    def set_policies(self, call: Call) -> Answer:
+        self._requests.admit(call, kind="c")  # no shared access signature allows it
+        container = self._blobs.container(checked_container(call.resource))
+        _check_private(call)
+        xml.read_policies(call.body)
+        return self._changed(replace(container, policies=call.body.decode()))
+
+    def listed(self, call: Call, endpoint: str) -> Answer:
+        """A page of the blobs."""
+        container = self._readable(call, "l")
+        limit, start = page_of(call)
+        includes = included(call)
+        name, _, time = (start or call.text("startFrom")).partition("\0")
+        also = ("uncommittedblobs" in includes, "snapshots" in includes)
+        wanted = Wanted(call.text("prefix"), call.text("delimiter"), (name, time), limit + 1, *also)
+        found = self._blobs.listed(container.id, wanted)
+        following = marker_of(_start_of(found[limit])) if len(found) > limit else ""
+        page = xml.Page(endpoint, call.query, includes, self._blobs.clock(), following)
+        return Answer(200, xml.blobs(page, container.name, found[:limit]), XML)
+
+    def all_listed(self, call: Call, endpoint: str) -> Answer:
+        """A page of the containers."""
+        self._requests.admit(call, "l", kind="s")
+        limit, start = page_of(call)
+        found = self._blobs.containers(call.text("prefix"), start, limit + 1)
+        following = marker_of(found[limit].name) if len(found) > limit else ""
+        page = xml.Page(endpoint, call.query, included(call), self._blobs.clock(), following)
+        return Answer(200, xml.containers(page, found[:limit]), XML)
+
+    def _readable(self, call: Call, permission: str = "r") -> Container:
+        self._requests.admit(call, permission, kind="c")
+        container = self._blobs.container(checked_container(call.resource))
+        container.lease.admit_read(self._blobs.clock(), lease_id(call), "Container")
+        return container
+
+    def _writable(self, call: Call, permission: str) -> Container:
+        self._requests.admit(call, permission, kind="c")
+        container = self._blobs.container(checked_container(call.resource))
+        if permission == "d":
+            container.lease.admit(self._blobs.clock(), lease_id(call), "Container")
+        else:
+            container.lease.admit_read(self._blobs.clock(), lease_id(call), "Container")
+        Conditions.of(call.headers).allow_write(container.etag, container.modified)
+        return container
+
+    def _changed(self, container: Container) -> Answer:
+        made = replace(container, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        self._blobs.change_container(made)
+        return Answer(200, headers=headers.version(made))
+
+
+def _check_private(call: Call) -> None:
+    if call.headers.get("x-ms-blob-public-access"):
+        raise StorageError(409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
+
+
+def _start_of(entry: Listed) -> str:
+    name, blob = entry
+    return name if blob is None else f"{name}\0{blob.snapshot or ITSELF}"
+
+
+def page_of(call: Call) -> tuple[int, str]:
+    """How many entries are asked for, and from which name on."""
+    limit = min(call.number("maxresults", MOST, 1, UNTIL), MOST)
+    text = call.text("marker")
+    try:
+        return limit, base64.urlsafe_b64decode(text.encode()).decode()
+    except (binascii.Error, ValueError):
+        raise bad_parameter("marker", text, "It is none that an answer had as NextMarker.") from None
+
+
+def included(call: Call) -> frozenset[str]:
+    """What a list is to tell beside names and properties. Raises StorageError, 400."""
+    wanted = frozenset(filter(None, call.text("include").split(",")))
+    if unknown := wanted - INCLUDES:
+        raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")
+    return wanted
+
+
+def marker_of(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()

@@ -1,0 +1,70 @@
+"""Which blobs a page of a list has: in the order of names, each blob behind its snapshots, which go by their times."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from emulators.storage.blobs.model import Blob, Listed, after, blob_of
+
+FEW_ROWS, ROWS_AT_ONCE = 16, 1000
+ITSELF = "~"  # stands where a snapshot has its time; behind all of them
+
+Place = tuple[str, str]  # a name, and the time of a snapshot, or ITSELF, or nothing for whatever comes first
+Row = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """At most `limit` entries from `start` on. Those that have the delimiter behind the prefix are one entry for each
+    name up to it. With `uncommitted` blobs that have only blocks so far are listed too."""
+
+    prefix: str
+    delimiter: str
+    start: Place
+    limit: int
+    uncommitted: bool = False
+    snapshots: bool = False
+
+
+def listed(db: sqlite3.Connection, container: int, wanted: Wanted) -> Iterator[Listed]:
+    prefix, delimiter, limit = wanted.prefix, wanted.delimiter, wanted.limit
+    start, end = max((prefix, ""), wanted.start), after(prefix)
+    batch = FEW_ROWS if delimiter else ROWS_AT_ONCE
+    while limit > 0:
+        asked = min(limit, batch)
+        rows = _rows(db, wanted, {"container": container, "start": start[0], "time": start[1], "end": end}, asked)
+        group = ""
+        for name, _, facts in rows:
+            limit -= 1
+            at = name.find(delimiter, len(prefix)) if delimiter else -1
+            if at >= 0:
+                group = name[: at + len(delimiter)]
+                yield group, None
+                break  # and on behind all that begin with it
+            yield name, blob_of(facts) if facts else Blob("BlockBlob")
+        following = (after(group), "") if group else (rows[-1][0], rows[-1][1] + "\0") if len(rows) == asked else None
+        if following is None or following[0] is None:
+            return
+        start, batch = (following[0], following[1]), FEW_ROWS if group else min(2 * batch, ROWS_AT_ONCE)
+
+
+def _rows(db: sqlite3.Connection, wanted: Wanted, values: dict[str, object], limit: int) -> list[Row]:
+    below = "" if values["end"] is None else "AND name < :end"
+    # The blob itself is the last of its name: it is there unless the page begins behind it.
+    at_start = ">=" if str(values["time"]) <= ITSELF else ">"
+    within = f"container = :container AND name {at_start} :start {below}"
+    text = f"SELECT name, '{ITSELF}' AS time, facts FROM blobs WHERE {within}"  # noqa: S608
+    if wanted.uncommitted:
+        text += (
+            f" UNION ALL SELECT DISTINCT name, '{ITSELF}', NULL FROM blocks AS b WHERE {within} AND NOT EXISTS"  # noqa: S608
+            " (SELECT 1 FROM blobs WHERE container = b.container AND name = b.name)"
+        )
+    if wanted.snapshots:
+        text += (
+            " UNION ALL SELECT name, time, facts FROM snapshots"  # noqa: S608
+            f" WHERE container = :container AND (name, time) >= (:start, :time) {below}"
+        )
+    order = "name, time" if wanted.snapshots else "name"
+    return db.execute(f"{text} ORDER BY {order} LIMIT :limit", {**values, "limit": limit}).fetchall()

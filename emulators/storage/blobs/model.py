@@ -1,0 +1,106 @@
+"""What there is to say of containers and blobs, and how it stands in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from emulators.storage.blobs.extents import Piece
+from emulators.storage.blobs.leases import Lease
+
+NONE = Lease()
+
+
+@dataclass(frozen=True)
+class Container:
+    """`policies`: the stored access policies, as the XML that set them."""
+
+    id: int
+    name: str
+    etag: str
+    modified: float
+    metadata: dict[str, str]
+    policies: str = ""
+    lease: Lease = NONE
+
+
+@dataclass(frozen=True)
+class Blob:
+    """`headers` are those of the content, by their names in an answer; `copy` says of what it is a copy.
+
+    A snapshot has the time when it was taken, as Azure writes it.
+    """
+
+    kind: str
+    size: int = 0
+    etag: str = ""
+    created: float = 0.0
+    modified: float = 0.0
+    headers: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    tier: str = ""
+    appended: int = 0
+    copy: dict[str, str] = field(default_factory=dict)
+    lease: Lease = NONE
+    snapshot: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A blob's bytes, and the blocks it was made of: id and size."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    blocks: list[tuple[str, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block that waits for its list."""
+
+    id: str
+    size: int
+    pieces: list[Piece]
+
+
+Listed = tuple[str, Blob | None]  # a blob, or a prefix of several
+
+
+def after(prefix: str) -> str | None:
+    """The least text above all that begin with this prefix; None if there is none."""
+    while prefix:
+        last = ord(prefix[-1]) + 1
+        if last <= 0x10FFFF:
+            return prefix[:-1] + chr(0xE000 if last == 0xD800 else last)
+        prefix = prefix[:-1]
+    return None
+
+
+def facts_of(thing: Blob | Container) -> str:
+    """What there is to say of it, without what is as in every new one."""
+    facts: dict[str, Any] = {key: value for key, value in vars(thing).items() if value and key not in ("id", "name")}
+    lease = facts.pop("lease")
+    return json.dumps(facts | ({"lease": asdict(lease)} if lease.id else {}), separators=(",", ":"))
+
+
+def container_of(number: int, name: str, text: str) -> Container:
+    facts = json.loads(text)
+    lease = Lease(**facts.pop("lease", {}))
+    return Container(number, name, **{"metadata": {}, **facts}, lease=lease)
+
+
+def blob_of(text: str) -> Blob:
+    facts = json.loads(text)
+    lease = facts.pop("lease", None)
+    return Blob(**facts, lease=Lease(**lease)) if lease else Blob(**facts)
+
+
+def content_of(text: str) -> Content:
+    pieces, blocks = json.loads(text)
+    return Content(pieces_of(pieces), [(block, size) for block, size in blocks])
+
+
+def pieces_of(found: Iterable[list[int]]) -> list[Piece]:
+    return [(extent, offset, length) for extent, offset, length in found]

@@ -1,0 +1,212 @@
+"""What is done with one blob: put, get, delete, and its properties."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs.access import OVERRIDES
+from emulators.storage.blobs.conditions import Conditions, invalid_header
+from emulators.storage.blobs.extents import Upload, part_of
+from emulators.storage.blobs.leases import Lease
+from emulators.storage.blobs.model import Blob, Content
+from emulators.storage.blobs.requests import Requests, Target, blob_not_found, lease_id, not_here
+from emulators.storage.common.calls import Answer, Call
+from emulators.storage.common.errors import StorageError, bad_parameter, missing_header
+from emulators.storage.common.service_xml import HEAD
+
+XML = {"Content-Type": "application/xml"}
+DELETE_SNAPSHOTS = "x-ms-delete-snapshots"
+MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
+
+
+class BlobOperations:
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._blobs = requests.blobs
+
+    # Writing
+
+    async def put(self, call: Call) -> Answer:
+        """A block blob of these bytes, or an append blob without any."""
+        kind = call.headers.get("x-ms-blob-type")
+        self._requests.writable(call, "w", "c")
+        if kind is None:
+            raise missing_header("x-ms-blob-type")
+        if kind == "PageBlob":
+            raise not_here("page blobs")
+        if kind not in ("BlockBlob", "AppendBlob"):
+            raise invalid_header("x-ms-blob-type", kind)
+        facts = self.new(call, kind)
+        upload = await self._requests.received(call)
+        headers.check_md5(call, upload, "x-ms-blob-content-md5")
+        if kind == "AppendBlob" and upload.size:
+            raise invalid_header("Content-Length", upload.size)
+        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        return self.written(target, facts, upload)
+
+    def new(self, call: Call, kind: str) -> Blob:
+        """The facts of a blob that replaces what is there, as the request says them."""
+        found = headers.content_headers(call.headers, plain=call.text("comp") != "blocklist")
+        return Blob(
+            kind,
+            headers=found,
+            metadata=headers.metadata(call.headers),
+            tags=headers.tags(call.headers.get("x-ms-tags")),
+            tier=headers.tier(call),
+        )
+
+    def written(self, target: Target, facts: Blob, content: Content | Upload, status: int = 201) -> Answer:
+        """Write it under a new version."""
+        if isinstance(content, Upload):
+            size = content.size
+            if facts.kind == "BlockBlob":
+                facts = replace(facts, headers={**facts.headers, "Content-MD5": headers.as_md5(content.md5)})
+        else:
+            size = sum(piece[2] for piece in content.pieces)
+        now, old = self._blobs.clock(), target.blob
+        lease = old.lease if old and old.lease.held(now) else Lease()
+        created = old.created if old else now
+        etag = self._blobs.new_etag()
+        made = replace(facts, size=size, etag=etag, created=created, modified=now, lease=lease, snapshot="")
+        self._blobs.write(target.container.id, target.name, made, content)
+        md5 = {name: value for name, value in made.headers.items() if name == "Content-MD5"}
+        return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
+
+    def changed(self, target: Target, blob: Blob) -> dict[str, str]:
+        """Write new facts under a new version, and give the headers that tell it."""
+        made = replace(blob, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        self._blobs.change(target.container.id, target.name, made)
+        return headers.version(made)
+
+    # Reading
+
+    async def get(self, call: Call) -> Answer:
+        target = self._requests.readable(call, "r")
+        blob = target.there
+        content = self._requests.content(target)
+        found = headers.properties(blob, self._blobs.clock())
+        asked = headers.byte_range(call, blob.size)
+        begin, length = asked or (0, blob.size)
+        if asked:
+            found["Content-Range"] = f"bytes {begin}-{begin + length - 1}/{blob.size}"
+            found.pop("Content-MD5", None)
+        if "Content-MD5" in blob.headers:
+            found["x-ms-blob-content-md5"] = blob.headers["Content-MD5"]
+        found |= _overrides(call)
+        pieces = part_of(content.pieces, begin, length)
+        found["Content-Length"] = str(length)
+        if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
+            return await self._hashed(found, asked, self._blobs.extents.read(pieces))
+        status, body = 206 if asked else 200, self._blobs.extents.at_once(pieces)
+        if body is not None:
+            return Answer(status, body, found)
+        return Answer(status, headers=found, stream=self._blobs.extents.read(pieces))
+
+    async def _hashed(
+        self, found: dict[str, str], asked: tuple[int, int] | None, parts: AsyncGenerator[bytes, None]
+    ) -> Answer:
+        if asked is None or asked[1] > MOST_HASHED:
+            sentence = "A range of at most 4 MiB can be asked for with its hash."
+            raise StorageError(400, "InvalidHeaderValue", sentence)
+        async with contextlib.aclosing(parts):
+            body = b"".join([part async for part in parts])
+        digest = hashlib.md5(body, usedforsecurity=False).digest()
+        return Answer(206, body, {**found, "Content-MD5": headers.as_md5(digest)})
+
+    def head(self, call: Call) -> Answer:
+        blob = self._requests.readable(call, "r").there
+        facts = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
+        return Answer(200, headers={**facts, "Content-Length": str(blob.size)})
+
+    # Properties
+
+    def metadata(self, call: Call) -> Answer:
+        blob = self._requests.readable(call, "r").there
+        return Answer(200, headers={**headers.version(blob), **headers.with_prefix(blob.metadata)})
+
+    def set_metadata(self, call: Call) -> Answer:
+        target = self._requests.writable(call, "w")
+        blob = replace(target.there, metadata=headers.metadata(call.headers))
+        return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
+
+    def set_properties(self, call: Call) -> Answer:
+        """Set all of the content's headers: those that the request does not name are gone."""
+        target = self._requests.writable(call, "w")
+        blob = replace(target.there, headers=headers.content_headers(call.headers, plain=False))
+        return Answer(200, headers=self.changed(target, blob))
+
+    def set_tier(self, call: Call) -> Answer:
+        target = self._requests.writable(call, "w")
+        wanted = headers.tier(call)
+        if not wanted:
+            raise missing_header("x-ms-access-tier")
+        if target.there.kind != "BlockBlob":
+            raise StorageError(409, "InvalidBlobType", "The access tier is that of block blobs alone.")
+        self._blobs.change(target.container.id, target.name, replace(target.there, tier=wanted))
+        return Answer(200)
+
+    def tags(self, call: Call) -> Answer:
+        blob = self._requests.readable(call, "t").there
+        return Answer(200, f"{HEAD}{xml.tags(blob.tags)}".encode(), XML)
+
+    def set_tags(self, call: Call) -> Answer:
+        self._requests.admit(call, "t")
+        target = self._requests.target(call)
+        blob = target.there
+        self._requests.check_write(call, target)
+        tags = headers.checked_tags(xml.read_tags(call.body))
+        self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
+        return Answer(204)
+
+    def snapshot(self, call: Call) -> Answer:
+        """Keep the blob as it is. One who holds no lease may do so too."""
+        self._requests.admit(call, "w", "c")
+        target = self._requests.target(call)
+        blob, own = target.there, headers.metadata(call.headers)
+        blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
+        Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
+        if own:
+            blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
+        made = self._blobs.take_snapshot(target.container.id, target.name, blob)
+        told = {"x-ms-snapshot": made.snapshot, "x-ms-request-server-encrypted": "true"}
+        return Answer(201, headers={**headers.version(made), **told})
+
+    def delete(self, call: Call) -> Answer:
+        """Delete a snapshot, a blob, a blob with its snapshots, or these alone."""
+        self._requests.admit(call, "d")
+        target = self._requests.place(call)
+        if target.blob is None:
+            raise blob_not_found()
+        key, which = (target.container.id, target.name), _snapshots_to_delete(call)
+        self._requests.check_write(call, target)
+        if target.snapshot:
+            self._blobs.delete_snapshots(*key, target.snapshot)
+        elif which == "only":
+            self._blobs.delete_snapshots(*key)
+        elif not which and self._blobs.has_snapshots(*key):
+            sentence = "This operation is not permitted while the blob has snapshots."
+            raise StorageError(409, "SnapshotsPresent", sentence)
+        else:
+            self._blobs.delete(*key)
+        return Answer(202, headers={"x-ms-delete-type-permanent": "true"})
+
+
+def _overrides(call: Call) -> dict[str, str]:
+    """Headers of the answer that the signature sets. Raises StorageError, 400, for what can't be one."""
+    found = {name: call.text(key) for key, name in OVERRIDES.items() if call.text(key) and "sig" in call.query}
+    for key, name in OVERRIDES.items():
+        if not found.get(name, "").isprintable():
+            raise bad_parameter(key, call.text(key), "A header has no control characters.")
+    return found
+
+
+def _snapshots_to_delete(call: Call) -> str:
+    """include, only, or nothing. Raises StorageError, 400."""
+    which = call.headers.get(DELETE_SNAPSHOTS, "").lower()
+    if which not in ("", "include", "only") or (which and "snapshot" in call.query):
+        raise invalid_header(DELETE_SNAPSHOTS, which)
+    return which

@@ -1,0 +1,282 @@
+"""Containers and blobs, in one SQLite file and a folder of extents. No HTTP here.
+
+A blob is found by its container and name: reading, writing and listing cost the same however many others there are.
+Its facts are JSON beside its content, the list of its extents; a copy is a new row on the same extents. Every change
+is one transaction. Nothing here waits: what a caller checked is still so when it writes, unless it awaited between.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from emulators.storage.blobs import snapshots, tags
+from emulators.storage.blobs.extents import SCHEMA as EXTENTS_SCHEMA
+from emulators.storage.blobs.extents import SMALL, Extents, Piece, Upload
+from emulators.storage.blobs.listing import Wanted, listed
+from emulators.storage.blobs.model import (
+    Blob,
+    Block,
+    Container,
+    Content,
+    Listed,
+    blob_of,
+    container_of,
+    content_of,
+    facts_of,
+    pieces_of,
+)
+from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.errors import StorageError
+
+STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
+PURGED_AT_ONCE = 500
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
+CREATE TABLE IF NOT EXISTS dropped (container INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS blobs (
+    container INTEGER, name TEXT, facts TEXT, content TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blocks (
+    container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
+    PRIMARY KEY (container, name, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
+{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
+
+
+class Blobs:
+    """The blobs of one account; `extents` holds their bytes."""
+
+    def __init__(self, file: Path, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._db = open_database(file, SCHEMA)
+        self.extents = Extents(self._db, folder)
+        self._snapshots = snapshots.Snapshots(self._db, self.extents)
+        self.tags = tags.TagIndex(self._db)
+        self.clock = clock
+        self._ticks = 0
+
+    def close(self) -> None:
+        self._db.close()
+
+    def new_etag(self) -> str:
+        """One that no version had before."""
+        return f"0x{self._tick():X}"
+
+    def _tick(self) -> int:
+        self._ticks = max(self._ticks + 1, int(self.clock() * snapshots.TICKS))
+        return self._ticks
+
+    # Containers
+
+    def container(self, name: str) -> Container:
+        """Raises StorageError, 404, if there is none."""
+        row = self._db.execute("SELECT id, facts FROM containers WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise StorageError(404, "ContainerNotFound", "The specified container does not exist.")
+        return container_of(row[0], name, row[1])
+
+    def create_container(self, name: str, metadata: dict[str, str]) -> Container:
+        """Raises StorageError, 409, if it is there."""
+        if self._db.execute("SELECT 1 FROM containers WHERE name = ?", (name,)).fetchone():
+            raise StorageError(409, "ContainerAlreadyExists", "The specified container already exists.")
+        made = Container(0, name, self.new_etag(), self.clock(), metadata)
+        row = (name, facts_of(made))
+        number = self._db.execute("INSERT INTO containers (name, facts) VALUES (?, ?)", row).lastrowid
+        return replace(made, id=number or 0)
+
+    def change_container(self, changed: Container) -> None:
+        self._db.execute("UPDATE containers SET facts = ? WHERE id = ?", (facts_of(changed), changed.id))
+
+    def delete_container(self, container: Container) -> None:
+        """Remove it. Its blobs go from the file little by little, in `purge`."""
+        with transaction(self._db):
+            self._db.execute("DELETE FROM containers WHERE id = ?", (container.id,))
+            self._db.execute("INSERT INTO dropped VALUES (?)", (container.id,))
+
+    def containers(self, prefix: str, start: str, limit: int) -> list[Container]:
+        """Those whose names have this prefix, from `start` on, in order."""
+        found = self._db.execute(
+            "SELECT id, name, facts FROM containers WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
+            (max(prefix, start), len(prefix), prefix, limit),
+        )
+        return [container_of(*row) for row in found]
+
+    # Blobs
+
+    def find(self, container: int, name: str, snapshot: str = "") -> Blob | None:
+        if snapshot:
+            return self._snapshots.find(container, name, snapshot)
+        row = self._db.execute("SELECT facts FROM blobs WHERE container = ? AND name = ?", (container, name)).fetchone()
+        return blob_of(row[0]) if row else None
+
+    def content(self, container: int, name: str, snapshot: str = "") -> Content:
+        """What a blob that is there consists of."""
+        if snapshot:
+            return self._snapshots.content(container, name, snapshot)
+        (text,) = self._db.execute(
+            "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
+        ).fetchone()
+        return content_of(text)
+
+    def write(self, container: int, name: str, blob: Blob, content: Content | Upload) -> None:
+        """Make or replace a blob. The blocks that waited for its list are dropped."""
+        with transaction(self._db):
+            made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
+            before = self._pieces(container, name) + self._drop_staged(container, name)
+            self.extents.hold(made.pieces, instead_of=before)
+            row = (container, name, facts_of(blob), json.dumps([made.pieces, made.blocks], separators=(",", ":")))
+            self._db.execute("REPLACE INTO blobs VALUES (?, ?, ?, ?)", row)
+            self.tags.put(container, name, blob.tags)
+
+    def append(self, container: int, name: str, blob: Blob, upload: Upload) -> None:
+        """Put bytes behind those of an append blob, whose new facts are `blob`. Small ends are joined."""
+        pieces = self.content(container, name).pieces
+        with transaction(self._db):
+            joined = self._joined(pieces[-1:], upload)
+            if joined:
+                self.extents.let_go([pieces.pop()])
+            added = self.extents.store(joined or upload)
+            self.extents.hold(added)
+            text = json.dumps([[*pieces, *added], []], separators=(",", ":"))
+            self._db.execute(
+                "UPDATE blobs SET facts = ?, content = ? WHERE container = ? AND name = ?",
+                (facts_of(blob), text, container, name),
+            )
+
+    def _joined(self, last: list[Piece], upload: Upload) -> Upload | None:
+        """The last piece and what comes behind it as one, if both are small."""
+        if not last or upload.data is None or last[0][2] + upload.size > SMALL:
+            return None
+        before = self.extents.at_once(last)
+        return None if before is None else replace(upload, data=before + upload.data, size=len(before) + upload.size)
+
+    def change(self, container: int, name: str, blob: Blob) -> None:
+        """New facts of a blob that is there."""
+        with transaction(self._db):
+            row = (facts_of(blob), container, name)
+            self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
+            self.tags.put(container, name, blob.tags)
+
+    def delete(self, container: int, name: str) -> None:
+        """The blob, its snapshots, and the blocks that wait for its list."""
+        with transaction(self._db):
+            self._delete(container, name)
+
+    def _delete(self, container: int, name: str) -> None:
+        self.extents.let_go(self._pieces(container, name) + self._drop_staged(container, name))
+        self._snapshots.delete(container, name)
+        self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (container, name))
+        self.tags.put(container, name, {})
+
+    # Snapshots
+
+    def take_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
+        """Keep a blob that is there as it is, with these facts, of which `snapshot` is then the time."""
+        with transaction(self._db):
+            return self._snapshots.take(container, name, blob, self._tick())
+
+    def has_snapshots(self, container: int, name: str) -> bool:
+        return self._snapshots.any(container, name)
+
+    def delete_snapshots(self, container: int, name: str, snapshot: str = "") -> None:
+        """This one, or all of the blob."""
+        with transaction(self._db):
+            self._snapshots.delete(container, name, snapshot)
+
+    # Blocks that wait for their list
+
+    def stage(self, container: int, name: str, block: str, content: Upload | list[Piece]) -> None:
+        with transaction(self._db):
+            pieces = self.extents.store(content) if isinstance(content, Upload) else content
+            self.extents.hold(pieces)
+            before = self._db.execute(
+                "DELETE FROM blocks WHERE container = ? AND name = ? AND id = ? RETURNING pieces",
+                (container, name, block),
+            ).fetchall()
+            for (old,) in before:
+                self.extents.let_go(pieces_of(json.loads(old)))
+            size = sum(piece[2] for piece in pieces)
+            row = (container, name, block, size, self.clock(), json.dumps(pieces))
+            self._db.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def staged(self, container: int, name: str) -> dict[str, Block]:
+        """By their ids, in the order of these."""
+        rows = self._db.execute(
+            "SELECT id, size, pieces FROM blocks WHERE container = ? AND name = ? ORDER BY id", (container, name)
+        )
+        return {row[0]: Block(row[0], row[1], pieces_of(json.loads(row[2]))) for row in rows}
+
+    def length_of_ids(self, container: int, name: str) -> int | None:
+        """How long the ids of its waiting blocks are; None if none waits."""
+        row = self._db.execute(
+            "SELECT length(id) FROM blocks WHERE container = ? AND name = ? LIMIT 1", (container, name)
+        ).fetchone()
+        return row[0] if row else None
+
+    # Listing
+
+    def listed(self, container: int, wanted: Wanted) -> list[Listed]:
+        return list(listed(self._db, container, wanted))
+
+    # The service's own settings
+
+    def settings(self, name: str) -> str | None:
+        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else None
+
+    def set_settings(self, name: str, value: str) -> None:
+        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    # Removing
+
+    def purge(self) -> bool:
+        """Remove some of what deleted containers held, of blocks that no list took, and of bytes that nothing holds.
+
+        Says whether there may be more.
+        """
+        with transaction(self._db):
+            more = self._purge_dropped() | self._purge_staged()
+        with transaction(self._db):
+            return self.extents.purge() | more
+
+    def _purge_dropped(self) -> bool:
+        dropped = self._db.execute("SELECT container FROM dropped LIMIT 1").fetchone()
+        if dropped is None:
+            return False
+        names = self._db.execute(
+            "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1"
+            " UNION SELECT name FROM snapshots WHERE container = ?1 LIMIT ?2",
+            (*dropped, PURGED_AT_ONCE),
+        ).fetchall()
+        for (name,) in names:
+            self._delete(dropped[0], name)
+        if not names:
+            self._db.execute("DELETE FROM dropped WHERE container = ?", dropped)
+        return True
+
+    def _purge_staged(self) -> bool:
+        old = self._db.execute(
+            "SELECT container, name FROM blocks WHERE staged < ? LIMIT ?",
+            (self.clock() - STAGED_SECONDS, PURGED_AT_ONCE),
+        ).fetchall()
+        for container, name in old:
+            self.extents.let_go(self._drop_staged(container, name))
+        return bool(old)
+
+    def _pieces(self, container: int, name: str) -> list[Piece]:
+        """Those of the blob, if it is there."""
+        row = self._db.execute(
+            "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
+        ).fetchone()
+        return content_of(row[0]).pieces if row else []
+
+    def _drop_staged(self, container: int, name: str) -> list[Piece]:
+        """Drop the blocks that wait for a list, and give their pieces, which are to be let go."""
+        rows = self._db.execute(
+            "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
+        ).fetchall()
+        return [piece for (pieces,) in rows for piece in pieces_of(json.loads(pieces))]

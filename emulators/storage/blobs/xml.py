@@ -1,0 +1,183 @@
+"""The XML bodies of the blob service.
+
+https://learn.microsoft.com/rest/api/storageservices/list-blobs
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+from emulators.storage.blobs.headers import OCTETS
+from emulators.storage.blobs.leases import FOR_EVER, Lease
+from emulators.storage.blobs.model import Blob, Block, Container, Listed
+from emulators.storage.blobs.tags import Found
+from emulators.storage.common.account import Terms
+from emulators.storage.common.calls import http_date
+from emulators.storage.common.errors import StorageError, bad_xml
+from emulators.storage.common.service_xml import HEAD, parsed, printable
+
+MOST_BLOCKS = 50_000
+MOST_POLICIES = 5
+ECHOED = (
+    ("where", "Where"),
+    ("prefix", "Prefix"),
+    ("marker", "Marker"),
+    ("maxresults", "MaxResults"),
+    ("delimiter", "Delimiter"),
+)
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # for an XML document
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a list: where it was asked for, with which parameters, what it includes, and where the next begins."""
+
+    endpoint: str
+    asked: Mapping[str, str]
+    includes: frozenset[str]
+    now: float
+    following: str
+
+
+def text_of(value: str) -> str:
+    # A carriage return would be read back as a line feed if it stood there as itself.
+    return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
+
+
+def _list(page: Page, attributes: str, tag: str, entries: Iterable[str]) -> bytes:
+    asked = "".join(f"<{name}>{text_of(page.asked[key])}</{name}>" for key, name in ECHOED if key in page.asked)
+    where = f"ServiceEndpoint={quoteattr(page.endpoint)}{attributes}"
+    inner = f"{asked}<{tag}>{''.join(entries)}</{tag}><NextMarker>{page.following}</NextMarker>"
+    return f"{HEAD}<EnumerationResults {where}>{inner}</EnumerationResults>".encode()
+
+
+def containers(page: Page, found: Iterable[Container]) -> bytes:
+    return _list(page, "", "Containers", (_container(one, page) for one in found))
+
+
+def _container(one: Container, page: Page) -> str:
+    facts = (
+        f"<Last-Modified>{http_date(one.modified)}</Last-Modified><Etag>&quot;{one.etag}&quot;</Etag>"
+        f"{_lease(one.lease, page.now)}"
+        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+    )
+    more = _pairs("Metadata", one.metadata) if "metadata" in page.includes else ""
+    return f"<Container><Name>{one.name}</Name><Properties>{facts}</Properties>{more}</Container>"
+
+
+def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
+    entries = (
+        f"<BlobPrefix><Name>{text_of(name)}</Name></BlobPrefix>" if blob is None else _blob(name, blob, page)
+        for name, blob in found
+    )
+    return _list(page, f" ContainerName={quoteattr(container)}", "Blobs", entries)
+
+
+def found_by_tags(page: Page, keys: Collection[str], found: Iterable[Found]) -> bytes:
+    """What a search found, each blob with those of its tags that were asked for."""
+    entries = (
+        f"<Blob><Name>{text_of(name)}</Name><ContainerName>{container}</ContainerName>"
+        f"{tags({key: value for key, value in own.items() if key in keys})}</Blob>"
+        for _, name, container, own in found
+    )
+    return _list(page, "", "Blobs", entries)
+
+
+def _blob(name: str, blob: Blob, page: Page) -> str:
+    facts = (
+        f"<Creation-Time>{http_date(blob.created)}</Creation-Time>"
+        f"<Last-Modified>{http_date(blob.modified)}</Last-Modified><Etag>{blob.etag}</Etag>"
+        f"<Content-Length>{blob.size}</Content-Length>"
+    )
+    if blob.created:
+        headers = {"Content-Type": OCTETS, **blob.headers}
+        facts += "".join(f"<{key}>{text_of(value)}</{key}>" for key, value in headers.items())
+    facts += f"<BlobType>{blob.kind}</BlobType>"
+    if blob.created and blob.kind == "BlockBlob":
+        inferred = "" if blob.tier else "<AccessTierInferred>true</AccessTierInferred>"
+        facts += f"<AccessTier>{blob.tier or 'Hot'}</AccessTier>{inferred}"
+    if blob.tags:
+        facts += f"<TagCount>{len(blob.tags)}</TagCount>"
+    facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
+    if "copy" in page.includes:
+        facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
+    more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
+    if "tags" in page.includes and blob.tags:
+        more += tags(blob.tags)
+    snapshot = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
+    return f"<Blob><Name>{text_of(name)}</Name>{snapshot}<Properties>{facts}</Properties>{more}</Blob>"
+
+
+def _copy_tag(key: str) -> str:
+    return "Copy" + "".join(part.capitalize() for part in key.split("-"))
+
+
+def _lease(lease: Lease, now: float) -> str:
+    state = lease.state(now)
+    status = "locked" if lease.held(now) else "unlocked"
+    text = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
+    if state == "leased":
+        text += f"<LeaseDuration>{'infinite' if lease.duration == FOR_EVER else 'fixed'}</LeaseDuration>"
+    return text
+
+
+def _pairs(tag: str, found: Mapping[str, str]) -> str:
+    return f"<{tag}>{''.join(f'<{key}>{text_of(value)}</{key}>' for key, value in found.items())}</{tag}>"
+
+
+def tags(found: Mapping[str, str]) -> str:
+    inner = "".join(f"<Tag><Key>{text_of(k)}</Key><Value>{text_of(v)}</Value></Tag>" for k, v in found.items())
+    return f"<Tags><TagSet>{inner}</TagSet></Tags>"
+
+
+def read_tags(body: bytes) -> dict[str, str]:
+    root = parsed(body)
+    found = root.findall("./TagSet/Tag")
+    if root.tag != "Tags":
+        raise bad_xml("Tags with a TagSet is expected.")
+    return {one.findtext("Key", ""): one.findtext("Value", "") for one in found}
+
+
+def block_list(committed: Iterable[tuple[str, int]], waiting: Iterable[Block]) -> bytes:
+    first = "".join(_block(name, size) for name, size in committed)
+    second = "".join(_block(block.id, block.size) for block in waiting)
+    parts = f"<CommittedBlocks>{first}</CommittedBlocks><UncommittedBlocks>{second}</UncommittedBlocks>"
+    return f"{HEAD}<BlockList>{parts}</BlockList>".encode()
+
+
+def _block(name: str, size: int) -> str:
+    return f"<Block><Name>{name}</Name><Size>{size}</Size></Block>"
+
+
+def read_block_list(body: bytes) -> list[tuple[str, str]]:
+    """What a blob is to consist of: where to look for each block (Committed, Uncommitted, Latest), and its id."""
+    root = parsed(body)
+    found = [(one.tag, (one.text or "").strip()) for one in root]
+    if root.tag != "BlockList" or any(kind not in ("Committed", "Uncommitted", "Latest") for kind, _ in found):
+        raise bad_xml("BlockList with Committed, Uncommitted and Latest is expected.")
+    if len(found) > MOST_BLOCKS:
+        raise StorageError(400, "BlockListTooLong", f"The block list may not contain more than {MOST_BLOCKS} blocks.")
+    return found
+
+
+def read_policies(body: bytes) -> dict[str, Terms]:
+    """Stored access policies by their ids. Raises StorageError, 400."""
+    if not body.strip():
+        return {}
+    root = parsed(body)
+    found = root.findall("SignedIdentifier")
+    if root.tag != "SignedIdentifiers":
+        raise bad_xml("SignedIdentifiers is expected.")
+    if len(found) > MOST_POLICIES or any(not 1 <= len(one.findtext("Id", "")) <= 64 for one in found):
+        raise bad_xml(f"There may be {MOST_POLICIES} policies, with ids of at most 64 characters.")
+    return {
+        one.findtext("Id", ""): Terms(
+            one.findtext("AccessPolicy/Permission") or "",
+            one.findtext("AccessPolicy/Start") or None,
+            one.findtext("AccessPolicy/Expiry") or None,
+        )
+        for one in found
+    }

@@ -1,0 +1,75 @@
+"""A request and its answer, free of the HTTP server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from urllib.parse import parse_qsl, unquote
+
+from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
+
+VERSION = "2021-12-02"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request. `path` is as it was sent, still encoded; names of headers are found in whatever case.
+
+    A long body is not in `body` but comes by `stream`.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    stream: AsyncIterator[bytes] | None = None
+    secure: bool = False  # whether it came by HTTPS
+
+    @property
+    def account(self) -> str:
+        return self.path[1:].partition("/")[0]
+
+    @property
+    def resource(self) -> str:
+        """What follows the account in the path, decoded: `queue/messages`, `Tables`, or nothing."""
+        return unquote(self.path[1:].partition("/")[2])
+
+    def text(self, name: str) -> str:
+        return self.query.get(name, "")
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number of the query. Raises StorageError for anything else, and outside of its range."""
+        value = self.query.get(name)
+        if value is None:
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            raise bad_parameter(name, value, "Value must be a whole number.") from None
+        if not least <= number <= most:
+            raise out_of_range(name, number, least, most)
+        return number
+
+
+@dataclass(frozen=True)
+class Answer:
+    """With `stream` the body comes from there, and Content-Length is among the headers."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncGenerator[bytes, None] | None = None
+
+
+def parse_query(text: str) -> dict[str, str]:
+    """The parameters of a URL, decoded, the last of each name."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True))
+    except ValueError:
+        raise StorageError(400, "InvalidUri", "The requested URI does not represent any resource.") from None
+
+
+def http_date(seconds: float) -> str:
+    return formatdate(seconds, usegmt=True)

@@ -1,0 +1,98 @@
+"""Cross-origin rules of the blob service: which web pages' scripts may use it. A page that no rule names is refused.
+
+https://learn.microsoft.com/rest/api/storageservices/cross-origin-resource-sharing--cors--support-for-the-azure-storage-services
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from emulators.storage.common.errors import StorageError, bad_xml
+from emulators.storage.common.service_xml import parsed
+
+MOST_RULES = 5
+METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "MERGE", "PATCH"})
+PREFLIGHT = "CORS not enabled or no matching rule found for this request."
+
+
+@dataclass(frozen=True)
+class Rule:
+    origins: tuple[str, ...]
+    methods: tuple[str, ...]
+    allowed: tuple[str, ...]
+    exposed: str
+    seconds: str
+
+    def fits(self, origin: str, method: str, asked: tuple[str, ...] = ()) -> bool:
+        """Whether it lets pages of this origin, named or by `*`, send such requests with these headers."""
+        return (
+            ("*" in self.origins or origin in self.origins)
+            and method in self.methods
+            and all(any(_matches(name, pattern) for pattern in self.allowed) for name in asked)
+        )
+
+
+def rules(properties: str | None) -> list[Rule]:
+    """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
+    if not properties:
+        return []
+    found = parsed(properties.encode()).findall("./Cors/CorsRule")
+    if len(found) > MOST_RULES:
+        raise bad_xml(f"There may be {MOST_RULES} rules.")
+    return [_rule(one) for one in found]
+
+
+def _rule(one: Element) -> Rule:
+    said = {tag: one.findtext(tag, "") for tag in ("AllowedOrigins", "AllowedMethods", "MaxAgeInSeconds")}
+    methods = _words(said["AllowedMethods"])
+    if not (said["AllowedOrigins"] and methods and set(methods) <= METHODS and said["MaxAgeInSeconds"].isdecimal()):
+        sentence = "has AllowedOrigins, AllowedMethods and MaxAgeInSeconds; the methods are of"
+        raise bad_xml(f"A CorsRule {sentence} {', '.join(sorted(METHODS))}.")
+    allowed = tuple(word.lower() for word in _words(one.findtext("AllowedHeaders")))
+    exposed = one.findtext("ExposedHeaders") or ""
+    return Rule(_words(said["AllowedOrigins"]), methods, allowed, exposed, said["MaxAgeInSeconds"])
+
+
+def names(found: list[Rule], origin: str) -> bool:
+    """Whether a rule names this origin. One for all (`*`) is no reason to let foreign pages into this machine."""
+    return any(origin in rule.origins for rule in found)
+
+
+def preflight(found: list[Rule], headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of the answer to a browser's question. Raises StorageError, 400 and 403."""
+    origin, method = headers.get("Origin"), headers.get("Access-Control-Request-Method")
+    if not origin or not method:
+        sentence = "A required CORS header is not present: Origin, Access-Control-Request-Method."
+        raise StorageError(400, "InvalidHeaderValue", sentence)
+    asked = tuple(word.lower() for word in _words(headers.get("Access-Control-Request-Headers")))
+    for rule in found:
+        if rule.fits(origin, method, asked):
+            return {
+                "Access-Control-Allow-Origin": origin,
+                "Access-Control-Allow-Methods": method,
+                "Access-Control-Allow-Headers": ",".join(asked),
+                "Access-Control-Max-Age": rule.seconds,
+                "Access-Control-Allow-Credentials": "true",
+                "Vary": "Origin",
+            }
+    raise StorageError(403, "CorsPreflightFailure", PREFLIGHT)
+
+
+def answered(found: list[Rule], method: str, headers: Mapping[str, str]) -> dict[str, str]:
+    """What an answer tells the browser: nothing to a page that no rule lets in."""
+    origin = headers.get("Origin")
+    rule = next((rule for rule in found if origin and rule.fits(origin, method)), None)
+    if origin is None or rule is None:
+        return {}
+    told = {"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true", "Vary": "Origin"}
+    return {**told, "Access-Control-Expose-Headers": rule.exposed} if rule.exposed else told
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

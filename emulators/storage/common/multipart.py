@@ -1,0 +1,71 @@
+"""Multipart bodies with requests in them, as batches of tables and blobs send them.
+
+https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict
+
+from emulators.storage.common.calls import Call, parse_query
+from emulators.storage.common.errors import StorageError, invalid_input
+
+BOUNDARY = re.compile(r'multipart/mixed\s*;.*?boundary="?([^";\r\n]+)"?', re.IGNORECASE)
+PART_HEAD = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+def parts(body: bytes, content_type: str) -> list[bytes]:
+    match = BOUNDARY.match(content_type)
+    if match is None:
+        raise invalid_input(f"The content type is {content_type!r:.80}; multipart/mixed with a boundary is expected.")
+    pieces = _pieces(b"\n" + body, b"\n--" + match[1].encode(errors="surrogateescape"))
+    return [piece for piece in pieces if piece.strip()]
+
+
+def _pieces(body: bytes, mark: bytes) -> list[bytes]:
+    """What stands between the lines that are nothing but the mark, or the mark and `--`.
+
+    Each body has marks of its own, so a regular expression would be compiled for each: more than all else here.
+    """
+    first, *rest = body.split(mark)
+    pieces = [first]
+    for piece in rest:
+        line, _, content = piece.partition(b"\n")
+        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like it
+            pieces[-1] += mark + piece
+        else:
+            pieces[-1] = pieces[-1].removesuffix(b"\r")
+            pieces.append(content)
+    return pieces
+
+
+def split_part(part: bytes) -> tuple[bytes, bytes]:
+    """Head and body of a part. A part without a body may lack the empty line behind its head."""
+    pieces = BLANK_LINE.split(part.lstrip(b"\r\n"), maxsplit=1)
+    return pieces[0], pieces[1] if len(pieces) > 1 else b""
+
+
+def operation(request: bytes) -> Call:
+    head, body = split_part(request)
+    line, _, rest = head.partition(b"\n")
+    try:
+        method, target, _ = line.decode().split()
+        url = urlsplit(target)
+    except ValueError:
+        raise invalid_input(f"{line!r:.80} is no request line.") from None
+    return Call(method, url.path, parse_query(url.query), headers_of(rest), body.strip())
+
+
+def headers_of(text: bytes) -> CIMultiDict[str]:
+    found = CIMultiDict[str]()
+    try:
+        for line in text.decode().splitlines():
+            name, _, value = line.partition(":")
+            found[name.strip()] = value.strip()
+    except UnicodeDecodeError:
+        raise StorageError(400, "InvalidHeaderValue", "The headers of an operation are not text.") from None
+    return found

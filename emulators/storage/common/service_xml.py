@@ -1,0 +1,57 @@
+"""XML that the services speak: what comes in, the service's properties, and errors."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
+
+from emulators.storage.common.errors import StorageError, bad_xml
+
+HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+DEFAULT_PROPERTIES = (
+    "<StorageServiceProperties>"
+    "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>"
+    "<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></HourMetrics>"
+    "<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>"
+    "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors/>"
+    "</StorageServiceProperties>"
+)
+
+
+def parsed(body: bytes) -> ET.Element:
+    """The document in a body, which is UTF-8 whatever it says of itself. Raises StorageError, 400."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise bad_xml("It is not UTF-8.") from None
+    if "\0" in text or "<!DOCTYPE" in text or "<!ENTITY" in text:  # UTF-16 would be full of zeros
+        raise bad_xml("A document type is not allowed, nor an encoding other than UTF-8.")
+    try:
+        return ET.fromstring(text)  # noqa: S314 (no entities, by the lines above)
+    except ET.ParseError as error:
+        raise bad_xml(str(error)) from None
+
+
+def merged(before: str | None, body: bytes) -> str:
+    """The service's properties after a request to set some of them: what it does not name stays."""
+    asked = parsed(body)
+    if asked.tag != "StorageServiceProperties":
+        raise bad_xml("StorageServiceProperties is expected.")
+    found = {one.tag: one for one in parsed((before or DEFAULT_PROPERTIES).encode())}
+    root = ET.Element(asked.tag)
+    root.extend((found | {one.tag: one for one in asked}).values())
+    return HEAD + ET.tostring(root, encoding="unicode")
+
+
+def failure(error: StorageError, note: str) -> bytes:
+    """`note` follows the message: the request's id and the time."""
+    details = "".join(f"<{key}>{escape(printable(value))}</{key}>" for key, value in error.details.items())
+    message = escape(printable(f"{error.message}\n{note}"))
+    return f"{HEAD}<Error><Code>{error.code}</Code><Message>{message}</Message>{details}</Error>".encode()
+
+
+def printable(value: object) -> str:
+    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(value))

@@ -1,0 +1,189 @@
+"""The queue service's REST interface: which request is which operation.
+
+https://learn.microsoft.com/rest/api/storageservices/queue-service-rest-api
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from emulators.storage.common import service_xml
+from emulators.storage.common.account import Account, Right
+from emulators.storage.common.calls import Answer, Call, http_date
+from emulators.storage.common.errors import StorageError, bad_parameter, not_served
+from emulators.storage.common.service import Service
+from emulators.storage.queues import xml
+from emulators.storage.queues.store import Queues
+
+WEEK = 7 * 24 * 3600
+MOST_MESSAGES, MOST_QUEUES = 32, 5000
+QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
+METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+XML = {"Content-Type": "application/xml"}
+
+
+class QueueService(Service):
+    """Answers requests to the queues of one account. Whatever is not allowed raises StorageError."""
+
+    largest_body: ClassVar[int] = 8 * xml.LONGEST_TEXT  # a text of 64 KiB, each of its characters escaped
+
+    def __init__(self, queues: Queues, account: Account, endpoint: str = "") -> None:
+        self._queues = queues
+        self._account = account
+        self.endpoint = endpoint
+
+    async def answer(self, call: Call) -> Answer:
+        match call.resource.rstrip("/").split("/"):
+            case [""]:
+                return self._service(call)
+            case [name]:
+                return self._queue(call, _checked(name))
+            case [name, "messages"]:
+                return self._messages(call, _checked(name))
+            case [name, "messages", message]:
+                return self._message(call, _checked(name), message)
+        raise not_served(call.method, call.path)
+
+    def failure(self, error: StorageError, note: str) -> Answer:
+        return Answer(error.status, service_xml.failure(error, note), XML)
+
+    def purge(self) -> bool:
+        return self._queues.purge()
+
+    def close(self) -> None:
+        self._queues.close()
+
+    # /
+
+    def _service(self, call: Call) -> Answer:
+        match call.method, call.text("restype"), call.text("comp"):
+            case "GET", "", "list":
+                self._admit(call, "s", "l")
+                return self._list(call)
+            case "GET", "service", "properties":
+                self._admit(call, "s", "r")
+                text = self._queues.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
+                return Answer(200, text.encode(), XML)
+            case "PUT", "service", "properties":
+                self._admit(call, "s", "w")
+                text = service_xml.merged(self._queues.settings("properties"), call.body)
+                self._queues.set_settings("properties", text)
+                return Answer(202)
+        raise not_served(call.method, call.path)
+
+    def _list(self, call: Call) -> Answer:
+        limit = call.number("maxresults", MOST_QUEUES, 1, 2**31 - 1)
+        found = self._queues.listed(call.text("prefix"), call.text("marker"), min(limit, MOST_QUEUES) + 1)
+        page, rest = found[: min(limit, MOST_QUEUES)], found[min(limit, MOST_QUEUES) :]
+        body = xml.queue_list(self.endpoint, call.query, page, rest[0][0] if rest else "")
+        return Answer(200, body, XML)
+
+    # /QUEUE
+
+    def _queue(self, call: Call, name: str) -> Answer:
+        match call.method, call.text("comp"):
+            case "PUT", "":
+                self._admit(call, "c", "c", "w", name=name)
+                return Answer(201 if self._queues.create(name, _metadata(call)) else 204)
+            case "DELETE", "":
+                self._admit(call, "c", "d", name=name)
+                self._queues.delete(name)
+                return Answer(204)
+            case "GET" | "HEAD", "metadata":
+                self._admit(call, "c", "r", name=name)
+                return Answer(200, headers=self._properties(name))
+            case "PUT", "metadata":
+                self._admit(call, "c", "w", name=name)
+                self._queues.set_metadata(name, _metadata(call))
+                return Answer(204)
+        raise not_served(call.method, call.path)
+
+    def _properties(self, name: str) -> dict[str, str]:
+        metadata = {f"x-ms-meta-{key}": value for key, value in self._queues.metadata(name).items()}
+        return {**metadata, "x-ms-approximate-messages-count": str(self._queues.count(name))}
+
+    # /QUEUE/messages
+
+    def _messages(self, call: Call, name: str) -> Answer:
+        match call.method:
+            case "POST":
+                self._admit(call, "o", "a", name=name)
+                return self._put(call, name)
+            case "GET" if call.text("peekonly").lower() == "true":
+                self._admit(call, "o", "r", name=name)
+                limit = call.number("numofmessages", 1, 1, MOST_MESSAGES)
+                return Answer(200, xml.peeked(self._queues.peek(name, limit)), XML)
+            case "GET":
+                self._admit(call, "o", "p", name=name)
+                limit = call.number("numofmessages", 1, 1, MOST_MESSAGES)
+                seconds = call.number("visibilitytimeout", 30, 1, WEEK)
+                return Answer(200, xml.taken(self._queues.get(name, limit, seconds)), XML)
+            case "DELETE":
+                self._admit(call, "o", "d", name=name)
+                self._queues.clear(name)
+                return Answer(204)
+        raise not_served(call.method, call.path)
+
+    def _put(self, call: Call, name: str) -> Answer:
+        seconds_to_live = call.number("messagettl", WEEK, -1, 2**31 - 1)
+        if seconds_to_live == 0:
+            raise bad_parameter("messagettl", 0, "Value must be at least 1, or -1 for a message that never expires.")
+        delay = call.number("visibilitytimeout", 0, 0, WEEK)
+        if 0 < seconds_to_live <= delay:
+            raise bad_parameter("visibilitytimeout", delay, "messagettl must be greater than visibilitytimeout.")
+        text = xml.message_text(call.body)
+        message = self._queues.put(name, text, delay, None if seconds_to_live == -1 else seconds_to_live)
+        return Answer(201, xml.added(message), XML)
+
+    # /QUEUE/messages/ID
+
+    def _message(self, call: Call, name: str, message: str) -> Answer:
+        match call.method:
+            case "PUT":
+                self._admit(call, "o", "u", name=name)
+                seconds = call.number("visibilitytimeout", 30, 0, WEEK)
+                text = xml.message_text(call.body) if call.body else None
+                new = self._queues.update(name, message, _receipt(call), seconds, text)
+                headers = {"x-ms-popreceipt": new.receipt, "x-ms-time-next-visible": http_date(new.visible)}
+                return Answer(204, headers=headers)
+            case "DELETE":
+                self._admit(call, "o", "p", "d", name=name)
+                self._queues.remove(name, message, _receipt(call))
+                return Answer(204)
+        raise not_served(call.method, call.path)
+
+    def _admit(self, call: Call, kind: str, *any_of: str, name: str = "") -> None:
+        self._account.admit(call, Right(kind, any_of, name))
+
+
+def _checked(name: str) -> str:
+    """The name of a queue, if it can be one."""
+    if not 3 <= len(name) <= 63:
+        sentence = "The specified resource name length is not within the permissible limits."
+        raise StorageError(400, "OutOfRangeInput", sentence)
+    if not QUEUE_NAME.fullmatch(name):
+        sentence = "The specified resource name contains invalid characters."
+        raise StorageError(400, "InvalidResourceName", sentence)
+    return name
+
+
+def _metadata(call: Call) -> dict[str, str]:
+    prefix = "x-ms-meta-"
+    found = {key[len(prefix) :]: value for key, value in call.headers.items() if key.lower().startswith(prefix)}
+    for name in found:
+        if not METADATA_NAME.fullmatch(name):
+            raise StorageError(400, "InvalidMetadata", "The metadata specified is invalid. It has invalid characters.")
+    return found
+
+
+def _receipt(call: Call) -> str:
+    receipt = call.query.get("popreceipt")
+    if receipt is None:
+        raise StorageError(
+            400,
+            "MissingRequiredQueryParameter",
+            "A query parameter that's mandatory for this request is not specified.",
+            {"QueryParameterName": "popreceipt"},
+        )
+    return receipt

@@ -1,0 +1,232 @@
+"""Queues and their messages, in one SQLite file. No HTTP here; the rules are those of Azure Queue Storage.
+
+A message is found by its queue and the time from which it is visible, or by its id: each operation costs the same
+however many messages there are. Getting a message moves that time on, gives out a new receipt and counts; whoever
+shows the receipt of the last get or update may delete it or change it, even when it is visible again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.errors import StorageError
+
+FOR_EVER = 253402300799.0  # 9999-12-31T23:59:59Z, the service's word for a message that never expires
+PURGED_AT_ONCE = 500
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, metadata TEXT);
+CREATE TABLE IF NOT EXISTS dropped (queue INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS messages (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER, id TEXT, receipt TEXT, inserted REAL, expires REAL,
+    visible REAL, dequeues INTEGER, text TEXT);
+CREATE UNIQUE INDEX IF NOT EXISTS by_id ON messages (queue, id);
+CREATE INDEX IF NOT EXISTS by_time ON messages (queue, visible);
+CREATE INDEX IF NOT EXISTS by_end ON messages (expires);
+"""
+COLUMNS = "seq, id, receipt, inserted, expires, visible, dequeues, text"
+
+
+@dataclass(frozen=True)
+class Message:
+    """Times are seconds since 1970. `receipt` is the last one that was given out."""
+
+    seq: int
+    id: str
+    receipt: str
+    inserted: float
+    expires: float
+    visible: float
+    dequeues: int
+    text: str
+
+
+class Queues:
+    """The queues of one account. Every method that names a queue raises StorageError, 404, if it is not there."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._db = open_database(path, SCHEMA)
+        self._clock = clock
+        self._ids = dict[str, int](self._db.execute("SELECT name, id FROM queues"))
+        self._counts = Counter[int](dict(self._db.execute("SELECT queue, count(*) FROM messages GROUP BY queue")))
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Queues
+
+    def create(self, name: str, metadata: Mapping[str, str]) -> bool:
+        """Make a queue; False if it is there with the same metadata. Raises StorageError, 409, if with other."""
+        if name in self._ids:
+            if self.metadata(name) != dict(metadata):
+                raise StorageError(409, "QueueAlreadyExists", "The specified queue already exists.")
+            return False
+        self._ids[name] = self._insert(name, json.dumps(dict(metadata)))
+        return True
+
+    def delete(self, name: str) -> None:
+        """Remove a queue. Its messages go from the file little by little, in `purge`."""
+        queue = self._id(name)
+        with transaction(self._db):
+            self._drop(queue)
+        del self._ids[name]
+
+    def clear(self, name: str) -> None:
+        """Remove all messages: the queue gets a new number, under which there are none."""
+        queue, metadata = self._id(name), self.metadata(name)
+        with transaction(self._db):
+            self._drop(queue)
+            new = self._insert(name, json.dumps(metadata))
+        self._ids[name] = new
+
+    def metadata(self, name: str) -> dict[str, str]:
+        (text,) = self._db.execute("SELECT metadata FROM queues WHERE id = ?", (self._id(name),)).fetchone()
+        found: dict[str, str] = json.loads(text)
+        return found
+
+    def set_metadata(self, name: str, metadata: Mapping[str, str]) -> None:
+        text = json.dumps(dict(metadata))
+        self._db.execute("UPDATE queues SET metadata = ? WHERE id = ?", (text, self._id(name)))
+
+    def count(self, name: str) -> int:
+        """How many messages there are, hidden ones too; those that expired in the last second may be among them."""
+        return self._counts[self._id(name)]
+
+    def listed(self, prefix: str, start: str, limit: int) -> list[tuple[str, dict[str, str]]]:
+        """Names with this prefix from `start` on, in order, with metadata."""
+        found = self._db.execute(
+            "SELECT name, metadata FROM queues WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
+            (max(prefix, start), len(prefix), prefix, limit),
+        )
+        return [(name, json.loads(metadata)) for name, metadata in found]
+
+    # Messages
+
+    def put(self, name: str, text: str, delay: float, seconds_to_live: float | None) -> Message:
+        """Add a message that is visible after `delay` seconds. Without `seconds_to_live` it never expires."""
+        queue, now = self._id(name), self._clock()
+        expires = FOR_EVER if seconds_to_live is None else min(now + seconds_to_live, FOR_EVER)
+        values = (queue, str(uuid.uuid4()), _receipt(), now, expires, now + delay, 0, text)
+        seq = self._db.execute(
+            "INSERT INTO messages (queue, id, receipt, inserted, expires, visible, dequeues, text) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+        ).lastrowid
+        self._counts[queue] += 1
+        return Message(seq or 0, *values[1:])
+
+    def get(self, name: str, limit: int, seconds: float) -> list[Message]:
+        """Take the messages that have been visible longest, and hide them for `seconds`."""
+        queue, now = self._id(name), self._clock()
+        taken = [
+            replace(message, receipt=_receipt(), visible=now + seconds, dequeues=message.dequeues + 1)
+            for message in self._visible(queue, now, limit)
+        ]
+        if not taken:
+            return []
+        with transaction(self._db):
+            self._db.executemany(
+                "UPDATE messages SET receipt = ?, visible = ?, dequeues = ? WHERE seq = ?",
+                [(m.receipt, m.visible, m.dequeues, m.seq) for m in taken],
+            )
+        return taken
+
+    def peek(self, name: str, limit: int) -> list[Message]:
+        """The messages that `get` would take, left as they are."""
+        return list(self._visible(self._id(name), self._clock(), limit))
+
+    def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
+        """Hide a message for `seconds` from now, under a new receipt; with `text` it says something else."""
+        found, now = self._held(name, message, receipt), self._clock()
+        new = replace(found, receipt=_receipt(), visible=now + seconds, text=found.text if text is None else text)
+        self._db.execute(
+            "UPDATE messages SET receipt = ?, visible = ?, text = ? WHERE seq = ?",
+            (new.receipt, new.visible, new.text, new.seq),
+        )
+        return new
+
+    def remove(self, name: str, message: str, receipt: str) -> None:
+        """Delete a message for good."""
+        found = self._held(name, message, receipt)
+        self._db.execute("DELETE FROM messages WHERE seq = ?", (found.seq,))
+        self._counts[self._id(name)] -= 1
+
+    def purge(self) -> bool:
+        """Remove some messages that have expired, and some of deleted queues. Says whether there are more of them."""
+        gone = self._db.execute(
+            "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE expires <= ? LIMIT ?) RETURNING queue",
+            (self._clock(), PURGED_AT_ONCE),
+        ).fetchall()
+        for (queue,) in gone:
+            self._counts[queue] -= 1
+        return len(gone) == PURGED_AT_ONCE or self._purge_dropped()
+
+    # The service's own settings
+
+    def settings(self, name: str) -> str | None:
+        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else None
+
+    def set_settings(self, name: str, value: str) -> None:
+        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def _id(self, name: str) -> int:
+        if name not in self._ids:
+            raise StorageError(404, "QueueNotFound", "The specified queue does not exist.")
+        return self._ids[name]
+
+    def _insert(self, name: str, metadata: str) -> int:
+        return self._db.execute("INSERT INTO queues (name, metadata) VALUES (?, ?)", (name, metadata)).lastrowid or 0
+
+    def _drop(self, queue: int) -> None:
+        self._db.execute("DELETE FROM queues WHERE id = ?", (queue,))
+        self._db.execute("INSERT INTO dropped VALUES (?)", (queue,))
+
+    def _visible(self, queue: int, now: float, limit: int) -> Iterator[Message]:
+        rows = self._db.execute(
+            f"SELECT {COLUMNS} FROM messages INDEXED BY by_time "  # noqa: S608 (a constant)
+            "WHERE queue = ? AND visible <= ? AND expires > ? ORDER BY visible, seq LIMIT ?",
+            (queue, now, now, limit),
+        )
+        return (Message(*row) for row in rows.fetchall())
+
+    def _held(self, name: str, message: str, receipt: str) -> Message:
+        queue, now = self._id(name), self._clock()
+        row = self._db.execute(
+            f"SELECT {COLUMNS} FROM messages WHERE queue = ? AND id = ? AND expires > ?",  # noqa: S608 (a constant)
+            (queue, message, now),
+        ).fetchone()
+        if row is None:
+            raise StorageError(404, "MessageNotFound", "The specified message does not exist.")
+        found = Message(*row)
+        if found.receipt != receipt:
+            sentence = "The specified pop receipt did not match the pop receipt for a dequeued message."
+            raise StorageError(400, "PopReceiptMismatch", sentence)
+        return found
+
+    def _purge_dropped(self) -> bool:
+        dropped = self._db.execute("SELECT queue FROM dropped LIMIT 1").fetchone()
+        if dropped is None:
+            return False
+        gone = self._db.execute(
+            "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE queue = ? LIMIT ?)",
+            (*dropped, PURGED_AT_ONCE),
+        ).rowcount
+        if gone == 0:
+            self._db.execute("DELETE FROM dropped WHERE queue = ?", dropped)
+            del self._counts[dropped[0]]
+        return True
+
+
+def _receipt() -> str:
+    return base64.b64encode(os.urandom(12)).decode()

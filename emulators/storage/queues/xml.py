@@ -1,0 +1,79 @@
+"""The XML bodies of the queue service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from xml.sax.saxutils import escape, quoteattr
+
+from emulators.storage.common.calls import http_date
+from emulators.storage.common.errors import bad_xml, too_large
+from emulators.storage.common.service_xml import HEAD, parsed
+from emulators.storage.queues.store import Message
+
+LONGEST_TEXT = 64 * 1024
+
+
+Listed = tuple[str, dict[str, str]]  # a queue's name and its metadata
+
+
+def message_text(body: bytes) -> str:
+    """The text of a QueueMessage document. Raises StorageError for another document, and over 64 KiB."""
+    root = parsed(body)
+    found = root.find("MessageText")
+    if root.tag != "QueueMessage" or found is None:
+        raise bad_xml("QueueMessage with a MessageText is expected.")
+    text = found.text or ""
+    if len(text.encode()) > LONGEST_TEXT:
+        raise too_large(LONGEST_TEXT)
+    return text
+
+
+def added(message: Message) -> bytes:
+    return _messages([_identity(message) + _hold(message)])
+
+
+def taken(messages: Iterable[Message]) -> bytes:
+    return _messages(_identity(m) + _hold(m) + _content(m) for m in messages)
+
+
+def peeked(messages: Iterable[Message]) -> bytes:
+    return _messages(_identity(m) + _content(m) for m in messages)
+
+
+def _messages(found: Iterable[str]) -> bytes:
+    inner = "".join(f"<QueueMessage>{one}</QueueMessage>" for one in found)
+    return f"{HEAD}<QueueMessagesList>{inner}</QueueMessagesList>".encode()
+
+
+def _identity(message: Message) -> str:
+    return (
+        f"<MessageId>{message.id}</MessageId><InsertionTime>{http_date(message.inserted)}</InsertionTime>"
+        f"<ExpirationTime>{http_date(message.expires)}</ExpirationTime>"
+    )
+
+
+def _hold(message: Message) -> str:
+    return f"<PopReceipt>{message.receipt}</PopReceipt><TimeNextVisible>{http_date(message.visible)}</TimeNextVisible>"
+
+
+def _content(message: Message) -> str:
+    # A carriage return would be read back as a line feed if it stood there as itself.
+    text = escape(message.text, {"\r": "&#13;"})
+    return f"<DequeueCount>{message.dequeues}</DequeueCount><MessageText>{text}</MessageText>"
+
+
+def queue_list(endpoint: str, asked: Mapping[str, str], found: Iterable[Listed], after: str) -> bytes:
+    """`asked`: the parameters of the request; `after`: the next name, or nothing at the end of the list."""
+    echoed = (("prefix", "Prefix"), ("marker", "Marker"), ("maxresults", "MaxResults"))
+    head = "".join(f"<{tag}>{escape(asked[key])}</{tag}>" for key, tag in echoed if key in asked)
+    with_metadata = "metadata" in asked.get("include", "")
+    queues = "".join(_queue(name, metadata if with_metadata else None) for name, metadata in found)
+    tail = f"<Queues>{queues}</Queues><NextMarker>{after}</NextMarker>"
+    return (
+        f"{HEAD}<EnumerationResults ServiceEndpoint={quoteattr(endpoint)}>{head}{tail}</EnumerationResults>"
+    ).encode()
+
+
+def _queue(name: str, metadata: Mapping[str, str] | None) -> str:
+    inner = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in (metadata or {}).items())
+    return f"<Queue><Name>{name}</Name>{'' if metadata is None else f'<Metadata>{inner}</Metadata>'}</Queue>"

@@ -1,0 +1,245 @@
+"""Tables and their entities, in one SQLite file. No HTTP here; the rules are those of Azure Table Storage.
+
+An entity is found by table, PartitionKey and RowKey, and lies there as the JSON that an answer needs, so a range of
+keys costs what it gives, whatever else is in the table. Keys are ordered by code point.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.errors import StorageError, invalid_input
+from emulators.storage.tables.entity import ENTITY_BYTES, TICKS, Json, entity_too_large, etag_of, size_of
+from emulators.storage.tables.filter import Bounds, Plan
+
+PURGED_AT_ONCE = 500
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS tables (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE COLLATE NOCASE);
+CREATE TABLE IF NOT EXISTS dropped (tbl INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS entities (
+    tbl INTEGER, partition TEXT, row TEXT, ticks INTEGER, body TEXT, PRIMARY KEY (tbl, partition, row));
+"""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """`ticks` is its Timestamp, and so its etag; `body` the JSON object of its other properties."""
+
+    partition: str
+    row: str
+    ticks: int
+    body: str
+
+    @property
+    def etag(self) -> str:
+        return etag_of(self.ticks)
+
+    def properties(self) -> Json:
+        found: Json = json.loads(self.body)
+        return found
+
+
+@dataclass(frozen=True)
+class Write:
+    """One change: insert, replace, merge or delete of one entity.
+
+    `etag`: the version that it must have, `*` for any, None for "or insert it", which delete doesn't know.
+    """
+
+    kind: str
+    table: str
+    partition: str
+    row: str
+    properties: Json
+    etag: str | None = None
+
+
+class Failed(StorageError):
+    """The write number `index` of a transaction was refused, so none was done."""
+
+    def __init__(self, index: int, error: StorageError) -> None:
+        super().__init__(error.status, error.code, f"{index}:{error.message}", error.details)
+        self.index = index
+
+
+class Tables:
+    """The tables of one account; their names are found in whatever case."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._db = open_database(path, SCHEMA)
+        self._clock = clock
+        self._last = 0
+        self._ids: dict[str, int] = {
+            name.lower(): number for name, number in self._db.execute("SELECT name, id FROM tables")
+        }
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Tables
+
+    def create(self, name: str) -> None:
+        """Raises StorageError, 409, if it is there."""
+        if name.lower() in self._ids:
+            raise StorageError(409, "TableAlreadyExists", "The table specified already exists.")
+        self._ids[name.lower()] = self._db.execute("INSERT INTO tables (name) VALUES (?)", (name,)).lastrowid or 0
+
+    def delete(self, name: str) -> None:
+        """Remove a table. Its entities go from the file little by little, in `purge`."""
+        if name.lower() not in self._ids:
+            raise not_found()
+        table = self._ids[name.lower()]
+        with transaction(self._db):
+            self._db.execute("DELETE FROM tables WHERE id = ?", (table,))
+            self._db.execute("INSERT INTO dropped VALUES (?)", (table,))
+        del self._ids[name.lower()]
+
+    def names(self, start: str = "") -> list[str]:
+        """The names of all tables from `start` on, in order."""
+        found = self._db.execute("SELECT name FROM tables WHERE name >= ? ORDER BY name", (start,))
+        return [name for (name,) in found]
+
+    def purge(self) -> bool:
+        """Remove some entities of deleted tables. Says whether there are more of them."""
+        dropped = self._db.execute("SELECT tbl FROM dropped LIMIT 1").fetchone()
+        if dropped is None:
+            return False
+        gone = self._db.execute(
+            "DELETE FROM entities WHERE rowid IN (SELECT rowid FROM entities WHERE tbl = ? LIMIT ?)",
+            (*dropped, PURGED_AT_ONCE),
+        ).rowcount
+        if gone == 0:
+            self._db.execute("DELETE FROM dropped WHERE tbl = ?", dropped)
+        return True
+
+    # Entities
+
+    def get(self, table: str, partition: str, row: str) -> Entity:
+        """Raises StorageError, 404, if the table or the entity is not there."""
+        found = self._find(self._id(table), partition, row)
+        if found is None:
+            raise not_found()
+        return found
+
+    def write(self, writes: Sequence[Write]) -> list[Entity]:
+        """Do all of the writes or none, and give the entities as they are then. Raises Failed."""
+        done = []
+        with transaction(self._db):
+            for index, write in enumerate(writes):
+                try:
+                    done.append(self._write(write))
+                except StorageError as error:
+                    raise Failed(index, error) from error
+        return done
+
+    def scan(self, table: str, plan: Plan, start: tuple[str, str] | None, limit: int) -> list[Entity]:
+        """Entities in the plan's ranges of keys, in order, from the key `start` on."""
+        where, values = ["tbl = ?"], list[Any]([self._id(table)])
+        row = plan.row
+        if start and plan.partition.low == plan.partition.high:
+            row = row.narrowed("ge", start[1])  # so that the index leads straight there
+        elif start:
+            where.append("(partition, row) >= (?, ?)")
+            values.extend(start)
+        for column, bounds in (("partition", plan.partition), ("row", row)):
+            for condition, value in _conditions(column, bounds):
+                where.append(condition)
+                values.append(value)
+        rows = self._db.execute(
+            f"SELECT partition, row, ticks, body FROM entities WHERE {' AND '.join(where)} "  # noqa: S608 (constants)
+            "ORDER BY partition, row LIMIT ?",
+            (*values, limit),
+        )
+        return [Entity(*found) for found in rows.fetchall()]
+
+    # The service's own settings
+
+    def settings(self, name: str) -> str | None:
+        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else None
+
+    def set_settings(self, name: str, value: str) -> None:
+        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def _id(self, name: str) -> int:
+        if name.lower() not in self._ids:
+            raise StorageError(404, "TableNotFound", "The table specified does not exist.")
+        return self._ids[name.lower()]
+
+    def _find(self, table: int, partition: str, row: str) -> Entity | None:
+        found = self._db.execute(
+            "SELECT partition, row, ticks, body FROM entities WHERE tbl = ? AND partition = ? AND row = ?",
+            (table, partition, row),
+        ).fetchone()
+        return Entity(*found) if found else None
+
+    def _write(self, write: Write) -> Entity:
+        table = self._id(write.table)
+        found = self._find(table, write.partition, write.row)
+        if write.kind == "insert":
+            if found:
+                raise StorageError(409, "EntityAlreadyExists", "The specified entity already exists.")
+            return self._put(table, write, write.properties, None)
+        if write.etag is not None and found is None:
+            raise not_found()
+        if found and write.etag not in (None, "*", found.etag):
+            sentence = "The update condition specified in the request was not satisfied."
+            raise StorageError(412, "UpdateConditionNotSatisfied", sentence)
+        if write.kind == "delete":
+            self._db.execute(
+                "DELETE FROM entities WHERE tbl = ? AND partition = ? AND row = ?", (table, write.partition, write.row)
+            )
+            return Entity(write.partition, write.row, 0, "{}")
+        return self._put(table, write, _merged(write, found) if write.kind == "merge" else write.properties, found)
+
+    def _put(self, table: int, write: Write, properties: Json, old: Entity | None) -> Entity:
+        ticks = self._ticks(old.ticks if old else 0)
+        body = json.dumps(properties, ensure_ascii=False, separators=(",", ":"))
+        try:
+            self._db.execute(
+                "INSERT INTO entities (tbl, partition, row, ticks, body) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET ticks = excluded.ticks, body = excluded.body",
+                (table, write.partition, write.row, ticks, body),
+            )
+        except UnicodeEncodeError as error:
+            raise invalid_input(f"a text is not valid Unicode: {error.reason}") from None
+        return Entity(write.partition, write.row, ticks, body)
+
+    def _ticks(self, old: int) -> int:
+        """Now, and later than any version that this process gave out and than the entity's last, whatever the clock."""
+        self._last = max(int(self._clock() * TICKS), self._last + 1, old + 1)
+        return self._last
+
+
+def not_found() -> StorageError:
+    return StorageError(404, "ResourceNotFound", "The specified resource does not exist.")
+
+
+def _merged(write: Write, found: Entity | None) -> Json:
+    """The old properties under the new ones. A new one takes the place of the old one's type too."""
+    old = found.properties() if found else {}
+    for name in write.properties:
+        old.pop(f"{name}@odata.type", None)
+    merged = old | write.properties
+    if size_of(merged, write.partition, write.row) > ENTITY_BYTES:
+        raise entity_too_large()
+    return merged
+
+
+def _conditions(column: str, bounds: Bounds) -> list[tuple[str, Any]]:
+    if bounds.low == bounds.high and not bounds.above and not bounds.below:
+        return [(f"{column} = ?", bounds.low)]
+    found: list[tuple[str, Any]] = []
+    if bounds.low or bounds.above:
+        found.append((f"{column} {'>' if bounds.above else '>='} ?", bounds.low))
+    if bounds.high is not None:
+        found.append((f"{column} {'<' if bounds.below else '<='} ?", bounds.high))
+    return found

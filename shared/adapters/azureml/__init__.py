@@ -1,0 +1,1 @@
+"""Azure ML behind the ports: jobs, clusters, code, environments, metrics."""

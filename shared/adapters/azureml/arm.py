@@ -1,0 +1,202 @@
+"""The workspace's own REST API, for the few calls that MLClient has no public or no harmless way to make."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from shared.adapters.azureml.circuit import Circuit
+from shared.adapters.translation import translated
+from shared.kernel.errors import BadSetting, NotFound
+from shared.kernel.settings import Workspace
+
+if TYPE_CHECKING:
+    from azure.core import PipelineClient
+    from azure.core.credentials import TokenCredential
+
+# The newest stable version whose OpenAPI document this code was checked against.
+_API_VERSION = "2024-04-01"
+# The addresses of azure-ai-ml's own table of clouds, which would cost its import.
+_CLOUDS = {
+    "AzureCloud": ("https://management.azure.com", "https://ml.azure.com"),
+    "AzureUSGovernment": ("https://management.usgovcloudapi.net", "https://ml.azure.us"),
+    "AzureChinaCloud": ("https://management.chinacloudapi.cn", "https://ml.azure.cn"),
+}
+
+_READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
+SCARCE = 125  # reads; half of what Resource Manager lets a caller have at once
+SCARCE_SECONDS = 5.0  # in that time it gives back as many
+_PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 15}  # seconds
+_LONGEST = 60  # seconds for one call with all its tries
+
+Json = dict[str, Any]
+
+
+def endpoints(client_kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """Where Resource Manager and Azure ML's data plane are, for these arguments of MLClient.
+
+    `cloud` names one of Azure's clouds; `cloud_metadata` gives addresses that come before it. Raises BadSetting.
+    """
+    cloud, given = client_kwargs.get("cloud", "AzureCloud"), client_kwargs.get("cloud_metadata", {})
+    keys = ("resource_manager", "aml_resource_id")
+    if cloud not in _CLOUDS and not given.keys() >= {*keys}:
+        raise BadSetting(
+            f"AML_CLIENT_KWARGS has cloud {cloud!r}. Choose {', '.join(_CLOUDS)}, or give {' and '.join(keys)} of "
+            "your own in cloud_metadata."
+        )
+    manager, data = (given.get(key) or _CLOUDS[cloud][place] for place, key in enumerate(keys))
+    return str(manager).rstrip("/"), str(data).rstrip("/")
+
+
+class Arm:
+    """Calls below the workspace's resource, with the app's identity. Errors come out as ours."""
+
+    def __init__(self, workspace: Workspace, credential: TokenCredential, circuit: Circuit) -> None:
+        self._circuit = circuit
+        self._manager, data = endpoints(workspace.client_kwargs)
+        self.workspace_id = (
+            f"/subscriptions/{workspace.subscription_id}/resourceGroups/{workspace.resource_group}"
+            f"/providers/Microsoft.MachineLearningServices/workspaces/{workspace.name}"
+        )
+        from azure.core import PipelineClient
+        from azure.mgmt.core import ARMPipelineClient
+
+        from shared.adapters.transport import transport
+
+        policies = _policies(self._manager, credential)
+        self._client: ARMPipelineClient[Any, Any] = ARMPipelineClient(
+            self._manager, policies=policies, transport=transport(**_PATIENCE)
+        )
+        self._data_client: PipelineClient[Any, Any] = PipelineClient(
+            data, policies=_policies(data, credential), transport=transport(**_PATIENCE)
+        )
+        self._discovered: Json = {}
+        self._reads_left = (0.0, SCARCE)  # when Resource Manager said so, and how many
+        self._lock = threading.Lock()
+
+    def get(self, path: str = "") -> Json:
+        """The resource at `path` below the workspace, or the workspace itself."""
+        return self._send("GET", self._url(path))
+
+    def scarce(self) -> bool:
+        """Whether Resource Manager's last answer left us few reads, and that was a moment ago."""
+        at, left = self._reads_left
+        return left < SCARCE and time.monotonic() - at < SCARCE_SECONDS
+
+    def find(self, path: str) -> Json | None:
+        """The resource, or None if there is no such one."""
+        try:
+            return self.get(path)
+        except NotFound:
+            return None
+
+    def items(self, path: str, **query: str) -> Iterator[Json]:
+        """All items of a collection, page by page."""
+        url = self._url(path) + "".join(f"&{key}={quote(value, safe='=')}" for key, value in query.items())
+        while url:
+            page = self._send("GET", url)
+            yield from page.get("value", [])
+            url = page.get("nextLink") or ""
+
+    def put(self, path: str, body: Json) -> Json:
+        return self._send("PUT", self._url(path), body)
+
+    def post(self, path: str, body: Json) -> Json:
+        return self._send("POST", self._url(path), body)
+
+    def get_with_etag(self, path: str) -> tuple[Json, str]:
+        """The resource, and its etag if the service gives it one, else ''."""
+        headers: dict[str, str] = {}
+        found = self._send("GET", self._url(path), told=headers)
+        return found, headers.get("etag", "")
+
+    def patch(self, path: str, body: Json, etag: str = "") -> None:
+        """Change a resource. Returns when the service has accepted that, and may have to go on for minutes.
+
+        With an etag raises Changed if the resource is another by now.
+        """
+        self._send("PATCH", self._url(path), body, headers={"If-Match": etag} if etag else None)
+
+    def run_details(self, run: str) -> Json:
+        """What run history knows of a job: its error, its logs' addresses. Azure publishes no contract for it."""
+        return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
+
+    def tracking(self, path: str, query: str) -> Json:
+        """An answer of the workspace's MLflow. Azure publishes its address; the rest is MLflow's own REST API.
+
+        It is not counted by the circuit: jobs go on where MLflow does not answer.
+        """
+        from azure.core.rest import HttpRequest
+
+        url = f"{self._services('api')}/mlflow/v2.0{self.workspace_id}/api/2.0/mlflow/{path}?{query}"
+        with translated(f"MLflow did not answer {path}"):
+            response = self._data_client.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            answer: Json = response.json()
+        return answer
+
+    def preflight(self, job: Json) -> Json:
+        """What the workspace's own look at a job says before it is sent. Azure's have none: they give {}.
+
+        A workspace on one machine names one in its discovery document, as it can't make every environment.
+        """
+        if not (service := self._discovery().get("preflight")):
+            return {}
+        url = f"{str(service).rstrip('/')}/preflight/v1.0{self.workspace_id}/jobs"
+        return self._send("POST", url, {"job": job}, client=self._data_client)
+
+    def _history(self) -> str:
+        return f"{self._services('history')}/history/v1.0{self.workspace_id}"
+
+    def _services(self, name: str) -> str:
+        """Where a service of the workspace's beside Resource Manager answers."""
+        return str(self._discovery().get(name) or self._discovery()["api"]).rstrip("/")
+
+    def _discovery(self) -> Json:
+        """The addresses of those services. They don't move, so they are asked for once."""
+        with self._lock:
+            if not self._discovered:
+                self._discovered = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)
+            return self._discovered
+
+    def _url(self, path: str) -> str:
+        return f"{self._manager}{self.workspace_id}/{quote(path)}".rstrip("/") + f"?api-version={_API_VERSION}"
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        body: Json | None = None,
+        client: PipelineClient[Any, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        told: dict[str, str] | None = None,
+    ) -> Json:
+        """The answer's JSON; its headers go into `told`, by names in lower case."""
+        from azure.core.rest import HttpRequest
+
+        what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
+        with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
+            response = (client or self._client).send_request(HttpRequest(method, url, json=body, headers=headers))
+            if left := response.headers.get(_READS_LEFT):
+                self._reads_left = (time.monotonic(), int(left))
+            response.raise_for_status()
+        if told is not None:
+            told.update({name.lower(): value for name, value in response.headers.items()})
+        answer: Json = response.json() if response.content else {}
+        return answer
+
+
+def _policies(resource: str, credential: TokenCredential) -> list[Any]:
+    """What every request passes. The retry policy waits as long as a 429 or 503 says in Retry-After."""
+    from azure.core.pipeline import policies
+    from azure.mgmt.core.policies import ARMHttpLoggingPolicy
+
+    return [
+        policies.RequestIdPolicy(),
+        policies.RetryPolicy(retry_total=3, retry_connect=1, retry_read=0, retry_backoff_factor=0.5, timeout=_LONGEST),
+        policies.BearerTokenCredentialPolicy(credential, f"{resource}/.default"),
+        ARMHttpLoggingPolicy(),
+    ]

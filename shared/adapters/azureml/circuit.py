@@ -1,0 +1,72 @@
+"""A circuit breaker: calls to a service that does not answer fail fast.
+
+After some calls in a row without an answer, calls fail at once for a while, saying since when, so that threads are free
+for what goes on without that service. Then one call tries again; its answer opens the way for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from shared.kernel.errors import NoAnswer, Unavailable
+
+FAILURES = 3  # in a row, until calls fail at once
+REST_SECONDS = 15.0
+AT_ONCE = 16  # calls under way; more would only wait for the same answer that does not come
+
+
+class Circuit:
+    """One for each service. `clock` gives seconds that only grow."""
+
+    def __init__(self, service: str, clock: Callable[[], float] = time.monotonic, at_once: int = AT_ONCE) -> None:
+        self._service, self._clock = service, clock
+        self._lock = threading.Lock()
+        self._calls = threading.BoundedSemaphore(at_once)
+        self._failures = 0
+        self._rests_until = 0.0
+        self._since: datetime | None = None
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Make one call. Raises Unavailable at once while the service is left alone, or too busy."""
+        self._admit()
+        try:
+            yield
+        except NoAnswer:
+            self._failed()
+            raise
+        except BaseException:
+            self._answered()  # a refusal is an answer too
+            raise
+        else:
+            self._answered()
+        finally:
+            self._calls.release()
+
+    def _admit(self) -> None:
+        with self._lock:
+            if self._failures >= FAILURES:
+                left = self._rests_until - self._clock()
+                if left > 0:
+                    raise Unavailable(
+                        f"{self._service} has not answered since {self._since:%H:%M:%S} UTC; "
+                        f"it is asked again in {left:.0f} s."
+                    )
+                self._rests_until = self._clock() + REST_SECONDS  # this call tries, the others go on waiting
+        if not self._calls.acquire(blocking=False):
+            raise Unavailable(f"{self._service} is slow: too many calls wait for it. Try again.")
+
+    def _failed(self) -> None:
+        with self._lock:
+            self._failures += 1
+            self._since = self._since or datetime.now(UTC)
+            if self._failures >= FAILURES:
+                self._rests_until = self._clock() + REST_SECONDS
+
+    def _answered(self) -> None:
+        with self._lock:
+            self._failures, self._since = 0, None

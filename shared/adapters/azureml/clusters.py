@@ -1,0 +1,148 @@
+"""The workspace's clusters, over plain REST.
+
+MLClient lists no node counts without a request a cluster, and changes a cluster only by writing all of it again from
+what its classes can hold, so that what they don't know is lost. REST has both in one request each.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.adapters.azureml.workspace import connect
+from shared.adapters.translation import without_secrets
+from shared.clusters.model import INSTANCE, Cluster
+from shared.kernel.errors import Changed
+from shared.kernel.settings import Workspace
+
+_TIERS = {"lowpriority": "low_priority", "dedicated": "dedicated"}  # as the YAML schema of clusters names them
+_STATES = ("running", "idle", "preparing", "leaving", "unusable")  # that cost money: a preempted node is gone
+_OFF = frozenset({"Stopped", "Stopping", "Deleting", "CreateFailed"})  # of a compute instance: it costs no node
+_WORDS_LIMIT = 1000  # characters of one error
+_DEFAULT_IDLE_SECONDS = 120.0  # of a cluster that says nothing, as Azure ML documents it
+
+
+class AzureMLClusters:
+    def __init__(self, workspace: Workspace) -> None:
+        self._connection = connect(workspace)
+
+    def list(self) -> list[Cluster]:
+        computes = self._connection.arm.items("computes")
+        return [_KINDS[kind](found) for found in computes if (kind := found["properties"].get("computeType")) in _KINDS]
+
+    def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
+        arm, seen = self._connection.arm, None
+        while True:
+            found, etag = arm.get_with_etag(f"computes/{name}")
+            settings = found["properties"]["properties"]["scaleSettings"]
+            if seen not in (None, settings):
+                raise Changed(f"Someone else changed cluster {name} just now; it is left as it is.")
+            if (wanted := _scaled(settings, min_nodes, idle_seconds)) == settings:
+                return
+            try:
+                arm.patch(f"computes/{name}", {"properties": {"properties": {"scaleSettings": wanted}}}, etag)
+            except Changed:
+                if seen is not None or not etag:
+                    raise
+                seen = settings  # an etag may cover the nodes' states too: once more if these settings are the same
+            else:
+                return
+
+    def stop(self, name: str) -> None:
+        found = self._connection.arm.get(f"computes/{name}")
+        if not _instance(found).nodes:
+            return
+        self._connection.arm.post(f"computes/{name}/stop", {})
+
+
+def _scaled(settings: dict[str, Any], min_nodes: int | None, idle_seconds: float | None) -> dict[str, Any]:
+    """The scale settings with another minimum or idle time; what this code does not know stays."""
+    wanted = dict(settings)
+    if min_nodes is not None and min_nodes != (settings.get("minNodeCount") or 0):
+        wanted["minNodeCount"] = min_nodes
+    if idle_seconds is not None and round(idle_seconds) != _seconds(settings.get("nodeIdleTimeBeforeScaleDown") or ""):
+        wanted["nodeIdleTimeBeforeScaleDown"] = f"PT{round(idle_seconds)}S"
+    return wanted
+
+
+def _cluster(found: dict[str, Any]) -> Cluster:
+    compute = found["properties"].get("properties") or {}
+    scale, counts = compute.get("scaleSettings") or {}, compute.get("nodeStateCounts") or {}
+    by_state = {state: int(counts.get(f"{state}NodeCount") or 0) for state in _STATES}
+    nodes: Any = {f"{state}_nodes": number for state, number in by_state.items()}
+    return Cluster(
+        name=found["name"],
+        min_nodes=int(scale.get("minNodeCount") or 0),
+        max_nodes=int(scale.get("maxNodeCount") or 0),
+        idle_seconds=_seconds(scale.get("nodeIdleTimeBeforeScaleDown") or ""),
+        nodes=sum(by_state.values()),
+        busy_nodes=by_state["preparing"] + by_state["running"],
+        tier=_TIERS.get(str(compute.get("vmPriority") or "").lower(), ""),
+        vm_size=compute.get("vmSize") or "",
+        target_nodes=int(compute.get("targetNodeCount") or 0),
+        **nodes,
+        allocation=str(compute.get("allocationState") or ""),
+        allocation_since=_time(compute.get("allocationStateTransitionTime")),
+        errors=tuple(_words(compute.get("errors")) + _words(found["properties"].get("provisioningErrors"))),
+        **_tags(found),
+    )
+
+
+def _instance(found: dict[str, Any]) -> Cluster:
+    """A compute instance as a cluster of one node, which costs money unless it is stopped."""
+    compute = found["properties"].get("properties") or {}
+    on = 0 if str(compute.get("state") or "") in _OFF else 1
+    return Cluster(
+        name=found["name"],
+        min_nodes=0,
+        max_nodes=1,
+        idle_seconds=_seconds(compute.get("idleTimeBeforeShutdown") or ""),
+        nodes=on,
+        tier="dedicated",
+        vm_size=compute.get("vmSize") or "",
+        target_nodes=on,
+        running_nodes=on,
+        allocation=str(compute.get("state") or ""),
+        allocation_since=_time((compute.get("lastOperation") or {}).get("operationTime")),
+        errors=tuple(_words(compute.get("errors"))),
+        kind=INSTANCE,
+        **_tags(found),
+    )
+
+
+_KINDS = {"AmlCompute": _cluster, "ComputeInstance": _instance}
+
+
+def _tags(found: dict[str, Any]) -> dict[str, Any]:
+    """What the administrator wrote into the compute's tags; `trainyard clusters apply` does."""
+    tags = found.get("tags") or {}
+    return {
+        "pin": str(tags.get("trainyard.pin") or ""),
+        "project": str(tags.get("trainyard.project") or ""),
+        "idle_auto": tags.get("trainyard.idle") == "auto",
+    }
+
+
+def _words(errors: Any) -> list[str]:
+    """Azure ML's sentences out of its error objects, each with its code."""
+    found = [error.get("error") or error for error in errors or [] if isinstance(error, dict)]
+    pairs = [(str(error.get("code") or ""), str(error.get("message") or "")) for error in found]
+    return [without_secrets(f"{code}: {message}".strip(": "))[:_WORDS_LIMIT] for code, message in pairs]
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(text or ""))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _seconds(duration: str) -> float:
+    """An ISO 8601 duration such as PT2M30S in seconds."""
+    import isodate
+
+    try:
+        return float(isodate.parse_duration(duration).total_seconds())
+    except isodate.ISO8601Error:
+        return _DEFAULT_IDLE_SECONDS

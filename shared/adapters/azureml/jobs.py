@@ -1,0 +1,205 @@
+"""Azure ML jobs. A job's name is its run's name, so the second submission of a run is the same job."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from shared.adapters.azureml import mlflow, sdk_job
+from shared.adapters.azureml.clusters import AzureMLClusters
+from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
+from shared.adapters.azureml.document import document
+from shared.adapters.azureml.inline_environment import inline_environment
+from shared.adapters.azureml.job_body import job_body
+from shared.adapters.azureml.workspace import connect, sdk_errors
+from shared.adapters.translation import without_secrets
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
+from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
+from shared.kernel.settings import Workspace
+from shared.kernel.storage import Place
+
+__all__ = ["AzureMLClusters", "AzureMLJobs"]
+
+log = logging.getLogger(__name__)
+
+_MOST_LISTED = 200
+_ARTIFACTS = "workspaceartifactstore"
+_DATASTORE_PATH = re.compile(
+    r"azureml://(?:subscriptions/[^/]+/resourcegroups/[^/]+/workspaces/[^/]+/)?datastores/(?P<name>[^/]+)/paths/(?P<path>.*)",
+    re.IGNORECASE,
+)
+
+
+class AzureMLJobs:
+    """`known` remembers the ids of registered code and environments.
+
+    `account` is the storage account of the app, and `files` its blobs, where registered code lies.
+    """
+
+    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
+        self._connection = connect(workspace)
+        self._assets = Assets(self._connection, known, files)
+        self._known = known
+        self._account = account
+        self._url = files.url
+        self._containers: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, spec: JobSpec) -> JobStatus:
+        job = document(spec)
+        if problems := list(sdk_job.local_files(job)):
+            raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
+        arm = self._connection.arm
+        try:
+            job = self._with_environment(job)
+            if body := job_body(job, arm.workspace_id):
+                return _listed_status(arm.put(f"jobs/{job['name']}", body))
+            with self._connection.circuit.call(), sdk_errors("Azure ML refused the job"):
+                return _status(self._connection.ml.jobs.create_or_update(sdk_job.load(job, arm.workspace_id)))
+        except (BadInput, Changed, NotFound) as exc:
+            # A job that is there may refuse to be changed. Asking first would cost every job a request.
+            if there := self.status(str(job.get("name", ""))):
+                return there
+            raise BadInput(str(exc)) from exc
+
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
+
+    def problems(self, job: JobSpec) -> list[Problem]:
+        return sdk_job.problems(document(job))
+
+    def lacks(self, job: JobSpec) -> list[str]:
+        return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
+
+    def status(self, name: str) -> JobStatus | None:
+        found = self._connection.arm.find(f"jobs/{name}")
+        if found is None:
+            return None
+        status = _listed_status(found)
+        return self._explained(status) if status.state is JobState.FAILED else status
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
+            yield _listed_status(job)
+
+    def scarce(self) -> bool:
+        return self._connection.arm.scarce()
+
+    def cancel(self, name: str) -> None:
+        try:
+            # MLClient would keep a thread that asks until the job has ended, which may take minutes.
+            self._connection.arm.post(f"jobs/{name}/cancel", {})
+        except NotFound:
+            return
+        except (BadInput, Changed):
+            if (there := self.status(name)) and there.state not in ENDED:
+                raise
+
+    def active(self) -> list[tuple[str, str]]:
+        jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
+        alive = (job for job in jobs if _listed_status(job).state not in ENDED)
+        return [(str(job["name"]), _compute_name(job)) for job in alive]
+
+    def logs(self, name: str) -> Place:
+        return Place(self._container(_ARTIFACTS), f"ExperimentRun/dcid.{name}/")
+
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        return mlflow.logged(self._connection.arm, name)
+
+    def place(self, path: str) -> Place:
+        if not (match := _DATASTORE_PATH.fullmatch(path)):
+            raise BadInput(
+                f"{path[:200]!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/."
+            )
+        folder = match["path"].rstrip("/")
+        return Place(self._container(match["name"]), f"{folder}/" if folder else "")
+
+    def register_code(self, folder: str, digest: str) -> str:
+        return self._assets.code(self._address(folder) if folder.startswith("azureml://") else folder, digest)
+
+    def register_environment(self, file: str, digest: str) -> str:
+        return self._assets.environment(file, digest)
+
+    def code_id(self, folder: str, digest: str) -> str:  # noqa: ARG002 the port's; ours needs the digest alone
+        return self._assets.code_id(digest)
+
+    def environment_id(self, file: str, digest: str) -> str:
+        return environment_id(file, digest)
+
+    def check(self) -> None:
+        workspace = self._connection.arm.get()
+        default = str(workspace.get("properties", {}).get("storageAccount", "")).rpartition("/")[2]
+        if self._account and default.lower() != self._account.lower():
+            raise BadSetting(
+                f"workspace {workspace.get('name')} keeps its data in storage account {default!r}, the app in "
+                f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
+            )
+
+    def _address(self, path: str) -> str:
+        """The URL of a folder in one of the workspace's containers."""
+        place = self.place(path)
+        return f"{self._url}/{place.container}/{place.prefix}"
+
+    def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The job with the environment that it describes registered, and named by its id."""
+        if not (described := inline_environment(job.get("environment"), self._address)):
+            return job
+        path, body = described
+        self._connection.arm.put(path, body)
+        return {**job, "environment": f"azureml:{self._connection.arm.workspace_id}/{path}"}
+
+    def _explained(self, status: JobStatus) -> JobStatus:
+        """The status with Azure ML's account of the failure, as far as it can be had."""
+        try:
+            error = self._connection.arm.run_details(status.name).get("error") or {}
+        except TrainyardError as exc:
+            log.warning("no reason for the failure of %s: %s", status.name, exc)
+            return status
+        message = (error.get("error") or {}).get("message") or ""
+        return JobStatus(status.name, status.state, status.raw, without_secrets(message))
+
+    def _container(self, datastore: str) -> str:
+        """The datastore's container; datastores don't move, so it is asked for once."""
+        with self._lock:
+            known = self._containers.get(datastore)
+        if known := known or self._known.get("container", datastore):  # so logs can be read while Azure ML is away
+            return known
+        try:
+            found = self._connection.arm.get(f"datastores/{datastore}")
+        except NotFound as exc:
+            raise NotFound(f"The workspace has no datastore {datastore!r}. {exc}") from exc
+        container = found["properties"].get("containerName")
+        if not container:
+            raise NotFound(f"Datastore {datastore!r} is no blob container.")
+        # A workspace on one machine has an address there, which ends in the account's name.
+        account = str(found["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
+        if self._account and account != self._account:
+            raise BadInput(
+                f"Datastore {datastore!r} lies in storage account {account!r}, not in the app's {self._account!r}; "
+                "archives are copied inside one account."
+            )
+        with self._lock:
+            self._containers[datastore] = container
+        self._known.put("container", datastore, str(container))
+        return str(container)
+
+
+def _status(job: Any) -> JobStatus:
+    raw = str(getattr(job.status, "value", job.status) or "")
+    return JobStatus(str(job.name), state_of(raw), raw)
+
+
+def _listed_status(job: dict[str, Any]) -> JobStatus:
+    """The status of a job as ARM writes it."""
+    raw = str(job["properties"].get("status") or "")
+    return JobStatus(str(job["name"]), state_of(raw), raw)
+
+
+def _compute_name(job: dict[str, Any]) -> str:
+    """A job's compute is a resource id; a job without one (serverless) has ''."""
+    return str(job["properties"].get("computeId") or "").rpartition("/")[2]

@@ -1,0 +1,123 @@
+"""A job as a dict, made into the SDK's job; and what the SDK's schema finds wrong with it.
+
+The SDK reads local files wherever a job names them: code, inputs, conda files, `file:` references. A job comes from
+whoever may upload a drop, so none of that is let through.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from shared.adapters.azureml.workspace import causes, own_errors, sdk
+from shared.jobs.model import Problem
+
+_REMOTE = re.compile(r"azureml:|(?:https?|wasbs?|abfss?|adl)://", re.IGNORECASE)
+_TEXTS = ("command", "description", "display_name", "tags", "properties", "environment_variables")
+_SHORT_CODE = re.compile(r"azureml:(?P<name>[^/:@]+):(?P<version>[^/:@]+)")
+_UNRESOLVED_CODE = "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
+_MESSAGE_LIMIT = 300  # characters; some of the schema's messages go on for a page
+
+Job = dict[str, Any]
+
+
+def load(job: Job, workspace_id: str) -> Any:
+    """The SDK's command job. Raises what the SDK raises; check `local_files` first."""
+    import yaml
+
+    text = yaml.safe_dump({**job, **_full_code(job, workspace_id)})
+    return sdk().load_job(io.StringIO(text), relative_origin="/nowhere/job.yaml")  # where relative paths would begin
+
+
+def problems(job: Job) -> list[Problem]:
+    """All that is wrong with the job as far as the schema can tell. Its `code` may still be a folder to register."""
+    if found := list(local_files({**job, "code": ""})):
+        return found
+    code = {"code": f"{_UNRESOLVED_CODE}/codes/c/versions/1"} if job.get("code") else {}
+    try:
+        load({**job, **code, **_environment_at_an_address(job)}, _UNRESOLVED_CODE)
+    except _refusals() as exc:
+        return _explained(exc)
+    return []
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    # The builtin ones come from the SDK's own code, where a value has a type that its schema doesn't foresee.
+    return *own_errors(), ValueError, TypeError, AttributeError, KeyError, IndexError
+
+
+def local_files(job: Job) -> Iterator[Problem]:
+    """Every place where the job names a file of the machine that submits it."""
+    if (code := job.get("code")) and not str(code).startswith("azureml:"):
+        yield Problem("code", f"{code!r} is no registered code; use azureml:<name>:<version>.")
+    for name, value in _mapping(job.get("inputs")).items():
+        path = _mapping(value).get("path")
+        if path is not None and not _REMOTE.match(str(path)):
+            yield Problem(f"inputs.{name}.path", f"{path!r} is a local path; use azureml:// or https://.")
+    environment = _mapping(job.get("environment"))
+    for key in ("conda_file", "build"):
+        named = _mapping(environment.get(key)).get("path", "") if key == "build" else environment.get(key)
+        if key in environment and isinstance(named, str) and not named.startswith("azureml://"):
+            yield Problem(f"environment.{key}", "names local files; register the environment, or write conda inline.")
+    rest = {key: value for key, value in job.items() if key not in ("inputs", *_TEXTS)}
+    yield from _file_references(rest, "")
+
+
+def _environment_at_an_address(job: Job) -> Job:
+    """A build context that was sent lies at an azureml:// path, which becomes an address before Azure ML sees it. The
+    schema knows addresses and folders of this machine alone."""
+    environment = _mapping(job.get("environment"))
+    build = _mapping(environment.get("build"))
+    if not str(build.get("path", "")).startswith("azureml://"):
+        return {}
+    return {"environment": {**environment, "build": {**build, "path": "https://account.blob.core.windows.net/sent/"}}}
+
+
+def _file_references(node: Any, path: str) -> Iterator[Problem]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _file_references(value, f"{path}.{key}".lstrip("."))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _file_references(value, f"{path}.{index}")
+    elif isinstance(node, str) and node.lower().startswith("file:"):
+        yield Problem(path, f"{node!r} is a local file.")
+
+
+def _full_code(job: Job, workspace_id: str) -> Job:
+    """The SDK takes code by its full id only; azureml:<name>:<version> it looks for on the disk."""
+    short = _SHORT_CODE.fullmatch(str(job.get("code", "")))
+    return {"code": f"azureml:{workspace_id}/codes/{short['name']}/versions/{short['version']}"} if short else {}
+
+
+def _explained(exc: Exception) -> list[Problem]:
+    """The schema's own findings: the first ValidationError of the chain has them as nested dicts and lists."""
+    for cause in reversed(list(causes(exc))):
+        if isinstance(messages := getattr(cause, "messages", None), dict):
+            merged: dict[str, list[str]] = {}
+            for path, message in _findings(messages, ""):
+                if message not in merged.setdefault(path, []):
+                    merged[path].append(message)
+            return [Problem(path, "; or: ".join(texts)[:_MESSAGE_LIMIT]) for path, texts in merged.items()]
+    first = list(causes(exc))[-1]
+    return [Problem("", f"Azure ML's schema can't read this job: {type(first).__name__}: {first}"[:_MESSAGE_LIMIT])]
+
+
+def _findings(node: Any, path: str) -> Iterator[tuple[str, str]]:
+    """(path, message) pairs. A list holds messages, or one dict for each alternative of a union."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            # Marshmallow puts these between a key and what is wrong with it.
+            below = path if key in ("_schema", "value", "null", None) else f"{path}.{key}".lstrip(".")
+            yield from _findings(value, below)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _findings(item, path)
+    else:
+        yield path, str(node).strip().partition("\n")[0]
+
+
+def _mapping(value: Any) -> Job:
+    return value if isinstance(value, dict) else {}

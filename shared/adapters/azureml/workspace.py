@@ -1,0 +1,125 @@
+"""The one connection of this process to the Azure ML workspace, made when it is first needed.
+
+Importing azure.ai.ml takes two seconds and 136 MiB, so it happens in the functions that submit and follow jobs alone.
+One client a process is also what the SDK wants: it keeps the cloud's addresses in global variables.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import AzureError
+
+from shared.adapters.azureml.circuit import Circuit
+from shared.adapters.translation import error_of, reason_of, without_secrets
+from shared.kernel.errors import BadInput
+from shared.kernel.settings import Workspace
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
+    from shared.adapters.azureml.arm import Arm
+
+_connections: dict[str, Connection] = {}
+_lock = threading.Lock()
+_PATIENCE: dict[str, Any] = {
+    "polling_interval": 0.5,
+    "retry_total": 3,
+    "retry_read": 0,
+    "retry_backoff_factor": 0.5,
+    "connection_timeout": 5,
+    "read_timeout": 30,  # seconds
+}
+
+
+class Connection:
+    """The clients of one workspace. They may be used by several threads."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._lock = threading.RLock()
+        self.circuit = Circuit("Azure ML")
+
+    @property
+    def ml(self) -> Any:
+        """The MLClient. It has no type here because naming one would import the SDK."""
+        with self._lock:
+            return self._ml
+
+    @property
+    def arm(self) -> Arm:
+        with self._lock:
+            return self._arm
+
+    @cached_property
+    def _ml(self) -> Any:
+        place = self.workspace
+        kwargs = {**_PATIENCE, **place.client_kwargs}
+        return sdk().MLClient(self._credential, place.subscription_id, place.resource_group, place.name, **kwargs)
+
+    @cached_property
+    def _arm(self) -> Arm:
+        from shared.adapters.azureml.arm import Arm
+
+        return Arm(self.workspace, self._credential, self.circuit)
+
+    @cached_property
+    def _credential(self) -> TokenCredential:
+        from azure.identity import DefaultAzureCredential
+
+        return DefaultAzureCredential()
+
+
+def sdk() -> Any:
+    """The package azure.ai.ml, imported on the first call."""
+    import azure.ai.ml
+
+    # On import it logs to stderr by itself, and with the first job warnings of "experimental" classes nobody asked for.
+    logging.getLogger("azure.ai.ml").setLevel(logging.ERROR)
+    return azure.ai.ml
+
+
+def connect(workspace: Workspace) -> Connection:
+    """The process's connection to this workspace. Nothing is imported and no request made yet."""
+    key = json.dumps(asdict(workspace), sort_keys=True)
+    with _lock:
+        return _connections.setdefault(key, Connection(workspace))
+
+
+@contextmanager
+def sdk_errors(what: str) -> Iterator[None]:
+    """Raise what MLClient raises as ours. What it finds wrong by itself, without the service, is BadInput."""
+    try:
+        yield
+    except _any_error() as exc:
+        chain, own = list(causes(exc)), own_errors()
+        if service := next((e for e in chain if isinstance(e, AzureError) and not isinstance(e, own)), None):
+            raise error_of(service)(f"{what}: {reason_of(service)}") from exc
+        # The SDK wraps its plain sentence into coloured advice; the first error has the sentence.
+        raise BadInput(f"{what}: {without_secrets(str(chain[-1]).strip())}") from exc
+
+
+def own_errors() -> tuple[type[Exception], ...]:
+    """What the SDK raises by itself, before it asks the service. MlException is an AzureError too."""
+    from azure.ai.ml.exceptions import MlException
+    from marshmallow import ValidationError
+
+    return MlException, ValidationError
+
+
+def _any_error() -> tuple[type[Exception], ...]:
+    return AzureError, *own_errors()
+
+
+def causes(exc: BaseException | None) -> Iterator[BaseException]:
+    """The exception, then the one that it was raised from or during, and so on."""
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__ or exc.__context__

@@ -1,0 +1,1 @@
+"""What leaves for others: lifecycle events, notices, and questions about prices."""

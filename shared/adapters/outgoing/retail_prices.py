@@ -1,0 +1,63 @@
+"""Azure's retail prices API: public, without a key. Its answers name the next page, which is only followed on its host.
+
+https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices
+"""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from shared.kernel.errors import BadInput, NoAnswer
+from shared.kernel.parsing import read_json
+from shared.money.prices import Price, read_retail
+
+TIMEOUT_SECONDS = 10
+LARGEST = 4 * 1024 * 1024  # bytes of one page of at most 1,000 items
+MOST_PAGES = 5  # one size in one region takes one
+
+
+class AzureRetailPrices:
+    def __init__(self, url: str, clock: Callable[[], datetime]) -> None:
+        self._url, self._clock = url, clock
+
+    def of(self, vm_size: str, region: str) -> list[Price]:
+        wanted = {
+            "serviceName": "Virtual Machines",
+            "priceType": "Consumption",
+            "armRegionName": region,
+            "armSkuName": vm_size,
+        }
+        query = " and ".join(f"{key} eq '{_quoted(value)}'" for key, value in wanted.items())
+        url: str | None = f"{self._url}?{urlencode({'$filter': query})}"
+        items: list[Any] = []
+        for _ in range(MOST_PAGES):
+            if not url:
+                break
+            page = self._get(url)
+            items += page.get("Items") or []
+            url = page.get("NextPageLink")
+        return read_retail(items, vm_size, region, self._clock())
+
+    def _get(self, url: str) -> dict[str, Any]:
+        ours, asked = urlsplit(self._url), urlsplit(url)
+        if (asked.scheme, asked.hostname) != (ours.scheme, ours.hostname):
+            raise BadInput("The retail prices API names a next page on another host.")
+        try:
+            # The scheme is that of a setting, which is http or https.
+            with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
+                page = read_json(answer.read(LARGEST), "The answer of the retail prices API")
+        except (urllib.error.URLError, TimeoutError, OSError) as exc:
+            raise NoAnswer(f"The retail prices API at {ours.hostname} does not answer: {exc}.") from exc
+        if not isinstance(page, dict):
+            raise BadInput("The answer of the retail prices API is no object.")
+        return page
+
+
+def _quoted(text: str) -> str:
+    """The text inside an OData string."""
+    return text.replace("'", "''")

@@ -1,0 +1,1 @@
+"""Blobs and queues of the one storage account."""

@@ -1,0 +1,1 @@
+"""Records in Azure Table Storage, behind the ports of the nouns."""

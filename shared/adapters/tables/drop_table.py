@@ -1,0 +1,238 @@
+"""The drops in Azure Table Storage, in one partition, so that one transaction writes a drop and what finds it.
+
+key          row
+d!<drop>     the drop
+o!<drop>     a copy of it while it is open or sealing
+r!<drop>     a copy of it while it is rejected
+g!<drop>!<inverted number>   a generation of it; the newest has the first key
+c!<name>     how far a walk over all drops has come
+s!<route>!<milliseconds>-<generation>-<name>   how many files a closing brought, in the order of the closings
+l!<drop>     that a loose file became a run
+l!<route>!   that the loose files of this route from before these rows have theirs
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables.records import Row, from_row, readable, to_row
+from shared.adapters.tables.table import RowMissing, Table
+from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.drops.ports import Taken
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import BadInput, Changed
+from shared.kernel.versioned import Stored
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+_BATCH = 100  # rows that one transaction may hold
+_MET = 10_000  # drops that are remembered to have a record, 2 MiB
+_LAST_GENERATION = 10**8 - 1
+_DIGITS = 14  # of the milliseconds since 1970
+_COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
+
+
+class TableDrops:
+    _PARTITION = "drop"
+
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "drops")
+        self._opening: dict[DropKey, Future[Stored[Drop]]] = {}
+        self._met: dict[DropKey, None] = {}
+        self._lock = threading.Lock()
+
+    def is_new(self, key: DropKey) -> bool:
+        return key not in self._met
+
+    def get(self, key: DropKey) -> Stored[Drop] | None:
+        row = self._table.get(self._PARTITION, self._key(key))
+        self._meet(key)
+        return Stored(_drop(row), table.etag(row)) if row else None
+
+    def insert(self, drop: Drop) -> Stored[Drop]:
+        """Of uploads that come at once each would pay for a transaction that is refused, and for a read after it."""
+        mine = Future[Stored[Drop]]()
+        with self._lock:
+            first = self._opening.setdefault(drop.key, mine)
+        if first is not mine:
+            try:
+                there = first.result()
+            except Exception as exc:
+                raise Changed(f"Drop {drop.key} was tried to be opened at the same moment.") from exc
+            raise Taken(there)
+        try:
+            mine.set_result(Stored(drop, self._table.write(table.create(self._row(drop)), *self._copies(drop))[0]))
+        except BaseException as exc:
+            mine.set_exception(exc)
+            raise
+        finally:
+            self._meet(drop.key)
+            with self._lock:
+                del self._opening[drop.key]
+        return mine.result()
+
+    def _meet(self, key: DropKey) -> None:
+        with self._lock:
+            if len(self._met) >= _MET:
+                self._met.clear()
+            self._met[key] = None
+
+    def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
+        update, more = table.replace(self._row(drop), before.etag), [*self._copies(drop), *_closing(drop, before.value)]
+        return Stored(drop, self._write(update, *more, leaves=before.value, unless=drop.state))
+
+    def delete(self, before: Stored[Drop]) -> None:
+        gone = table.delete(self._PARTITION, self._key(before.value.key), before.etag)
+        try:
+            self._write(gone, leaves=before.value)
+        except RowMissing:
+            return
+
+    def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:
+        rows = self._table.query(self._PARTITION, *table.kind(self._key(key, "g")), limit)
+        return list(readable(Generation, islice(rows, limit)))
+
+    def generation(self, key: DropKey, number: int) -> Generation | None:
+        row = self._table.get(self._PARTITION, self._generation_key(key, number))
+        return from_row(Generation, row) if row else None
+
+    def forget(self, before: Stored[Drop]) -> None:
+        there = self.get(before.value.key)
+        if there and there.etag != before.etag:
+            raise Changed(f"Drop {before.value.key} changed before it was forgotten.")
+        low, high = table.kind(self._key(before.value.key, "g"))
+        while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
+            self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))
+        if is_loose(before.value):
+            with suppress(RowMissing):  # the call that died before
+                self._table.write(table.delete(self._PARTITION, self._key(before.value.key, "l")))
+        self.delete(before)
+
+    def open(self) -> Iterator[Drop]:
+        yield from self._drops(*table.kind("o"))
+
+    def rejected(self, limit: int) -> list[Drop]:
+        return list(islice(self._drops(*table.kind("r"), limit), limit))
+
+    def codes(self, route: str, first: str, last: str) -> dict[str, str]:
+        low, high = (f"d!{keys.drop_key(DropKey(route, name))}" for name in (first, last))
+        rows = self._table.query(self._PARTITION, low, f"{high}\x20", columns=["name", "code"])
+        return {str(row["name"]): str(row.get("code", "")) for row in rows}
+
+    def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
+        low, high = keys.route_range(route) if route is not None else ("", "\x7f")  # above every character of a key
+        low = f"d!{keys.drop_key(after)}\x20" if after else f"d!{low}"
+        return list(islice(self._drops(low, f"d!{high}", limit), limit))
+
+    def added(self, route: str, since: datetime, until: datetime) -> int:
+        low, high = (f"{_closings(route)}{_milliseconds(at)}" for at in (since, until))
+        return sum(int(row["files"]) for row in self._table.query(self._PARTITION, low, high, columns=["files"]))
+
+    def loose(self, route: str, limit: int) -> int:
+        low, high = (f"l!{end}" for end in keys.route_range(route))
+        found = [str(row["RowKey"]) for row in islice(self._keys(low, high, limit + 1), limit + 1)]
+        if low not in found:  # it is the first of them, once it is there
+            self._find_loose(route)
+            found = [low, *(str(row["RowKey"]) for row in islice(self._keys(f"{low}\x20", high, limit), limit))]
+        return len(found) - 1
+
+    def _keys(self, low: str, high: str, page: int) -> Iterator[Row]:
+        return self._table.query(self._PARTITION, low, high, min(page, 1000), ["RowKey"])
+
+    def _find_loose(self, route: str) -> None:
+        """Write the rows of the loose files from before there were such rows: one walk over the route, ever."""
+        after: DropKey | None = None
+        while page := self.listed(route, after):
+            for drop in page:
+                if is_loose(drop):
+                    self._table.write(table.put(_mark(drop)))
+            after = page[-1].key
+        low, _ = keys.route_range(route)
+        self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"l!{low}"}))
+
+    def cursor(self, walk: str) -> str:
+        row = self._table.get(self._PARTITION, f"c!{keys.token(walk)}")
+        return str(row.get("at", "")) if row else ""
+
+    def move_cursor(self, walk: str, at: str) -> None:
+        self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))
+
+    def _drops(self, low: str, high: str, page: int | None = None) -> Iterator[Drop]:
+        """The drops of a range of keys. One that can't be read is shown as broken, and stops no other."""
+        for row in self._table.query(self._PARTITION, low, high, page and min(page, 1000)):
+            try:
+                yield _drop(row)
+            except BadInput as exc:
+                yield _broken(row, exc)
+
+    def _write(self, *operations: table.Operation, leaves: Drop, unless: DropState | None = None) -> str:
+        """Do this, and take the copy away that the drop had in its state before. An older version may have none."""
+        copy = _COPIES.get(leaves.state)
+        if copy is None or (unless and _COPIES.get(unless) == copy):
+            return self._table.write(*operations)[0]
+        try:
+            return self._table.write(*operations, table.delete(self._PARTITION, self._key(leaves.key, copy)))[0]
+        except RowMissing as exc:
+            if exc.index < len(operations):
+                raise
+            return self._table.write(*operations)[0]
+
+    def _copies(self, drop: Drop) -> list[table.Operation]:
+        kind = _COPIES.get(drop.state)
+        copies = [table.put(self._row(drop, kind))] if kind else []
+        if drop.state is DropState.SEALING:
+            key = {"PartitionKey": self._PARTITION, "RowKey": self._generation_key(drop.key, drop.generation)}
+            copies.append(table.put(key | to_row(generation_of(drop))))
+        return copies
+
+    def _generation_key(self, key: DropKey, number: int) -> str:
+        return f"{self._key(key, 'g')}!{_LAST_GENERATION - number:08d}"
+
+    def _key(self, key: DropKey, kind: str = "d") -> str:
+        return f"{kind}!{keys.drop_key(key)}"
+
+    def _row(self, drop: Drop, kind: str = "d") -> Row:
+        key = {"PartitionKey": self._PARTITION, "RowKey": self._key(drop.key, kind)}
+        return {**key, "route": drop.key.route, "name": drop.key.name, **to_row(drop, skip=("key",))}
+
+
+def _closing(drop: Drop, before: Drop) -> Iterator[table.Operation]:
+    """What the write that closes a drop keeps for counts."""
+    if drop.state is not DropState.SEALING or before.state is DropState.SEALING:
+        return
+    if (files := drop.blobs - before.blobs) and drop.sealed_at:
+        at = f"{_milliseconds(drop.sealed_at)}-{drop.generation}-{keys.token(drop.key.name)}"
+        row = {"PartitionKey": TableDrops._PARTITION, "RowKey": f"{_closings(drop.key.route)}{at}"}
+        yield table.put(row | {"files": files})
+    if is_loose(drop):
+        yield table.put(_mark(drop))
+
+
+def _mark(drop: Drop) -> Row:
+    return {"PartitionKey": TableDrops._PARTITION, "RowKey": f"l!{keys.drop_key(drop.key)}"}
+
+
+def _closings(route: str) -> str:
+    return f"s!{keys.token(route)}!"
+
+
+def _milliseconds(at: datetime) -> str:
+    return f"{(at - keys.EPOCH) // timedelta(milliseconds=1):0{_DIGITS}d}"
+
+
+def _drop(row: Row) -> Drop:
+    return from_row(Drop, row, key=DropKey(str(row.get("route", "")), str(row.get("name", ""))))
+
+
+def _broken(row: Row, exc: BadInput) -> Drop:
+    key = DropKey(str(row.get("route", "?")), str(row.get("name", row.get("RowKey", "?"))))
+    why = f"Its record is broken. {exc}"
+    return Drop(key, DropState.BROKEN, "", keys.EPOCH, code="broken", why=why)

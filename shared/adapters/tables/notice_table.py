@@ -1,0 +1,132 @@
+"""Who wants notices, and what became of each, in Azure Table Storage.
+
+partition        key                             row
+subscription     <id>                            the subscription, with its address
+<subscription>   e!<hash of the event's id>      where its delivery is; makes it unique
+                 t!<inverted milliseconds>-...   the delivery, the newest event first
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables.records import from_row, readable, some_columns, to_row
+from shared.adapters.tables.table import Table
+from shared.kernel.errors import Changed
+from shared.kernel.versioned import Stored
+from shared.notices.model import Delivery, Subscription
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+log = logging.getLogger(__name__)
+
+_BELIEVED_SECONDS = 10.0
+
+
+class _Event(msgspec.Struct):
+    """What a delivery's notice is known by."""
+
+    id: str
+
+
+class TableNotices:
+    _SUBSCRIPTIONS = "subscription"
+
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "notices")
+        self._nobody_until = 0.0  # on the monotonic clock: so long it is believed that there is no subscription
+
+    def add(self, subscription: Subscription) -> None:
+        key = {"PartitionKey": self._SUBSCRIPTIONS, "RowKey": keys.token(subscription.id)}
+        self._table.write(table.put(key | to_row(subscription)))
+        self._nobody_until = 0.0
+
+    def anyone(self) -> bool:
+        if time.monotonic() < self._nobody_until:
+            return False
+        asked = time.monotonic()
+        found = any(self._table.query(self._SUBSCRIPTIONS, "", "\x7f", 1, ["RowKey"]))
+        if not found:
+            self._nobody_until = asked + _BELIEVED_SECONDS
+        return found
+
+    def get(self, subscription: str) -> Subscription | None:
+        row = self._table.get(self._SUBSCRIPTIONS, keys.token(subscription))
+        return from_row(Subscription, row) if row else None
+
+    def all(self) -> list[Subscription]:
+        return list(readable(Subscription, self._table.query(self._SUBSCRIPTIONS, "", "\x7f")))
+
+    def remove(self, subscription: str) -> bool:
+        try:
+            self._table.write(table.delete(self._SUBSCRIPTIONS, keys.token(subscription)))
+        except Changed:
+            return False
+        return True
+
+    def insert(self, delivery: Delivery) -> bool:
+        partition, time_key = keys.token(delivery.subscription), _time_key(delivery)
+        name = {"PartitionKey": partition, "RowKey": f"e!{_digest(delivery.notice.id)}", "time_key": time_key}
+        row = {"PartitionKey": partition, "RowKey": f"t!{time_key}", **to_row(delivery)}
+        try:
+            self._table.write(table.create(name), table.create(row))
+        except Changed:
+            return False
+        return True
+
+    def delivery(self, subscription: str, event: str) -> Stored[Delivery] | None:
+        partition = keys.token(subscription)
+        name = self._table.get(partition, f"e!{_digest(event)}")
+        row = self._table.get(partition, f"t!{name['time_key']}") if name else None
+        return Stored(from_row(Delivery, row), table.etag(row)) if row else None
+
+    def update(self, stored: Stored[Delivery], **changes: Any) -> Stored[Delivery]:
+        before = stored.value
+        key = {"PartitionKey": keys.token(before.subscription), "RowKey": f"t!{_time_key(before)}"}
+        (etag,) = self._table.write(table.merge(key | some_columns(Delivery, changes), stored.etag))
+        return Stored(replace(before, **changes), etag)
+
+    def prune(self, before: datetime, limit: int) -> int:
+        # Over all partitions: those of subscriptions that are gone have no other name any more.
+        low, high = f"t!{keys.newest_first(before, '~')}", table.kind("t")[1]
+        ask = table.Ask(
+            "RowKey ge @low and RowKey lt @high", {"low": low, "high": high}, ["PartitionKey", "RowKey", "notice"]
+        )
+        rows = list(islice(self._table.all(ask), limit))
+        for row in rows:
+            self._forget(str(row["PartitionKey"]), str(row["RowKey"]), str(row.get("notice", "")))
+        return len(rows)
+
+    def _forget(self, partition: str, key: str, notice: str) -> None:
+        """Take away a delivery and what makes it unique. One that another call took away is gone."""
+        gone = [table.delete(partition, key)]
+        try:
+            event = msgspec.json.decode(notice, type=_Event).id
+            gone.append(table.delete(partition, f"e!{_digest(event)}"))
+        except (msgspec.DecodeError, UnicodeError):
+            log.warning("delivery %s of %s can't be read, and goes alone", key, partition)
+        with suppress(Changed):
+            self._table.write(*gone)
+
+    def newest(self, subscription: str, limit: int = 50) -> list[Delivery]:
+        rows = self._table.query(keys.token(subscription), *table.kind("t"), min(limit, 1000))
+        return list(readable(Delivery, islice(rows, limit)))
+
+
+def _digest(event: str) -> str:
+    return hashlib.sha256(event.encode()).hexdigest()
+
+
+def _time_key(delivery: Delivery) -> str:
+    return keys.newest_first(delivery.notice.at, _digest(delivery.notice.id)[:16])

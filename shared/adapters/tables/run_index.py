@@ -1,0 +1,123 @@
+"""The rows by which runs are found: by state, experiment, cluster, owner and each tag, newest first. No I/O.
+
+Each holds a copy of what lists show of the run, written in the same transaction as the run itself: a page of a filter
+is one request. `whole` marks such a copy. Rows that are older than copies lack it, and so do those of a run that is
+too long to be copied as often as it has tags: of these the run's own row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables.records import Row, column_names, some_columns
+from shared.adapters.tables.table import Operation
+from shared.kernel.parts import columns
+from shared.runs.model import Run
+from shared.runs.ports import RunFilter
+
+PARTITION = "run"
+LISTED = ["RowKey", *column_names(Run, skip=("request",))]  # what a list of runs is made of
+COLUMNS = ["time_key", "whole"]  # of the index alone
+
+_SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
+_SHOWN |= {"owner", "owner_id", "tags", "parameters", "best_metrics", "cost", "removed_at"}
+BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]
+
+_LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB
+
+_COPIED = [each for each in columns(Run).values() if each.name != "request"]
+
+Entry = tuple[str, str]  # a field and the value by which a run is found
+
+
+def made(run: Run) -> list[Operation]:
+    """What writes the index of a new run."""
+    copy = _copy(run)
+    return [table.put(_row(entry, run, copy)) for entry in _entries(run)]
+
+
+def changed(before: Run, after: Run, changes: Mapping[str, Any]) -> list[Operation]:
+    """What brings the index of a run up to these changes of it, with the rows that are gone at the end."""
+    had, has, copy = _entries(before), _entries(after), _copy(after)
+    cells = some_columns(Run, {name: value for name, value in changes.items() if name != "request"})
+    if not copy:
+        cells = {"whole": False}
+    kept = [table.add(_head(entry, after) | cells) for entry in has if entry in had]
+    new = [table.put(_row(entry, after, copy)) for entry in has if entry not in had]
+    return [*kept, *new, *gone(before, after)]
+
+
+def gone(before: Run, after: Run) -> list[Operation]:
+    """What deletes the rows by which the run is not found any more."""
+    has = _entries(after)
+    return [table.delete(PARTITION, _key(entry, before)) for entry in _entries(before) if entry not in has]
+
+
+def key_range(field: str, value: str) -> tuple[str, str]:
+    head = f"i!{field}!{keys.token(value)}"
+    return f"{head}!", f'{head}"'
+
+
+def best_entry(wanted: RunFilter) -> Entry | None:
+    """The index to read: the one that usually has the fewest runs."""
+    unfinished = wanted.state in ("received", "submitted", "queued", "running")
+    order = ("tag", "owner", "experiment", "cluster", "state")
+    for field in ("state", *order) if unfinished else order:
+        if value := getattr(wanted, field):
+            return field, value
+    return None
+
+
+def is_enough(wanted: RunFilter) -> bool:
+    """Whether all runs of that index are wanted, or, without one, all runs."""
+    values = (wanted.experiment, wanted.state, wanted.cluster, wanted.owner, wanted.tag)
+    return wanted.holds is None and sum(map(bool, values)) <= 1
+
+
+def fits(run: Run, wanted: RunFilter) -> bool:
+    has = run.asked.experiment, str(run.progress.state), run.asked.cluster
+    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.people.tags.items())
+    owned = wanted.owner in ("", run.people.owner, run.people.owner_id)
+    return (
+        tagged
+        and owned
+        and all(
+            want in ("", its) for its, want in zip(has, (wanted.experiment, wanted.state, wanted.cluster), strict=True)
+        )
+        and (wanted.holds is None or wanted.holds(run))
+    )
+
+
+def _entries(run: Run) -> list[Entry]:
+    """The fields and values by which a run is found."""
+    found = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
+    found += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
+    return found + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
+
+
+def _row(entry: Entry, run: Run, copy: Row) -> Row:
+    return _head(entry, run) | copy | {"whole": bool(copy)}
+
+
+def _head(entry: Entry, run: Run) -> Row:
+    time_key = keys.newest_first(run.created_at, run.name)
+    row_key = {"PartitionKey": PARTITION, "RowKey": _key(entry, run)}
+    return row_key | {"name": run.name, "cluster": run.asked.cluster, "time_key": time_key}
+
+
+def _copy(run: Run) -> Row:
+    """The columns of a list, without those at their defaults; none of a run that is too long."""
+    values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
+    row = some_columns(Run, values)
+    return row if _length(row.values()) <= _LONGEST_COPY else {}
+
+
+def _length(cells: Iterable[Any]) -> int:
+    return sum(len(cell) for cell in cells if isinstance(cell, str))
+
+
+def _key(entry: Entry, run: Run) -> str:
+    field, value = entry
+    return f"i!{field}!{keys.token(value)}!{keys.newest_first(run.created_at, run.name)}"

@@ -1,0 +1,279 @@
+"""The runs in Azure Table Storage, in one partition, so that one transaction writes a run and what finds it.
+
+    key                                        row
+    t!<inverted milliseconds>-<name>           the run; the newest has the first key
+    n!<name>                                   where the run's row is, for ever
+    h!<hour>                                   an hour in which runs were made that may not be settled
+    i!<field>!<value>!<time key as above>      a copy of it for lists, by experiment, state, cluster, owner and each tag
+
+One partition takes some 2,000 row writes a second. A run is written about ten times in its life, each time with its
+four copies or more: some thirty runs a second.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables import run_index as index
+from shared.adapters.tables.recent_rows import RecentRows
+from shared.adapters.tables.records import Row, from_row, iso, some_columns, to_row
+from shared.adapters.tables.table import RowMissing, Table, after_row
+from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
+from shared.kernel.versioned import Stored
+from shared.runs.model import RUN_NAME, Run, RunState, hour_of, start_of_hour
+from shared.runs.ports import RunChanges, RunFilter, RunPage
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+_PAGE = 1000  # the most rows that the service gives in one answer
+_REQUESTS = 4  # for one page of a filter; a page may then be short, and has a token
+_KEYS_KNOWN = 10_000  # names of runs whose rows' places are remembered, 2 MiB
+_READERS = 8  # rows of a filter's page read at the same time
+_MILLISECOND = timedelta(milliseconds=1)
+_OVERLAP = timedelta(seconds=1)  # writes of one moment may become visible in another order than that of their times
+_TIME = "Timestamp"  # of a row's last write; the service's own column
+
+
+class TableRuns:
+    _PARTITION = index.PARTITION
+
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "runs")
+        self._claims: dict[str, str] = {}  # hour: the etag of its row when we claimed it
+        self._time_keys: dict[str, str] = {}
+        self._recent = RecentRows()
+        self._readers = ThreadPoolExecutor(_READERS, "runs")
+        self._lock = threading.Lock()
+
+    def insert(self, run: Run) -> bool:
+        time_key = keys.newest_first(run.created_at, run.name)
+        hour = table.put(self._key("h", hour_of(run.created_at)) | {"looked_at": ""})
+        name = self._key("n", run.name) | {"time_key": time_key}
+        row = self._key("t", time_key) | to_row(run)
+        try:
+            etags = self._table.write(table.create(name), table.create(row), hour, *index.made(run))
+        except Changed:
+            return False
+        self._remember(run.name, time_key)
+        self._recent.keep(run.name, row, etags[1])
+        return True
+
+    def get(self, name: str) -> Stored[Run]:
+        time_key = self._time_key(name)
+        row = self._table.get(self._PARTITION, f"t!{time_key}") if time_key else None
+        if row is None:
+            raise NotFound(f"There is no run {name[:80]!r}.")
+        self._recent.keep(name, row, table.etag(row))
+        return Stored(from_row(Run, row), table.etag(row))
+
+    def recent(self, name: str) -> Stored[Run]:
+        if known := self._recent.get(name):
+            return Stored(from_row(Run, known[0]), known[1])
+        return self.get(name)
+
+    def _time_key(self, name: str) -> str:
+        """Where the run's row is, '' for no run. That never changes, so what was found once is not asked for again."""
+        if (known := self._time_keys.get(name)) is not None:
+            return known
+        # Any text may be asked for; only a run's name makes a valid key.
+        found = self._table.get(self._PARTITION, f"n!{name}") if RUN_NAME.fullmatch(name) else None
+        if found is None:
+            return ""
+        return self._remember(name, str(found["time_key"]))
+
+    def _remember(self, name: str, time_key: str) -> str:
+        with self._lock:
+            if len(self._time_keys) >= _KEYS_KNOWN:
+                self._time_keys.clear()
+            self._time_keys[name] = time_key
+        return time_key
+
+    def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
+        before, after = run.value, run.value.changed(**changes)
+        key = self._key("t", keys.newest_first(before.created_at, before.name))
+        cells = some_columns(Run, changes)
+        merge = table.merge(key | cells, run.etag)
+        operations = index.changed(before, after, changes)
+        try:
+            etag = self._table.write(merge, *operations)[0]
+        except RowMissing as exc:
+            if exc.index == 0:
+                raise
+            gone = len(index.gone(before, after))  # a row from before there was an index
+            etag = self._table.write(merge, *operations[: len(operations) - gone])[0]
+        self._recent.merge(before.name, run.etag, cells, etag)
+        return Stored(after, etag)
+
+    def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
+        low, high = table.kind("t")
+        if before is not None:
+            low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"  # the next key after this one
+        rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
+        return [_run(row) for row in islice(rows, limit)]
+
+    def page(self, wanted: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+        limit = min(limit, _PAGE)
+        entry, enough = index.best_entry(wanted), index.is_enough(wanted)
+        low, high = index.key_range(*entry) if entry else table.kind("t")
+        columns = [*(index.BRIEF if brief else index.LISTED), _TIME, *(index.COLUMNS if entry else [])]
+        ask = _ask(low, _since(high, low, wanted), columns)
+        page, times = RunPage([], token), list[datetime]()
+        for _ in range(1 if enough and not entry else _REQUESTS):
+            size = limit - len(page.runs) if enough else _PAGE
+            rows, page.token = self._table.page(ask, size, page.token)
+            times += map(table.written_at, rows)
+            if self._take(rows, wanted, limit, page) or not page.token:
+                break
+        if page.runs:
+            oldest = page.runs[-1]
+            page.mark = _mark(f"t!{keys.newest_first(oldest.created_at, oldest.name)}", times)
+        return page
+
+    def changed(self, wanted: RunFilter, mark: str) -> RunChanges | None:
+        oldest, since = _read_mark(mark)
+        columns = index.LISTED if wanted.holds else index.BRIEF
+        ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
+        ask.parameters["since"] = since - _OVERLAP
+        rows, token = self._table.page(ask, _PAGE, "")
+        if token:
+            return None
+        runs = [_run(row) for row in rows]
+        fit = [run for run in runs if index.fits(run, wanted)]
+        gone = [run.name for run in runs if not index.fits(run, wanted)]
+        return RunChanges(fit, gone, _mark(oldest, [since, *map(table.written_at, rows)]))
+
+    def _take(self, rows: list[Row], wanted: RunFilter, limit: int, page: RunPage) -> bool:
+        """Add to the page what is wanted of the rows, and say whether it ends there: it is full, or costs too much."""
+        asked = 0  # rows of runs without a copy
+        for start in range(0, len(rows), limit):
+            some = rows[start : start + limit]
+            asked += (without := sum(not _has_copy(row) for row in some))
+            for row, run in zip(some, (self._readers.map if without else map)(self._listed, some), strict=True):
+                page.looked_at += 1
+                if run and index.fits(run, wanted):
+                    page.runs.append(run)
+                if len(page.runs) == limit or (asked >= limit and row is some[-1]):
+                    page.token = page.token if row is rows[-1] else after_row(row)
+                    return True
+        return False
+
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        if not RUN_NAME.match(prefix):
+            return []
+        rows = self._table.query(self._PARTITION, f"n!{prefix}", f"n!{prefix}~", limit, ["RowKey"])
+        return [str(row["RowKey"]).removeprefix("n!") for row in islice(rows, limit)]
+
+    def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
+        low, high = index.key_range("state", state)
+        for row in self._table.query(self._PARTITION, low, high, columns=["name", "cluster"]):
+            yield str(row["name"]), str(row["cluster"])
+
+    def hours(self) -> list[str]:
+        rows = self._table.query(self._PARTITION, *table.kind("h"), columns=["RowKey"])
+        return [str(row["RowKey"]).removeprefix("h!") for row in rows]
+
+    def claim_hour(self, hour: str, now: datetime, seconds: float) -> bool:
+        row = self._table.get(self._PARTITION, f"h!{hour}")
+        if row is None or str(row.get("looked_at", "")) > iso(now - timedelta(seconds=seconds)):
+            return False
+        try:
+            etags = self._table.write(table.merge(self._key("h", hour) | {"looked_at": iso(now)}, table.etag(row)))
+        except Changed:
+            return False
+        with self._lock:
+            self._claims[hour] = etags[0]
+        return True
+
+    def drop_hour(self, hour: str) -> bool:
+        with self._lock:
+            etag = self._claims.pop(hour, "")
+        try:
+            self._table.write(table.delete(self._PARTITION, f"h!{hour}", etag))
+        except Changed:
+            return False
+        return True
+
+    def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
+        start = start_of_hour(hour)
+        low = f"t!{keys.newest_first(start + timedelta(hours=1) - _MILLISECOND)}"
+        high = f"t!{keys.newest_first(start)}~"  # ~ is beyond every name
+        if before is not None:
+            low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"
+        ask = _ask(low, high, index.LISTED, "archived_at eq ''")
+        rows = islice(self._table.all(ask), limit)
+        return [Stored(_run(row), table.etag(row)) for row in rows]
+
+    def _listed(self, found: Row) -> Run | None:
+        """The run of a row; None for one that is gone."""
+        if _has_copy(found):
+            return _run(found)
+        row = self._table.get(self._PARTITION, f"t!{found['time_key']}", index.LISTED)
+        return _run(row) if row else None
+
+    def _key(self, kind: str, rest: str) -> Row:
+        return {"PartitionKey": self._PARTITION, "RowKey": f"{kind}!{rest}"}
+
+
+def _since(high: str, head: str, wanted: RunFilter) -> str:
+    """Where the range of keys ends: with the first run that is old enough, or as a whole."""
+    if wanted.since is None:
+        return high
+    return f"{head}{keys.newest_first(min(max(wanted.since, keys.EPOCH), keys.LAST))}~"
+
+
+def _mark(oldest: str, times: Iterable[datetime]) -> str:
+    """A run's key and the time of the last write, as text."""
+    return base64.urlsafe_b64encode(json.dumps([oldest, max(times).isoformat()]).encode()).decode().rstrip("=")
+
+
+def _read_mark(mark: str) -> tuple[str, datetime]:
+    no_mark = Impossible("`changes` must be the value that came with a page. Begin without it.", "bad_token")
+    try:
+        oldest, latest = json.loads(base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)))
+        since = datetime.fromisoformat(latest)
+    except (ValueError, TypeError) as exc:
+        raise no_mark from exc
+    if not isinstance(oldest, str) or not oldest.startswith("t!") or since.tzinfo is None:
+        raise no_mark
+    return oldest, since
+
+
+def _ask(low: str, high: str, columns: Iterable[str], also: str = "") -> table.Ask:
+    query = "PartitionKey eq @partition and RowKey ge @low and RowKey lt @high"
+    parameters = {"partition": TableRuns._PARTITION, "low": low, "high": high}
+    return table.Ask(f"{query} and {also}" if also else query, parameters, [*columns])
+
+
+def _has_copy(row: Row) -> bool:
+    """Whether the row has what lists show: a run's own row, or one of the index with a copy."""
+    return bool(row.get("whole")) or not row.get("time_key")
+
+
+def _run(row: Row) -> Run:
+    """The run of a row of a list. One that can't be read is shown as broken, and stops no other."""
+    try:
+        return from_row(Run, {**row, "request": "{}"})
+    except BadInput as exc:
+        at, _, name = str(row.get("RowKey", "")).rpartition("!")[2].partition("-")
+        created = keys.time_of(at)
+        return Run.of(
+            name=name or str(row.get("name", "")),
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="",
+            cluster="",
+            nodes=0,
+            created_at=created,
+            state=RunState.BROKEN,
+            reason=f"Its record is broken. {exc}",
+        )

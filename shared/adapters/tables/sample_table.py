@@ -1,0 +1,51 @@
+"""How many nodes clusters had, in Azure Table Storage.
+
+partition          key             row
+clusters           <cluster>       the name of a cluster that has samples
+<cluster>!<day>    ISO 8601 time   its sample at that time
+
+A period is read day by day, so it costs what is in it, however long samples have been kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables.records import iso, readable, to_row
+from shared.adapters.tables.table import Table
+from shared.clusters.samples import Sample, day_of
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+_CLUSTERS = "clusters"  # a partition of samples has a ! in its name
+
+
+class TableSamples:
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "samples")
+        self._known: set[str] = set()  # clusters whose names this process has written
+
+    def record(self, sample: Sample) -> None:
+        if sample.cluster not in self._known:
+            name = {"PartitionKey": _CLUSTERS, "RowKey": keys.token(sample.cluster), "cluster": sample.cluster}
+            self._table.write(table.put(name))
+            self._known.add(sample.cluster)
+        where = {"PartitionKey": _partition(sample.cluster, sample.at), "RowKey": iso(sample.at)}
+        self._table.write(table.put({**where, **to_row(sample)}))
+
+    def clusters(self) -> list[str]:
+        return [str(row["cluster"]) for row in self._table.query(_CLUSTERS, " ", "~~")]
+
+    def between(self, cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        day = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        while day < until:
+            yield from readable(Sample, self._table.query(_partition(cluster, day), iso(since), iso(until)))
+            day += timedelta(days=1)
+
+
+def _partition(cluster: str, at: datetime) -> str:
+    return f"{keys.token(cluster)}!{day_of(at)}"

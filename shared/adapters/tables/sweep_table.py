@@ -1,0 +1,57 @@
+"""What the sweeps decided, in Azure Table Storage.
+
+partition   key                         row
+<cluster>   latest                      the latest decision
+            h!<inverted milliseconds>   the decisions that changed something
+            look                        when someone took the next look at it for himself
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shared.adapters.tables import keys, table
+from shared.adapters.tables.records import iso, readable, to_row
+from shared.adapters.tables.table import Table
+from shared.clusters.model import Decision
+
+if TYPE_CHECKING:
+    from azure.data.tables import TableServiceClient
+
+_PAGE = 1000  # the most rows that the service gives in one answer
+
+
+class TableSweepLog:
+    def __init__(self, service: TableServiceClient) -> None:
+        self._table = Table(service, "sweeps")
+        self._taken: dict[str, datetime] = {}  # the latest look at each cluster that we know of
+
+    def record(self, decision: Decision) -> None:
+        partition, last = keys.token(decision.cluster), self.latest(decision.cluster)
+        row = {"PartitionKey": partition, **to_row(decision)}
+        writes = [table.put(row | {"RowKey": "latest"})]
+        if last is None or (last.action, last.code) != (decision.action, decision.code):
+            writes.append(table.put(row | {"RowKey": f"h!{keys.newest_first(decision.at)}"}))
+        self._table.write(*writes)
+
+    def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
+        partition, since = keys.token(cluster), now - timedelta(seconds=seconds)
+        if (known := self._taken.get(cluster)) and known > since:
+            return False
+        if row := self._table.get(partition, "look"):
+            self._taken[cluster] = datetime.fromisoformat(str(row["at"]))
+            if self._taken[cluster] > since:
+                return False
+        self._table.write(table.put({"PartitionKey": partition, "RowKey": "look", "at": iso(now)}))
+        self._taken[cluster] = now
+        return True
+
+    def latest(self, cluster: str) -> Decision | None:
+        row = self._table.get(keys.token(cluster), "latest")
+        return next(readable(Decision, [row] if row else []), None)  # the next one is written over it
+
+    def history(self, cluster: str, limit: int = 50) -> list[Decision]:
+        rows = self._table.query(keys.token(cluster), *table.kind("h"), min(limit, _PAGE))
+        return list(readable(Decision, islice(rows, limit)))

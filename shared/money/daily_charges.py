@@ -1,0 +1,242 @@
+"""The books: every cluster's charges day by day, from node counts, runs and leases. Closed days are kept for good."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
+from shared.clusters.ports import HasClusters, HasLeases, HasSamples, Samples
+from shared.clusters.samples import day_of
+from shared.jobs.ports import HasLimits, HasRoutes
+from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasClock
+from shared.kernel.person import NOBODY, Person
+from shared.money.admission import clusters, prices
+from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Users, default_seconds, paid, split
+from shared.money.model import Day, Row
+from shared.money.ports import HasBooks, HasPolicy
+from shared.money.prices import Prices
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+from shared.runs.node_use import Spell, Use
+from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.progress.workloads import workload
+from shared.runs.views.run_list import matching
+
+DAY = timedelta(days=1)
+CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
+KEPT = timedelta(days=35)  # a month, and runs that began before it; older days are closed or were never known
+QUEUED = timedelta(days=2)  # so long before its time limit begins a run may have been made
+LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
+_HOUR = 3600
+
+_old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+_closed: WeakKeyDictionary[object, dict[str, list[Day]]] = WeakKeyDictionary()
+
+
+class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, HasLeases, HasBooks, HasPolicy, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The input of some days' charges: runs, leases, prices, and each cluster's project."""
+
+    runs: dict[str, Run]
+    uses: dict[str, list[Use]]
+    leases: dict[str, tuple[Hold, Person, str]]  # with owner and project
+    prices: Prices
+    projects: dict[str, str]
+    region: str
+
+
+def start_of_day(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class Charged:
+    """The charges of some days, and the runs that may cost more."""
+
+    days: list[Day]
+    runs: dict[str, Run]
+
+
+def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
+    """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
+
+    Days before KEPT that were never closed are from before there were books.
+    """
+    now = ports.clock()
+    found: list[Day] = []
+    opened: dict[datetime, Had] = {}
+    for begin in _days(since, min(until, now)):
+        known = _kept_day(ports, day_of(begin))
+        found += known or []
+        if known is None and begin >= start_of_day(now - KEPT):
+            opened[begin] = _had(ports.samples, begin, min(begin + DAY, now))
+    days = [begin for begin, had in opened.items() if had] or [start_of_day(now)]
+    known_now = _known(ports, days[0], now)
+    for begin, had in opened.items():
+        found += [_day(known_now, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
+    return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), known_now.runs)
+
+
+def close_days(ports: Ports) -> list[str]:
+    """Close the days that are over long enough, each once. Returns those that were closed now."""
+    now, known, closed = ports.clock(), None, []
+    for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
+        if _kept_day(ports, day_of(begin)) is not None:
+            continue
+        had = _had(ports.samples, begin, begin + DAY)
+        known = known or (_known(ports, begin, now) if had else None)
+        days = [_day(known, cluster, its, begin + DAY) for cluster, its in had.items()] if known else []
+        ports.books.close_day(day_of(begin), days)
+        closed.append(day_of(begin))
+    return closed
+
+
+def _days(since: datetime, until: datetime) -> Iterator[datetime]:
+    """The beginnings of the days from that of `since` to before `until`."""
+    begin = start_of_day(since)
+    while begin < until:
+        yield begin
+        begin += DAY
+
+
+def _kept_day(ports: Ports, day: str) -> list[Day] | None:
+    """A closed day, read once by this process, or again as long as a part of it can't be read."""
+    kept = _closed.setdefault(ports, {})
+    if day in kept:
+        return kept[day]
+    found = ports.books.day(day)
+    if found is not None and not any(each.problem for each in found):
+        kept[day] = found
+    return found
+
+
+def _known(ports: Ports, since: datetime, now: datetime) -> Known:
+    runs = {run.name: run for run in _runs(ports, since)}
+    uses: dict[str, list[Use]] = defaultdict(list)
+    for run in runs.values():
+        uses[run.asked.cluster].append(workload(run).use(run, now))
+    made = ports.leases.made_between(since - LONGEST_POSSIBLE, now)
+    leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
+    projects = {name: cluster.project for name, cluster in clusters(ports).items()}
+    return Known(runs, uses, leases, prices(ports), projects, ports.money.region)
+
+
+def _hold(lease: Lease) -> Hold:
+    return Hold(lease.id, lease.cluster, Spell(lease.made_at, lease.ended_at, lease.nodes))
+
+
+def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
+    """The runs that may have had nodes after this moment.
+
+    Those that were made before it by at most a time limit and QUEUED; and older ones that this process has seen waiting
+    or running. One that waited longer than that, and ended just when the process was replaced, is not found any more:
+    what it cost on that day stays unexplained.
+    """
+    limits = [ports.limits, *(route.limits for route in ports.routes.values())]
+    longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
+    found = set()
+    for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
+        found.add(run.name)
+        yield run
+    old = _old.setdefault(ports, set())
+    old |= {name for state in LIVE for name, _ in ports.runs.in_state(state)} - found
+    for name in sorted(old):
+        try:
+            run = ports.runs.get(name).value
+        except (NotFound, BadInput):
+            continue
+        yield run
+        if is_over(run) and run.progress.history[-1].at < since:
+            old.discard(name)
+
+
+Had = dict[str, list[Paid]]  # by cluster
+
+
+def _had(samples: Samples, since: datetime, until: datetime) -> Had:
+    """What each cluster had in this time, of those that had any node."""
+    names, between = samples.clusters(), samples.between
+    found = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
+    return {cluster: had for cluster, had in found.items() if had}
+
+
+def _day(known: Known, cluster: str, had: list[Paid], until: datetime) -> Day:
+    holds = [hold for hold, _, _ in known.leases.values() if hold.cluster == cluster]
+    shares: list[Share] = []
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    dollars: dict[tuple[str, str], float | None] = {}
+    begin = had[0].spell.begin
+    users = Users(use for use in known.uses.get(cluster, ()) if use.ended is None or use.ended + IDLE_TAIL > begin)
+    for stretch in had:
+        hourly = known.prices.find(stretch.vm_size, stretch.tier, known.region)
+        for share in split(stretch.spell, users, holds):
+            shares.append(share)
+            key = (share.kind, share.who)
+            seconds[key] += share.node_seconds
+            price = _price(known, share, hourly.dollars if hourly else None)
+            so_far = dollars.get(key, 0.0)
+            dollars[key] = None if price is None or so_far is None else so_far + share.node_seconds * price / _HOUR
+    rows = tuple(
+        _row(known, cluster, share, node_seconds, dollars[share]) for share, node_seconds in sorted(seconds.items())
+    )
+    last = known.prices.find(had[-1].vm_size, had[-1].tier, known.region)
+    return Day(
+        cluster,
+        day_of(had[0].spell.begin),
+        rows,
+        max(stretch.spell.nodes for stretch in had),
+        last.dollars if last else 0.0,
+        default_seconds(shares, until),
+    )
+
+
+def _row(known: Known, cluster: str, share: tuple[str, str], node_seconds: float, dollars: float | None) -> Row:
+    kind, who = share
+    owner, project = _payer(known, cluster, who)
+    return Row(kind, who, owner.name, project, node_seconds, dollars, owner.id)
+
+
+def _price(known: Known, share: Share, hourly: float | None) -> float | None:
+    """What an hour of a node costs: for a run as it was when it was submitted."""
+    run = known.runs.get(share.who)
+    return run.money.price if run and run.money.price else hourly
+
+
+def _payer(known: Known, cluster: str, who: str) -> tuple[Person, str]:
+    """Owner and project of a run, of a lease, or of what nobody explains."""
+    if run := known.runs.get(who):
+        return Person(run.people.owner, run.people.owner_id), run.money.project or known.projects.get(cluster, "")
+    if lease := known.leases.get(who):
+        return lease[1], lease[2] or known.projects.get(cluster, "")
+    return NOBODY, known.projects.get(cluster, "")
+
+
+def of_runs(found: Iterable[Day]) -> dict[str, dict[str, Row]]:
+    """The rows of each run by kind, of all these days together."""
+    rows: dict[str, dict[str, Row]] = defaultdict(dict)
+    for day in found:
+        for row in day.rows:
+            if row.who and row.kind in ("training", "allocation", "idle"):
+                rows[row.who][row.kind] = together(rows[row.who].get(row.kind), row)
+    return rows
+
+
+def together(one: Row | None, other: Row) -> Row:
+    """Two rows as one. Dollars are unknown if those of either are."""
+    if one is None:
+        return other
+    unknown = one.dollars is None or other.dollars is None
+    dollars = None if unknown else (one.dollars or 0.0) + (other.dollars or 0.0)
+    return msgspec.structs.replace(other, node_seconds=one.node_seconds + other.node_seconds, dollars=dollars)

@@ -1,0 +1,142 @@
+"""From an event to its deliveries, and from a delivery to its end.
+
+Both handlers may run twice and die anywhere. A delivery is recorded before its message is sent, and a try holds the
+delivery by its etag, so two messages of one delivery never send at the same time; only an answer that was lost makes a
+second send of the same id.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
+from shared.kernel.has import HasClock, HasQueues
+from shared.kernel.places import DELIVERIES
+from shared.kernel.storage import Queues
+from shared.kernel.versioned import Stored
+from shared.notices import render
+from shared.notices.compose import compose
+from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
+from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
+from shared.notices.ports import Notices, Sender
+from shared.runs.ports import HasRuns
+
+log = logging.getLogger(__name__)
+
+PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goes the next day
+_HELD = "It is being tried."  # what a delivery says while a try holds it
+
+
+class Ports(HasClock, HasQueues, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """The ports of notices beside those of the system."""
+
+    notices: Notices
+    sender: Sender
+
+
+def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
+    """Make a delivery for each subscription that wants this event. A repeated event makes none."""
+    subscriptions = post.notices.all()
+    if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
+        return
+    for subscription in subscriptions:
+        if wants(subscription, notice):
+            begin(ports.queues, post, subscription, notice)
+
+
+def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice) -> None:
+    """Record the delivery and send its message. A call that died in between is completed by the next one."""
+    if not post.notices.insert(Delivery(subscription.id, notice)):
+        stored = post.notices.delivery(subscription.id, notice.id)
+        if stored is None or stored.value.state is not DeliveryState.PENDING or stored.value.tries:
+            return
+    _send_message(queues, subscription.id, notice.id)
+
+
+def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
+    """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
+    stored = post.notices.delivery(subscription_id, event)
+    if stored is None or stored.value.state is not DeliveryState.PENDING:
+        return
+    now, due = ports.clock(), stored.value.next_at
+    if due is not None and due - now > timedelta(seconds=1):
+        # Whoever holds it may be dead, or this clock is behind that of who asked for the try: look again in time.
+        _send_message(ports.queues, subscription_id, event, (due - now).total_seconds() + 1)
+        return
+    subscription = post.notices.get(subscription_id)
+    if subscription is None:
+        post.notices.update(stored, state=DeliveryState.GAVE_UP, error="The subscription was removed.", done_at=now)
+        return
+    try:
+        held = post.notices.update(
+            stored, tries=stored.value.tries + 1, next_at=now + timedelta(seconds=CLAIM_SECONDS), error=_HELD
+        )
+    except Changed:
+        return  # another message of this delivery was quicker
+    _try(ports, post, subscription, held)
+
+
+def prune(ports: Ports, post: Post) -> int:
+    """Forget old deliveries, as many as a timer has time for. Returns how many."""
+    gone = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
+    if gone:
+        log.info("notices: forgot %d deliveries from before %s", gone, KEPT)
+    return gone
+
+
+def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
+    delivery = held.value
+    try:
+        wait, error = _send(ports, post.sender, subscription, delivery.notice)
+    except Impossible as exc:
+        post.notices.update(held, state=DeliveryState.GAVE_UP, error=str(exc), done_at=ports.clock())
+        return
+    except Unavailable as exc:
+        wait, error = 0.0, str(exc)
+    now = ports.clock()
+    if not error:
+        post.notices.update(held, state=DeliveryState.DELIVERED, error="", next_at=None, done_at=now)
+        log.info("notice %s: delivered to %s", delivery.notice.id, subscription.shown)
+    elif delivery.tries >= TRIES:
+        post.notices.update(held, state=DeliveryState.GAVE_UP, error=error, done_at=now)
+        log.error("notice %s: given up for %s. %s", delivery.notice.id, subscription.shown, error)
+    else:
+        delay = pause(delivery.tries, wait)
+        _send_message(
+            ports.queues, subscription.id, delivery.notice.id, delay
+        )  # first: who dies here is made good by it
+        post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
+
+
+def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
+    """Seconds until the next try, and the error; '' if it has arrived."""
+    if subscription.channel is Channel.MAIL:
+        subject, text = render.mail(notice)
+        sender.mail(subscription.to, subject, text, notice.id)
+        return 0.0, ""
+    body, headers = render.request(subscription, notice, ports.clock())
+    answer = sender.post(subscription.to, body, headers)
+    if 200 <= answer.status < 300:
+        return 0.0, ""
+    if answer.status == 410:
+        raise Impossible(f"{subscription.shown} is gone for good: it answered 410.", "gone")
+    return answer.retry_after, f"{subscription.shown} answered {answer.status}."
+
+
+def _send_message(queues: Queues, subscription: str, event: str, delay: float = 0.0) -> None:
+    queues.send(DELIVERIES, {"subscription": subscription, "notice": event}, delay)
+
+
+def _event(message: dict[str, Any]) -> tuple[str, str, datetime, dict[str, Any]]:
+    try:
+        return message["kind"], message["subject"], datetime.fromisoformat(message["at"]), dict(message["data"])
+    except (KeyError, TypeError, ValueError) as exc:
+        raise BadMessage(f"No event to tell of: {exc!r} in {str(message)[:200]}.") from exc

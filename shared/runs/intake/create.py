@@ -1,0 +1,59 @@
+"""Runs that people ask for: make one, or say what would be made. Those made from other runs are in
+retry_and_continue.py."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.uploads import check_complete
+from shared.kernel.errors import Impossible
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.insert_run import made_before, record, run_name
+from shared.runs.intake.parse_request import first_record, read_request
+from shared.runs.intake.request import RunRequest, digest
+from shared.runs.intake.start_blockers import check_possible, empty_mounts, no_data
+from shared.runs.model import Run
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRuns
+
+
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def create_run(ports: Ports, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
+    """Record the run and queue its submission. The same key gives the same run, whatever failed in between.
+
+    Raises Conflict if the key was used for another request, Impossible for one that can't become a job. If it dies
+    after the record was written, the reconcile timer queues the submission.
+    """
+    name, fingerprint = run_name(ports, key), digest(request)
+    if key and (made := made_before(ports, name, fingerprint)):
+        return made
+    asked = read_request(ports, request, name)
+    data = asked.order.data
+    if absent := no_data(data):
+        raise Impossible(absent, "no_data")
+    if missing := empty_mounts(asked):
+        raise Impossible(" ".join(reason["message"] for reason in missing), "no_data")
+    run = first_record(ports, asked).changed(asked=fingerprint, owner=owner, owner_id=owner_id)
+    check_complete(ports, run.asked.request)
+    check_possible(ports, run)
+    return record(ports, run)

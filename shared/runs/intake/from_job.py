@@ -1,0 +1,29 @@
+"""The record of a run, made from the job that it will send. Every way to make a run begins here, so that none
+forgets a field."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from shared.jobs.spec import JobSpec
+from shared.runs.model import Run
+from shared.runs.progress.elastic_policy import begin
+
+
+def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
+    """What the job itself says of the run; the caller adds where it comes from. `bounds` are those of `begin`."""
+    return Run.of(
+        name=name,
+        drop="",
+        route="",
+        fingerprint="",
+        experiment=job.experiment,
+        cluster=job.cluster,
+        nodes=job.node_count,
+        created_at=at,
+        request=job,
+        parameters=job.values,
+        elastic=begin(job, bounds, at),
+        resubmissions=bounds[1],
+        timeout_seconds=job.timeout_seconds,
+    )

@@ -1,0 +1,209 @@
+"""From a request to what its job is built from, and to the run's first record. Nothing is written here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from shared.jobs.build import JobOrder, Values, build
+from shared.jobs.data import Data, read_data
+from shared.jobs.limits import Limits
+from shared.jobs.model import Problem
+from shared.jobs.parameters import Parameters
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.readers.written import read_of_request
+from shared.jobs.routes_file import NUMBERS, Route
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import Impossible
+from shared.kernel.has import HasBlobs, HasClock, HasRules
+from shared.kernel.places import DROPS_CONTAINER
+from shared.kernel.settings import Rules
+from shared.kernel.storage import Blobs, Place
+from shared.kernel.suggest import did_you_mean, there_are
+from shared.runs.intake.from_job import run_of
+from shared.runs.intake.request import NodeRange, RunRequest
+from shared.runs.intake.warm_start import model_of
+from shared.runs.model import Moment, Run, RunState
+from shared.runs.ports import Datasets, HasDatasets, HasPurse, HasRuns
+
+RESUBMISSIONS = int(NUMBERS["resubmissions"][0])  # of a run whose job has no route
+
+
+class Ports(
+    HasClock,
+    HasBlobs,
+    HasRules,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasDatasets,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, what its job is built from, and the fewest nodes and resubmissions of an elastic one.
+
+    `written` is what a whole job of its own became.
+    """
+
+    request: RunRequest
+    order: JobOrder
+    bounds: tuple[int, int]
+    route: str  # that has the defaults, '' without one
+    written: Written | None = None
+
+
+def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
+    """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
+    document."""
+    written = _written(ports, request)
+    template, described, route = _template(ports, request, written)
+    data = _data(ports.blobs, request.data)
+    what = request.trainer or request.template or name
+    asked, defaults = _values(request), route.defaults if route else _defaults(ports.limits, written, template)
+    resubmissions = request.resubmissions
+    if resubmissions is None:
+        resubmissions = route.resubmissions if route else RESUBMISSIONS
+    fewest = asked.min_nodes or (0 if asked.nodes else defaults.min_nodes)
+    order = JobOrder(
+        run=name,
+        title=f"{what}: {request.data}"[:200] if request.data else what,
+        template=template,
+        parameters=described,
+        limits=route.limits if route else ports.limits,
+        defaults=defaults,
+        written=written.layer if written else None,
+        asked=asked,
+        data=data,
+        from_model=model_of(ports, request.from_run) if request.from_run else "",
+        tags=_tags(request, data),
+    )
+    return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
+
+
+def first_record(ports: Ports, asked: Asked) -> Run:
+    """The run of this request. Raises Impossible with all that is wrong with its job, and the code of the first."""
+    built, now = build(asked.order), ports.clock()
+    if built.job is None or built.problems:
+        raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
+    drop = asked.order.data.drop if asked.order.data else None
+    fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
+    return run_of(asked.order.run, built.job, asked.bounds, now).changed(
+        drop=str(drop or ""),
+        route=asked.request.template or "",
+        fingerprint=fingerprint,
+        history=(Moment(RunState.RECEIVED, now, _how_asked(asked)),),
+        keep_warm_seconds=_keep_warm(ports.rules, asked.request),
+        tags=asked.request.tags,
+        from_run=asked.request.from_run or "",
+        project=ports.purse.project_of(built.job.tags, asked.route),
+        generation=generation,
+    )
+
+
+_OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")  # of a request, as a job calls them too
+
+
+def in_words(asked: Asked, problem: Problem) -> str:
+    """What is wrong, by the names that the request uses."""
+    given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
+    return f"{problem.path if given else path_of(problem.path)} {problem.message}"
+
+
+def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
+    """Fingerprint and generation of the drop when it was last sealed. It may have changed since."""
+    content = datasets.of(drop)
+    return (content.fingerprint, content.generation) if content else ("", 0)
+
+
+def _written(ports: Ports, request: RunRequest) -> Written | None:
+    """The whole job that the request holds. Raises Impossible for one that must not become a run."""
+    if request.job is None and request.batchai is None:
+        return None
+    return read_of_request(request.job or {}, request.batchai, Around(ports, ports.limits))
+
+
+def _template(ports: Ports, request: RunRequest, written: Written | None) -> tuple[JobSpec, Parameters, Route | None]:
+    """The template, and the route with its defaults. A trainer has those of its first route."""
+    if written:
+        return written.template or JobSpec(), {}, None
+    if request.template is not None:
+        route = ports.routes[_choose("template", request.template, ports.routes)]
+        return route.template, route.parameters, route
+    trainer = _choose("trainer", request.trainer or "", trainer_names(ports.trainers))
+    first = next((route for _, route in sorted(ports.routes.items()) if route.trainer == trainer), None)
+    if first:
+        return first.template, first.parameters, first
+    return *trainer_template(ports.trainers, trainer), None
+
+
+def _choose(what: str, name: str, choices: Any) -> str:
+    known = sorted(choices)
+    if name not in known:
+        near = did_you_mean(name, known)
+        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
+    return name
+
+
+def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Values:
+    """Those of a job without a route."""
+    job = written.layer.job if written else template
+    return Values("" if job.experiment else "asked", limits.cluster if written else "")
+
+
+def _values(request: RunRequest) -> Values:
+    asked = request.nodes
+    fewest, most = (int(asked.min), int(asked.max)) if isinstance(asked, NodeRange) else (0, int(asked or 0))
+    return Values(
+        experiment=request.experiment or "",
+        cluster=request.cluster or "",
+        nodes=most,
+        min_nodes=fewest,
+        timeout_seconds=request.timeout_seconds or 0.0,
+        parameters=request.parameters,
+    )
+
+
+def _keep_warm(rules: Rules, request: RunRequest) -> float:
+    seconds, longest = request.keep_warm_seconds or 0.0, rules.longest_lease.total_seconds()
+    if seconds > longest:
+        raise Impossible(f"keep_warm_seconds is {seconds:g}; a lease may last {longest:g} s.", "too_long")
+    return seconds
+
+
+def _tags(request: RunRequest, data: Data | None) -> dict[str, str]:
+    drop = data.drop if data else None
+    tags = {"trainyard.route": request.template or "", "trainyard.drop": str(drop or "")}
+    return {**request.tags, **{name: value for name, value in tags.items() if value}}
+
+
+def _data(blobs: Blobs, text: str | None) -> Data | None:
+    data = read_data(text) if text else None
+    return replace(data, single_file=_single_file(blobs, data)) if data else None
+
+
+def _single_file(blobs: Blobs, data: Data) -> bool | None:
+    """Whether data in the drops container are a file or a folder; None if they aren't there, or are elsewhere."""
+    if not data.below_drops:
+        return None
+    name = data.below_drops.rstrip("/")
+    if blobs.first(Place(DROPS_CONTAINER, f"{name}/")):
+        return False
+    exact = blobs.first(Place(DROPS_CONTAINER, name))
+    return True if exact and exact.name == name else None
+
+
+def _how_asked(asked: Asked) -> str:
+    summary = asked.written.summary if asked.written else ""
+    return f"Asked for over HTTP. {summary}".strip()

@@ -1,0 +1,78 @@
+"""A request for a run, as the HTTP API accepts and a schedule stores it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.jobs.batchai.given import BatchAI
+from shared.jobs.limits import DAY
+from shared.kernel.names import NAME
+from shared.runs.model import RUN_NAME
+
+Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
+_TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
+
+
+class NodeRange(Struct, forbid_unknown_fields=True):
+    """How many nodes an elastic run may have at any time."""
+
+    min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+    max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
+
+
+Tags = Annotated[
+    dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
+    Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
+]
+
+
+class RunRequest(Struct, forbid_unknown_fields=True):
+    """A run to make. Exactly one of trainer, template and job says what is trained; the rest goes over its defaults.
+
+    Whole numbers are floats here because to JSON Schema 2.0 is an integer, and to msgspec it isn't.
+    """
+
+    trainer: Annotated[Name | None, Meta(description="A folder of trainers/.")] = None
+    template: Annotated[Name | None, Meta(description="A route of the routes file: its job and its defaults.")] = None
+    job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job, or a Batch AI job.json.")] = (
+        None
+    )
+    batchai: Annotated[BatchAI | None, Meta(description="What belongs to a Batch AI job.json.")] = None
+    parameters: Annotated[
+        dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
+    ] = {}
+    data: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
+        Meta(description="drops/<route>/<name>, <datastore>/<path>, or azureml://datastores/<datastore>/paths/<path>."),
+    ] = None
+    nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
+    resubmissions: Annotated[
+        Annotated[float, Meta(ge=0, le=1000, multiple_of=1)] | None,
+        Meta(description="How many jobs may replace lost ones in an elastic run."),
+    ] = None
+    cluster: Name | None = None
+    experiment: Name | None = None
+    timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
+    keep_warm_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
+        Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
+    ] = None
+    tags: Tags = {}
+    from_run: Annotated[
+        Annotated[str, Meta(pattern=f"^{RUN_NAME.pattern}$")] | None,
+        Meta(description="A completed run whose model this one begins with."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
+
+
+def digest(request: RunRequest) -> str:
+    """A hash of the request, independent of the order of its keys."""
+    return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()

@@ -1,0 +1,1 @@
+"""From a recorded run to the end of its jobs: submit, follow, reconcile."""

@@ -1,0 +1,196 @@
+"""Elastic runs: a training on whatever nodes there are. Pure.
+
+An elastic run is not one job on n nodes but n jobs on one node each, its members. They meet in the rendezvous (a
+table), under the run's name, and train together as soon as `min_nodes` of them are there; who comes later joins, and
+who dies is left behind. So a preempted node costs the training seconds, and not the job.
+
+A member that ended without an end of the training is replaced by a new job, as long as the run's resubmissions last
+and its deadline has not passed. What a member's end means is in its exit code, which elastic.launch chooses: 0 only if
+the training is done. The run is over when all of its members are, and it went as this module says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from msgspec.structs import replace as with_
+
+from shared.jobs.limits import DAY
+from shared.jobs.model import JobState, JobStatus
+from shared.jobs.spec import JobSpec, on_each_node
+from shared.runs.decide import first_line
+from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
+from shared.runs.node_use import Spell, Use, use_of_one_job
+
+MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
+GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
+SIZES_KEPT = 200
+MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; then its member takes a new job
+_BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
+
+
+def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | None:
+    """The members of a new run of this job: as many as it may have, none submitted yet. None for a plain job.
+
+    `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
+    """
+    if not job.is_elastic:
+        return None
+    most, (fewest, resubmissions) = job.node_count, bounds
+    deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
+    members = tuple(Member(index, 1, RunState.RECEIVED, now) for index in range(most))
+    return Elastic(min(fewest or most, most), resubmissions, deadline, members)
+
+
+def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> JobSpec:
+    """The job of a member: the run's job on one node, told by environment variables where and whom to meet.
+
+    The variables are torchrun's own (PET_ and the name of an option). Its time ends with the run's deadline.
+    """
+    assert run.jobs.elastic is not None
+    seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
+    job = run.asked.request
+    meeting = {
+        "PET_NNODES": f"{run.jobs.elastic.min_nodes}:{run.asked.nodes}",
+        "PET_RDZV_BACKEND": "azure-table",
+        "PET_RDZV_ENDPOINT": rendezvous,
+        "PET_RDZV_ID": run.name,
+        "PET_MAX_RESTARTS": str(MAX_RESTARTS),
+    }
+    tags = {"trainyard.run": run.name, "trainyard.member": str(member.index)}
+    return replace(
+        on_each_node(job),
+        name=member_job(run.name, member.index, member.attempt),
+        title=f"{job.title or run.name} (member {member.index})",
+        nodes=1,
+        timeout_seconds=seconds,
+        variables={**job.variables, **meeting},
+        tags={**job.tags, **tags},
+    )
+
+
+def use_of_members(run: Run, now: datetime) -> Use:
+    """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
+    assert run.jobs.elastic is not None
+    as_one = use_of_one_job(run, now)
+    spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
+    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
+    sizes = [(size.nodes, size.at) for size in run.jobs.elastic.sizes]
+    ran = tuple(
+        Spell(begin, end, nodes)
+        for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
+        if nodes and begin < end
+    )
+    return replace(as_one, waited=waited, ran=ran)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
+
+    elastic: Elastic
+    state: RunState
+    why: str
+    to_cancel: tuple[Member, ...] = ()
+    failed_job: str = ""  # the job whose log says why the run failed
+
+
+def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) -> Plan:
+    """Decide on everything about an elastic run, given the statuses of the members' present jobs by index.
+
+    A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
+    """
+    assert run.jobs.elastic is not None
+    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
+    elastic = replace(run.jobs.elastic, members=members, sizes=_sizes(run.jobs.elastic.sizes, members, now))
+    if done := [m for m in members if m.state is RunState.COMPLETED]:
+        return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
+    if run.cancel.asked_at is not None:
+        return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
+    if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
+        return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
+    return _going_on(run, elastic, now)
+
+
+def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
+    """Replace lost members; fail when too few are left or the time is over."""
+    late, alive = now >= elastic.deadline, _alive(elastic.members)
+    gone = sorted((m for m in elastic.members if m.state in FINAL), key=lambda m: m.at)
+    replaced = gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
+    if len(alive) + len(replaced) >= elastic.min_nodes and not late:
+        members = tuple(_next(m, now) if m in replaced else m for m in elastic.members)
+        return Plan(replace(elastic, members=members), _together(_alive(members)), "")
+    ended = gone[-1] if gone else None
+    why = f"Its deadline, {elastic.deadline:%Y-%m-%d %H:%M} UTC, has passed." if late else _too_few(elastic, alive)
+    if ended is None:
+        return _ending(elastic, RunState.FAILED, why, alive)
+    job = member_job(run.name, ended.index, ended.attempt)
+    return _ending(elastic, RunState.FAILED, f"{why} {job}: {ended.why}", alive, job)
+
+
+def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
+    return (
+        f"{len(alive)} of at least {elastic.min_nodes} members are left, and all {elastic.resubmissions} resubmissions "
+        "are used up."
+    )
+
+
+def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
+    if status is None or RunState(status.state) is member.state or member.state in FINAL:
+        return member
+    state = RunState(status.state)
+    if state is RunState.FAILED:
+        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+    if state is RunState.CANCELED:
+        return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
+    back = member.state is RunState.RUNNING and state is RunState.QUEUED
+    return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
+
+
+def _lost(member: Member, now: datetime) -> JobStatus | None:
+    """The status of a job that Azure ML has not known for long."""
+    if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
+        return None
+    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
+
+
+def _next(member: Member, now: datetime) -> Member:
+    """The member with a new job, which is not submitted yet."""
+    return Member(member.index, member.attempt + 1, RunState.RECEIVED, now, member.why)
+
+
+def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    return tuple(m for m in members if m.state not in FINAL)
+
+
+def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> tuple[Member, ...]:
+    """Members not needed once the training is done: those that don't run, and those that run on for too long."""
+    patient = now - done_at < GRACE
+    return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
+
+
+def _ending(elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed_job: str = "") -> Plan:
+    """The run is in its last state once all members have ended; until then it is what they are."""
+    never_sent = {m.index for m in to_cancel if m.state is RunState.RECEIVED}
+    members = tuple(with_(m, state=RunState.CANCELED) if m.index in never_sent else m for m in elastic.members)
+    elastic, alive = replace(elastic, members=members), _alive(members)
+    return Plan(elastic, _together(alive) if alive else state, why, to_cancel, failed_job)
+
+
+def _together(alive: tuple[Member, ...]) -> RunState:
+    """The state of a run whose members are alive: what the furthest of them is."""
+    states = {m.state for m in alive}
+    return next((s for s in (RunState.RUNNING, RunState.QUEUED) if s in states), RunState.SUBMITTED)
+
+
+def _sizes(sizes: tuple[Size, ...], members: tuple[Member, ...], now: datetime) -> tuple[Size, ...]:
+    """The run's size over time, with its size now if that is another. The first and last ones, if there are many."""
+    running = sum(m.state is RunState.RUNNING for m in members)
+    if running == (sizes[-1].nodes if sizes else 0):
+        return sizes
+    sizes = (*sizes, Size(now, running))
+    return sizes if len(sizes) <= SIZES_KEPT else sizes[: SIZES_KEPT // 2] + sizes[-SIZES_KEPT // 2 :]

@@ -1,0 +1,66 @@
+"""The one way in which a run's state is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from shared.kernel import measure
+from shared.kernel.errors import Changed
+from shared.kernel.has import HasClock, HasFacts
+from shared.kernel.places import ARCHIVES, SUBMISSIONS
+from shared.kernel.storage import Queues
+from shared.kernel.versioned import Stored
+from shared.runs.decide import advance, is_over
+from shared.runs.facts import RunEnded, RunStarted
+from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRuns
+
+log = logging.getLogger(__name__)
+
+WRITE_ATTEMPTS = 10
+
+
+class Ports(HasClock, HasFacts, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def write_transition(ports: Ports, run: Stored[Run], changes: dict[str, Any]) -> Stored[Run]:
+    """Write these changes, and state the facts that follow. Raises Changed if the row was changed meanwhile."""
+    after = ports.runs.update(run, **changes) if changes else run
+    if after.value.progress.state is not run.value.progress.state:
+        why = after.value.progress.history[-1].why.partition("\n")[0]
+        log.info("run %s: %s -> %s %s", run.value.name, run.value.progress.state, after.value.progress.state, why)
+        history = after.value.progress.history
+        for moment in history[len(run.value.progress.history) :] or history[-1:]:
+            measure.count("runs", state=moment.state.value)
+        if is_over(after.value):
+            ports.happened(RunEnded(after.value))
+        elif after.value.progress.state is RunState.RUNNING:
+            ports.happened(RunStarted(after.value))
+    return after
+
+
+def transition(
+    ports: Ports, name: str, state: RunState, why: str, facts: Callable[[Run], dict[str, Any]] | None = None
+) -> Stored[Run]:
+    """Bring the run to a state, if the table allows it, with further columns of the row as it is then."""
+    for attempt in range(WRITE_ATTEMPTS):
+        try:
+            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
+            changes = advance(stored.value, state, ports.clock(), why) | (facts(stored.value) if facts else {})
+            return write_transition(ports, stored, changes)
+        except Changed:
+            continue
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it went to {state}.")
+
+
+def ask_for_submission(queues: Queues, run: str) -> None:
+    """Ask for the run's job to be put to Azure ML, or for its cancellation if someone asked for that."""
+    queues.send(SUBMISSIONS, {"run": run})
+
+
+def ask_for_archive(queues: Queues, run: str) -> None:
+    """Ask for a final run's archive. One that is there already is left as it is."""
+    queues.send(ARCHIVES, {"run": run})

@@ -1,0 +1,245 @@
+"""Copy what a final run left behind into the output container, and write its manifest last.
+
+The manifest (`manifest.json`) has names, sizes and checksums of all files, and the fate of every output that the job
+declared: archived, empty, left where it is, or missing, and why. Its being there means that nothing more will come.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, Protocol
+
+import msgspec
+
+from shared.jobs.ports import HasJobs
+from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.has import HasBlobs, HasClock, HasFacts
+from shared.kernel.parsing import read_json
+from shared.kernel.parts import flat
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Blobs, Copy, Place
+from shared.kernel.versioned import Stored
+from shared.runs.data import LISTING
+from shared.runs.decide import fold_metrics, is_over
+from shared.runs.facts import RunArchived
+from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRuns, Runs
+from shared.runs.progress.workloads import workload
+from shared.runs.results import mlflow_metrics
+from shared.runs.results.outputs import Output, outputs
+
+log = logging.getLogger(__name__)
+
+MANIFEST = "manifest.json"
+MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
+WRITE_ATTEMPTS = 10
+AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
+NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
+NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
+
+
+class Ports(HasClock, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def archive_run(ports: Ports, name: str) -> None:
+    """Archive a final run. After a crash it may be called again: existing copies are kept."""
+    stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
+    run = stored.value
+    if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
+        return
+    found = _Found(ports, archive_folder(run))
+    try:
+        finished = _archive(ports, run, found, found.copies(run))
+    except TrainyardError as exc:
+        _record(ports.runs, stored, {"archive_error": str(exc)})
+        raise
+    _tell(ports, run, finished["output"])
+    _record(ports.runs, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
+
+
+def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
+    """Archive a small run at its last step, and return the fields that this step writes.
+
+    Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
+    fails: a message does it then. It may die anywhere and be called again.
+    """
+    if not is_over(run) or len(workload(run).jobs(run)) > 1:
+        return {}
+    found = _Found(ports, archive_folder(run))
+    try:
+        copies = list(islice(found.copies(run), AT_ONCE_FILES + 1))
+        if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
+            return {}
+        finished = _archive(ports, run, found, copies)
+        _tell(ports, run, finished["output"], NOTICE_AFTER)
+    except TrainyardError as exc:
+        log.info("run %s is archived later: %s", run.name, exc)
+        return {}
+    return finished | {"archived_at": ports.clock()}
+
+
+def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> None:
+    ports.happened(RunArchived(run, output, notice_after))
+    log.info("run %s: archived to %s", run.name, output)
+
+
+def archive_folder(run: Run) -> str:
+    return f"{run.asked.experiment}/{run.name}"
+
+
+def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
+    folder = found.folder
+    files = list(_checked(ports.blobs.copy(copies), found.expected))
+    listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
+    has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
+    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
+    files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
+    last, best = _metrics(ports.blobs, files)
+    finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
+    _write_manifest(ports.blobs, run, files, found.fates(), finished)
+    return finished
+
+
+@dataclass
+class _Found:
+    """What the outputs hold: the copies to make, and the fate of each output."""
+
+    ports: Ports
+    folder: str
+    expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
+    _fates: list[dict[str, Any]] = field(default_factory=list)
+
+    def copies(self, run: Run) -> Iterator[Copy]:
+        for some in _of_one_folder(outputs(run)):
+            counts = Counter[Output]()
+            try:
+                for output, copy in self._copies(some):
+                    self.expected[copy.to_name] = copy.source
+                    counts[output] += 1
+                    yield copy
+            except (BadInput, NotFound) as exc:
+                state = "missing" if isinstance(exc, NotFound) else "left"
+                self._fates += [
+                    {"name": each.name, "state": state, "path": each.path, "why": str(exc)} for each in some
+                ]
+                continue
+            self._fates += [_fate(each, counts[each]) for each in some]
+
+    def fates(self) -> list[dict[str, Any]]:
+        """The fate of every declared output, and of logs that could not be read."""
+        return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+
+    def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
+        """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
+        if some[0].job and not some[0].path:
+            own = self.ports.jobs.logs(some[0].job)
+            for blob in self.ports.blobs.list(own):
+                for output in some:
+                    if blob.name.startswith(part := f"{own.prefix}{output.part}"):
+                        yield output, self._copy(output, blob, Place(own.container, part))
+            return
+        for output in some:
+            yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
+
+    def _declared(self, output: Output) -> Iterator[Copy]:
+        place = self.ports.jobs.place(output.path)
+        if output.is_file:
+            name = place.prefix.rstrip("/")
+            blob = self.ports.blobs.first(Place(place.container, name))
+            if blob is not None and blob.name == name:
+                yield self._copy(output, blob, Place(place.container, name.removesuffix(name.rpartition("/")[2])))
+                return
+        for blob in self.ports.blobs.list(place):
+            yield self._copy(output, blob, place)
+
+    def _copy(self, output: Output, blob: Blob, place: Place) -> Copy:
+        target = f"{self.folder}/{output.folder}{blob.name.removeprefix(place.prefix)}"
+        return Copy(blob, place.container, OUTPUT_CONTAINER, target)
+
+
+def _of_one_folder(found: Iterable[Output]) -> Iterator[list[Output]]:
+    """The outputs grouped by folder: a job's own folder together, everything else alone."""
+    for _, some in groupby(found, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
+        yield list(some)
+
+
+def _fate(output: Output, count: int) -> dict[str, Any]:
+    fate: dict[str, Any] = {"name": output.name, "state": "archived" if count else "empty", "path": output.path}
+    if output.asset:
+        fate["asset"] = output.asset
+    if not output.folder:
+        return fate | {"state": "left", "why": "It stays where the job wrote it."}
+    if not count:
+        return fate | {"why": "The job wrote nothing there."}
+    return fate | {"folder": output.folder, "files": count}
+
+
+def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob]:
+    """The copies, each compared with what the job wrote. Raises Unavailable for one that differs: copy it again."""
+    for blob in copied:
+        source = expected[blob.name]
+        if blob.size != source.size or (blob.md5 and source.md5 and blob.md5 != source.md5):
+            raise Unavailable(
+                f"The copy {blob.name} has {blob.size} bytes, MD5 {blob.md5 or 'unknown'}; the job wrote "
+                f"{source.size}, MD5 {source.md5 or 'unknown'}."
+            )
+        yield blob
+
+
+def _metrics(blobs: Blobs, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+    """The last and best metrics of every metrics/*.jsonl. A line that is no JSON object is skipped."""
+    names = [f.name for f in files if "/metrics/" in f.name and f.name.endswith(".jsonl")]
+    rows = (row for name in names for line in blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
+    return fold_metrics(rows)
+
+
+def json_row(line: str) -> dict[str, Any] | None:
+    """The JSON object of a line, or None for anything else."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _write_manifest(
+    blobs: Blobs, run: Run, files: list[Blob], fates: list[dict[str, Any]], finished: dict[str, Any]
+) -> None:
+    """Write the manifest; the same files and run give the same bytes."""
+    folder = archive_folder(run)
+    row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
+    manifest = {
+        "version": 2,
+        "source_job": run.name,
+        "run": {**row, **finished},
+        "outputs": fates,
+        "files": [
+            {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files
+        ],
+    }
+    data = json.dumps(manifest, indent=1, default=str, sort_keys=True).encode()
+    blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
+
+
+def _record(runs: Runs, stored: Stored[Run], facts: dict[str, Any]) -> None:
+    for _ in range(WRITE_ATTEMPTS):
+        try:
+            runs.update(stored, **facts)
+        except Changed:
+            stored = runs.get(stored.value.name)
+        else:
+            return
+    raise Changed(f"Run {stored.value.name} changed {WRITE_ATTEMPTS} times while it was archived.")
+
+
+def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:
+    """The manifest of an archive. Raises NotFound if there is none."""
+    manifest: dict[str, Any] = read_json(blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT), MANIFEST)
+    return manifest

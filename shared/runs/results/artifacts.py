@@ -1,0 +1,84 @@
+"""What a run left behind: the files of its manifest, and addresses to fetch them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blobs
+from shared.runs.model import Run
+from shared.runs.ports import HasRuns
+from shared.runs.results.archive import MANIFEST, archive_folder, read_manifest
+
+ADDRESS_LIFE = 900  # seconds that a signed address works
+_MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls
+
+
+PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
+
+
+class Ports(HasBlobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]:
+    """The files of a run's archive; none until the archive is complete.
+
+    With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
+    """
+    run = ports.runs.get(name).value
+    _check_kept(run)
+    if run.archive.at is None:
+        return {"complete": False, "files": [], "outputs": [], "pictures": {}}
+    folder = archive_folder(run)
+    manifest = _manifest(ports.blobs, folder)
+    shown = [file for file in manifest.files if pictures and file.lower().endswith(PICTURES)][:MOST_PICTURES]
+    return {
+        "complete": True,
+        "files": list(manifest.files.values()),
+        "outputs": manifest.outputs,
+        "pictures": {f: ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{f}", ADDRESS_LIFE) for f in shown},
+    }
+
+
+def address(ports: Ports, name: str, path: str) -> str:
+    """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
+    run = ports.runs.get(name).value
+    _check_kept(run)
+    if run.archive.at is None:
+        raise NotFound(f"Run {name} is {run.progress.state} and not archived yet; there is nothing to fetch.")
+    folder = archive_folder(run)
+    if path != MANIFEST and path not in _manifest(ports.blobs, folder).files:
+        raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
+    return ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
+
+
+def _check_kept(run: Run) -> None:
+    if run.removed.at is not None:
+        by = f" by {run.removed.by}" if run.removed.by else ""
+        raise NotFound(f"What run {run.name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC{by}.")
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    files: dict[str, dict[str, Any]]  # by their names
+    outputs: list[dict[str, Any]]
+
+
+def _manifest(blobs: Blobs, folder: str) -> _Manifest:
+    return _read_once(blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
+
+
+@lru_cache(maxsize=_MANIFESTS)
+def _read_once(blobs: Blobs, folder: str) -> _Manifest:
+    """The manifest. An archive that is complete doesn't change. Manifests of version 1 have no outputs."""
+    manifest = read_manifest(blobs, folder)
+    try:
+        files = {str(file["name"]): file for file in manifest["files"]}
+        return _Manifest(files, list(manifest.get("outputs", [])))
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise BadInput(f"{folder}/{MANIFEST} is not a manifest: {type(exc).__name__} {exc}.") from exc

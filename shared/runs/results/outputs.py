@@ -1,0 +1,55 @@
+"""Where in the archive everything goes that a run's jobs wrote.
+
+    models/...               the job's output `models` (or `model`, if there is only that)
+    metrics/...              its output `metrics`
+    named-outputs/<name>/    its other outputs
+    outputs/...              what it wrote to ./outputs; of an elastic run in a folder for each of its jobs
+    logs/...                 every rank's log; of an elastic run in a folder for each of its jobs
+
+No two of them can meet, whatever the outputs are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shared.jobs.spec import FILE, LEFT_OUTPUT
+from shared.runs.model import Run
+from shared.runs.progress.workloads import workload
+
+
+@dataclass(frozen=True)
+class Output:
+    """Something that a job wrote, or may have written.
+
+    `path` is an azureml:// path, or for logs and ./outputs '' with the `job` and the `part` of its own folder. `folder`
+    is where it goes in the archive, '' if it is left where it is.
+    """
+
+    name: str
+    folder: str
+    path: str = ""
+    is_file: bool = False
+    job: str = ""
+    part: str = ""
+    asset: str = ""  # the name, or name:version, under which it is registered
+
+
+def outputs(run: Run) -> Iterator[Output]:
+    """All outputs to be archived or reported, in the order of the manifest."""
+    how = workload(run)
+    for job in how.jobs(run).values():  # one that was never submitted has no logs
+        yield Output("logs", how.log_folder(run, job), job=job, part="user_logs/")
+        yield Output("outputs", how.output_folder(run, job), job=job, part="outputs/")
+    declared = run.asked.request.outputs
+    for name, output in declared.items():
+        folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)
+        asset = ":".join(part for part in (output.asset, output.asset_version) if part)
+        yield Output(name, folder, output.path, output.kind == FILE, asset=asset)
+
+
+def _folder(name: str, has_models: bool) -> str:
+    if name in ("models", "metrics"):
+        return f"{name}/"
+    return "models/" if name == "model" and not has_models else f"named-outputs/{name}/"

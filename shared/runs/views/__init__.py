@@ -1,0 +1,1 @@
+"""What people see of runs: lists, logs, curves, comparisons."""

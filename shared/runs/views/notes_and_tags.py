@@ -1,0 +1,84 @@
+"""What people write on a run after it was made: notes, and tags to find it by, each with who and when.
+
+Both are the words of those who use it: nothing is decided by them, but for the tag that names a project, which stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from shared.kernel.errors import Changed, Impossible
+from shared.kernel.has import HasClock
+from shared.kernel.person import Person
+from shared.kernel.versioned import Stored
+from shared.runs.model import Audited, Note, Run
+from shared.runs.ports import HasRuns, Runs
+from shared.runs.progress.transitions import WRITE_ATTEMPTS
+
+MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
+MOST_TAGS = 15
+MOST_AUDITED = 20  # the newest ones, of at most 300 characters, for the same reason
+LONGEST_AUDITED = 300
+PROJECT = "project"  # decides whose budget a run is charged to, when it is made
+
+
+class Ports(HasClock, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
+    """Add a note. The same note by the same person twice in a row is one."""
+
+    def noted(run: Run) -> dict[str, Any]:
+        last = run.people.notes[-1] if run.people.notes else None
+        if last and (last.text, last.by, last.by_id) == (text, *by):
+            return {}
+        if len(run.people.notes) >= MOST_NOTES:
+            raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
+        return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
+
+    return _written(ports.runs, name, noted)
+
+
+def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
+    """Set and remove tags. A repeat changes nothing, also in its audit."""
+    if PROJECT in given or PROJECT in removed:
+        raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
+
+    def tagged(run: Run) -> dict[str, Any]:
+        tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}
+        if len(tags) > MOST_TAGS:
+            raise Impossible(
+                f"A run has at most {MOST_TAGS} tags; with these {name} would have {len(tags)}.", "too_many"
+            )
+        if tags == run.people.tags:
+            return {}
+        words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
+        words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
+        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
+
+    return _written(ports.runs, name, tagged)
+
+
+def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
+    """Add what someone did to the run to its audit."""
+    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
+
+
+def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+    short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
+    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
+
+
+def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+    """Write the changes that are right for the run's newest row."""
+    for _ in range(WRITE_ATTEMPTS):
+        stored: Stored[Run] = runs.get(name)
+        if not (wanted := changes(stored.value)):
+            return stored.value
+        try:
+            return runs.update(stored, **wanted).value
+        except Changed:
+            continue
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")

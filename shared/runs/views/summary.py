@@ -1,0 +1,98 @@
+"""A run in one line: best metric, duration, why it failed, any value by its name. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from shared.kernel.parts import columns
+from shared.runs.decide import LOWER_IS_BETTER
+from shared.runs.model import FINAL, Run, RunState
+
+Value = str | float
+
+# The metrics that tell best how good a model is, of a run that has several: the first of these words that one has.
+TELLING = ("accuracy", "map", "perplexity", "loss")
+HELD_OUT = ("test_", "val_", "validation_")
+CAUSE_LIMIT = 300  # characters
+
+_ENDED = re.compile(r"^(?:process|rank) \d+: (?:bad data|failed): (.+)", re.MULTILINE)
+_ARGUMENTS = re.compile(r"^\S+: error: (.+)", re.MULTILINE)  # argparse's
+_RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b.*", re.MULTILINE)
+_MEMBER = re.compile(r"^member: worker failed: .*?ended with \d+: (?:rank \d+: )?(.+)", re.MULTILINE)
+
+
+def lower_is_better(metric: str) -> bool:
+    return any(word in metric for word in LOWER_IS_BETTER)
+
+
+def best_metric(run: Run) -> tuple[str, float] | None:
+    """The metric that tells most, of data that was held out if there is any, with its best value."""
+    for part in (*HELD_OUT, ""):
+        for word in TELLING:
+            named = [name for name in run.archive.best_metrics if name.startswith(part) and word in name.split("_")]
+            if named:
+                return min(named, key=len), run.archive.best_metrics[min(named, key=len)]
+    return None
+
+
+def metric_named(name: str, metrics: Iterable[str]) -> str:
+    """The metric of this name, or of this name behind test_, val_ or train_; '' for none."""
+    known = set(metrics)
+    return next((full for full in (name, *(part + name for part in (*HELD_OUT, "train_"))) if full in known), "")
+
+
+def duration_seconds(run: Run, now: datetime | None = None) -> float | None:
+    """From its first node's start to its end, or to now; None if it never ran."""
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else now
+    return (ended - began).total_seconds() if began and ended else None
+
+
+def cause(run: Run) -> str:
+    """Why it failed, in the trainer's own sentence if it left one; '' for a run that did not."""
+    if run.progress.state is not RunState.FAILED:
+        return (
+            "" if run.progress.state is not RunState.CANCELED else run.progress.reason.partition("\n")[0][:CAUSE_LIMIT]
+        )
+    head, _, log = run.progress.reason.partition(":\n")
+    for pattern in (_ENDED, _MEMBER, _ARGUMENTS):
+        if found := pattern.findall(log):
+            return str(found[-1]).strip()[:CAUSE_LIMIT]
+    if found := _RAISED.findall(log):
+        return str(found[-1]).strip()[:CAUSE_LIMIT]
+    lines = [line for line in log.splitlines() if line.strip()]
+    return (lines[-1].strip() if lines else head.partition("\n")[0])[:CAUSE_LIMIT]
+
+
+def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
+    """The value of a field, a parameter, a metric (its best) or a tag, in this order; None if it has none."""
+    if name in FIELDS:
+        return _field(run, name, now)
+    if name in run.asked.parameters:
+        return _value(run.asked.parameters[name])
+    if metric := metric_named(name, run.archive.best_metrics):
+        return run.archive.best_metrics[metric]
+    return run.people.tags.get(name)
+
+
+FIELDS = (
+    *("run", "state", "drop", "route", "experiment", "cluster", "owner", "nodes", "attempts", "generation"),
+    *("owner_id", "duration", "cost", "project", "code"),
+)
+
+
+def _field(run: Run, name: str, now: datetime | None) -> Value | None:
+    if name == "duration":
+        return duration_seconds(run, now)
+    if name == "cost":
+        return run.money.cost.dollars if run.money.cost else None
+    return _value(run.name if name == "run" else columns(Run)[name].of(run))
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, int | float) else str(value)

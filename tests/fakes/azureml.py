@@ -1,0 +1,171 @@
+"""Azure ML's jobs and clusters in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shared.adapters.azureml.document import document
+from shared.clusters.model import Cluster
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem
+from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
+from shared.kernel.errors import BadInput, NotFound, Unavailable
+from shared.kernel.storage import Place
+
+_RAW_STATES = {
+    "Queued": JobState.QUEUED,
+    "Running": JobState.RUNNING,
+    "Completed": JobState.COMPLETED,
+    "Failed": JobState.FAILED,
+    "Canceled": JobState.CANCELED,
+}
+
+
+@dataclass
+class _Job:
+    spec: dict[str, Any]
+    raw: str = "Queued"
+    error: str = ""
+
+
+class FakeJobs:
+    """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+
+    def __init__(self, clusters: Iterable[str] = ("cpu-cluster",), datastores: dict[str, str] | None = None) -> None:
+        self.jobs: dict[str, _Job] = {}
+        self.clusters = set(clusters)
+        self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
+        self.submissions: list[str] = []  # every call of submit, those that found the job there too
+        self.assets: dict[tuple[str, str], str] = {}
+        self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
+        self.down = False
+        self.busy = False  # whether it takes few questions
+
+    def set(self, name: str, raw: str, error: str = "") -> None:
+        """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
+        self.jobs[name].raw, self.jobs[name].error = raw, error
+
+    def submit(self, job: JobSpec) -> JobStatus:
+        self._answer()
+        self.submissions.append(job.name)
+        if job.name not in self.jobs:
+            self._accept(job)
+        return self._status(job.name)
+
+    def scarce(self) -> bool:
+        return self.busy
+
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
+
+    def problems(self, job: JobSpec) -> list[Problem]:
+        needed = {"command": job.command, "environment": job.environment}
+        return [Problem(key, "Missing data for required field.") for key, value in needed.items() if not value]
+
+    def lacks(self, job: JobSpec) -> list[str]:
+        self._answer()
+        image = job.environment.image if isinstance(job.environment, Environment) else ""
+        return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
+
+    def status(self, name: str) -> JobStatus | None:
+        self._answer()
+        return self._status(name) if name in self.jobs else None
+
+    def listed(self, hour: str) -> Iterator[JobStatus]:
+        self._answer()
+        for name, job in reversed(self.jobs.items()):
+            if (job.spec.get("properties") or {}).get(HOUR_PROPERTY) == hour:
+                yield replace(self._status(name), error="")
+
+    def cancel(self, name: str) -> None:
+        self._answer()
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in ENDED:
+            self.set(name, "Canceled")
+
+    def active(self) -> list[tuple[str, str]]:
+        self._answer()
+        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
+        return [(name, _cluster_of(job.spec)) for name, job in alive]
+
+    def logs(self, name: str) -> Place:
+        return Place("azureml", f"ExperimentRun/dcid.{name}/")
+
+    def logged(self, name: str) -> dict[str, list[tuple[float, float, float]]]:
+        self._answer()
+        return self.metrics.get(name, {})
+
+    def place(self, path: str) -> Place:
+        if not path.startswith("azureml://") or "/paths/" not in path:
+            raise BadInput(f"{path!r} is no path in a datastore; use azureml://datastores/<datastore>/paths/<folder>/.")
+        datastore, _, folder = path.partition("datastores/")[2].partition("/paths/")
+        if datastore not in self.datastores:
+            raise NotFound(f"The workspace has no datastore {datastore!r}.")
+        return Place(self.datastores[datastore], f"{folder.rstrip('/')}/".lstrip("/"))
+
+    def register_code(self, folder: str, digest: str) -> str:
+        return self.assets.setdefault(("code", digest), self.code_id(folder, digest))
+
+    def register_environment(self, file: str, digest: str) -> str:
+        return self.assets.setdefault(("environment", digest), self.environment_id(file, digest))
+
+    def code_id(self, folder: str, digest: str) -> str:
+        return f"azureml:trainyard-{digest[:16]}:1"
+
+    def environment_id(self, file: str, digest: str) -> str:
+        return f"azureml:trainyard:{digest[:16]}"
+
+    def check(self) -> None:
+        self._answer()
+
+    def _accept(self, job: JobSpec) -> None:
+        if problems := self.problems(job):
+            raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
+        if job.cluster not in self.clusters:
+            raise BadInput(f"there is no compute {job.cluster!r}; there are {', '.join(sorted(self.clusters))}")
+        self.jobs[job.name] = _Job(json.loads(json.dumps(document(job))))
+
+    def _status(self, name: str) -> JobStatus:
+        job = self.jobs[name]
+        return JobStatus(name, _RAW_STATES[job.raw], job.raw, job.error)
+
+    def _answer(self) -> None:
+        if self.down:
+            raise Unavailable("Azure ML doesn't answer")
+
+
+def _cluster_of(job: dict[str, Any]) -> str:
+    return str(job.get("compute", "")).removeprefix("azureml:")
+
+
+class FakeClusters:
+    def __init__(self, clusters: Iterable[Cluster] = ()) -> None:
+        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self.zeroed: list[str] = []  # the clusters whose minimum really came to 0, in order
+        self.refuses: dict[str, str] = {}  # clusters that refuse every change, with Azure ML's words
+
+    def list(self) -> list[Cluster]:
+        return [self.clusters[name] for name in sorted(self.clusters)]
+
+    def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
+        if name not in self.clusters:
+            raise NotFound(f"there is no cluster {name!r}")
+        if name in self.refuses:
+            raise Unavailable(self.refuses[name])
+        before = self.clusters[name]
+        after = replace(
+            before,
+            min_nodes=before.min_nodes if min_nodes is None else min_nodes,
+            idle_seconds=before.idle_seconds if idle_seconds is None else idle_seconds,
+        )
+        self.clusters[name] = after
+        if before.min_nodes and not after.min_nodes:
+            self.zeroed.append(name)
+
+    def stop(self, name: str) -> None:
+        if name not in self.clusters:
+            raise NotFound(f"there is no compute {name!r}")
+        if name in self.refuses:
+            raise Unavailable(self.refuses[name])
+        self.clusters[name] = replace(self.clusters[name], nodes=0, running_nodes=0, target_nodes=0)

@@ -1,0 +1,282 @@
+"""The whole system on fakes, with someone who uploads, an Event Grid and an Azure ML to play against it.
+
+Queue messages go to the same service calls as in functions/, one at a time, in whatever order a test chooses.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.clusters import sweep
+from shared.clusters.model import Cluster
+from shared.drops import collect
+from shared.events import announce, incoming
+from shared.jobs.readers.azureml import read_job
+from shared.jobs.routes_file import JobFileRule, Route
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import TrainyardError
+from shared.kernel.storage import Place
+from shared.notices import deliver
+from shared.notices.deliver import Post
+from shared.reconcile import reconcile
+from shared.removals import remove
+from shared.removals.model import What
+from shared.runs import data
+from shared.runs.model import Run, run_of_job
+from shared.runs.progress import follow, hourly_reconcile, submit
+from shared.runs.results import archive
+from shared.runs.results.archive import MANIFEST, archive_folder
+from shared.schedules import fire
+from shared.system import System
+from tests.fakes.ports import (
+    Clock,
+    Crash,
+    Crashing,
+    FakeBlobs,
+    FakeBooks,
+    FakeClusters,
+    FakeDrops,
+    FakeEvents,
+    FakeJobs,
+    FakeLeases,
+    FakeNotices,
+    FakeQueues,
+    FakeRemovals,
+    FakeRuns,
+    FakeSamples,
+    FakeSchedules,
+    FakeSender,
+    FakeSweepLog,
+)
+
+TEMPLATE: dict[str, Any] = {
+    "command": "python mnist/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}}",
+    "code": "..",
+    "environment": "azureml:trainyard@latest",
+    "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/example/"}, "epochs": 2},
+    "outputs": {name: {"type": "uri_folder"} for name in ("models", "metrics", "checkpoints")},
+    "distribution": {"type": "pytorch", "process_count_per_instance": 1},
+}
+ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
+ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
+
+
+def trainers_folder(tmp: Path) -> Path:
+    """A small code snapshot."""
+    for name in ("environment.yaml", "conda.yaml", "train.py"):
+        (tmp / name).write_text(name)
+    return tmp
+
+
+PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
+# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
+# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
+# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process
+# died at the last moment, which is visible again after ten minutes.
+PERIODS = 3
+
+
+class World:
+    """`system` is what the handlers use; `crashes` gives one word a port call, as fakes.ports.Crashing reads them."""
+
+    def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
+        self.clock = Clock()
+        self.drops, self.runs, self.sweeps = FakeDrops(), FakeRuns(), FakeSweepLog()
+        self.samples, self.leases, self.books = FakeSamples(), FakeLeases(), FakeBooks()
+        self.queues, self.blobs = FakeQueues(self.clock), FakeBlobs(self.clock)
+        self.jobs, self.events = FakeJobs(), FakeEvents()
+        self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
+        self.removals = FakeRemovals()
+        self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
+        self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
+        tokens = itertools.count(1)
+        self.system = System(
+            self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
+            self.leases, self.events,
+            {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
+            books=self.books,
+        )  # fmt: skip
+
+    @property
+    def post(self) -> Post:
+        return Post(self.notices, self.sender)
+
+    def crashing(self, schedule: Iterable[str]) -> System:
+        """The system with every port but the clock behind one shared schedule of crashes."""
+        words = iter(schedule)
+        names = (
+            "drops",
+            "runs",
+            "queues",
+            "blobs",
+            "jobs",
+            "clusters",
+            "sweeps",
+            "samples",
+            "leases",
+            "books",
+            "events",
+        )
+        ports: dict[str, Any] = {name: Crashing(getattr(self.system, name), words) for name in names}
+        return replace(self.system, **ports)
+
+    # the uploader, Event Grid and Azure ML
+
+    def complete(self, *names: str, job_file: str = "") -> None:
+        """Upload files and a marker into mnist/a, and let everything happen that can."""
+        for name in names:
+            self.upload(f"mnist/a/{name}")
+        if job_file:
+            self.upload("mnist/a/job.yaml", job_file.encode("latin-1"))
+        else:
+            self.upload("mnist/a/_SUCCESS", b"")
+        self.deliver_all()
+        for _ in range(2):
+            self.clock.advance(4)
+            self.run_until_idle()
+
+    def upload(self, name: str, data: bytes = b"x", container: str = "drops") -> dict[str, Any]:
+        """Write a blob. Its event is in flight until `deliver`."""
+        blob = self.blobs.put(container, name, data)
+        event = {
+            "id": f"{name}{blob.etag}",
+            "eventType": "Microsoft.Storage.BlobCreated",
+            "subject": f"/blobServices/default/containers/{container}/blobs/{name}",
+            "eventTime": self.clock().isoformat(),
+            "data": {"api": "PutBlob", "eTag": blob.etag, "contentLength": blob.size},
+        }
+        self.in_flight.append(event)
+        return event
+
+    def deliver(self, event: dict[str, Any]) -> None:
+        """Put an event on its queue, as Event Grid does. Any number of times."""
+        body = base64.b64encode(json.dumps(event).encode()).decode()
+        queue = places.JOB_EVENTS if "MachineLearning" in event["eventType"] else places.DROP_EVENTS
+        self.queues.send(queue, {"event": body})
+
+    def deliver_all(self) -> None:
+        while self.in_flight:
+            self.deliver(self.in_flight.pop(0))
+
+    def job_goes(self, name: str, raw: str, error: str = "") -> None:
+        """Azure ML takes the job to a state, writes what a job writes by then, and has an event in flight."""
+        self.jobs.set(name, raw, error)
+        prefix = f"ExperimentRun/dcid.{name}/user_logs/"
+        self.blobs.put("azureml", f"{prefix}std_log_process_0.txt", f"{raw}\n".encode())
+        if raw in ("Completed", "Failed"):
+            folder = f"trainyard/{run_of_job(name)}"
+            self.blobs.put("azureml-blobstore", f"{folder}/models/model.pt", name.encode())
+            metrics = b'{"step": 1, "test_accuracy": 0.9}\n{"step": 2, "test_accuracy": 0.8}\n'
+            self.blobs.put("azureml-blobstore", f"{folder}/metrics/metrics.jsonl", metrics)
+            self.blobs.put("azureml-blobstore", f"{folder}/checkpoints/1/state", b"state")
+        kind = "Microsoft.MachineLearningServices.RunStatusChanged"
+        at, data = self.clock().isoformat(), {"RunId": name, "runStatus": raw}
+        self.in_flight.append({"id": name, "eventType": kind, "subject": "s", "eventTime": at, "data": data})
+
+    # the Functions host
+
+    def handle(self, queue: str, index: int = 0, crashes: Iterable[str] = ()) -> bool:
+        """Give one message to its handler. If that dies or fails, the message is visible again 5 seconds later."""
+        message = self.queues.take(queue, index)
+        if message is None:
+            return False
+        try:
+            words = iter(crashes)
+            post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
+            further = {"schedules": Crashing(self.schedules, words), "removals": Crashing(self.removals, words)}
+            dispatch(self.crashing(words), queue, message.body, post, further)
+        except (Crash, TrainyardError):
+            message.visible_at = self.clock() + timedelta(seconds=5)
+            self.queues.messages[queue].append(message)
+        return True
+
+    def poison(self, queue: str, index: int = 0) -> Any:
+        """A message fails so often that the host puts it aside. Returns its body."""
+        return message.body if (message := self.queues.take(queue, index)) else None
+
+    def reconcile(self, crashes: Iterable[str] = ()) -> None:
+        """The timer fires, and the looks that it asks for are made."""
+        try:
+            reconcile(self.crashing(crashes), self.schedules)
+        except (Crash, TrainyardError):
+            return
+        while self.handle(places.RUN_LOOKS):
+            pass
+
+    def run_until_idle(self, limit: int = 10_000) -> None:
+        """Handle every visible message until there is none, without faults."""
+        for _ in range(limit):
+            if not any(self.handle(queue) for queue in places.QUEUES):
+                return
+        raise AssertionError(f"messages breed: {self.queues.messages}")
+
+    def settle(self) -> None:
+        """Everything heals: no fault any more, a few periods of the timers pass, jobs end."""
+        for _ in range(PERIODS):
+            self.clock.advance(PERIOD)
+            self.deliver_all()
+            self.run_until_idle()
+            for name, job in self.jobs.jobs.items():
+                if job.raw not in ("Completed", "Failed", "Canceled"):
+                    self.job_goes(name, "Completed")
+            self.reconcile()
+            self.run_until_idle()
+
+    # looking at the end
+
+    def unsettled(self) -> list[str]:
+        """The names of the runs that nothing archived yet."""
+        return [run.name for run in self.runs.newest(1000) if run.archive.at is None]
+
+    def only_run(self) -> Run:
+        (run,) = self.runs.newest()
+        return run
+
+    def manifest(self, run: Run) -> Any:
+        content = self.blobs.containers.get("output", {}).get(f"{archive_folder(run)}/{MANIFEST}")
+        return json.loads(content.data) if content else None
+
+    def archived(self, run: Run) -> set[str]:
+        place = Place("output", f"{archive_folder(run)}/")
+        return {blob.name.removeprefix(place.prefix) for blob in self.blobs.list(place)}
+
+
+def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None, further: Any = None) -> None:
+    if "event" in body:
+        event = incoming.decode(body["event"].encode())
+    if queue == places.DROP_EVENTS and (written := incoming.blob_written(event)):
+        collect.note_upload(system_, written.name, written.at, incoming.form(body["event"].encode(), event))
+    elif queue == places.DROP_CHECKS:
+        collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
+    elif queue == places.SUBMISSIONS:
+        submit.submit_run(system_, body["run"])
+    elif queue == places.JOB_EVENTS and (job := incoming.job_of(event)):
+        follow.follow_job(system_, job, incoming.status_of(event))
+    elif queue == places.RUN_LOOKS:
+        if "data_of" in body:
+            data.check_data(system_, body["data_of"])
+        else:
+            hourly_reconcile.look_at_hour(system_, body["hour"])
+    elif queue == places.CLUSTER_LOOKS:
+        sweep.sweep_one(system_, body["cluster"])
+    elif queue == places.ARCHIVES:
+        archive.archive_run(system_, body["run"])
+    elif queue == places.ANNOUNCEMENTS:
+        announce.publish(system_, body)
+    elif queue == places.NOTICES and post:
+        deliver.spread(system_, post, body)
+    elif queue == places.DELIVERIES and post:
+        deliver.deliver(system_, post, body["subscription"], body["notice"])
+    elif queue == places.SCHEDULE_LOOKS and further:
+        fire.look(system_, further["schedules"], body["schedule"], body["meant"])
+    elif queue == places.REMOVALS and further:
+        at = datetime.fromisoformat(body["asked_at"])
+        remove.carry_out(system_, further["removals"], What(body["what"]), body["name"], at)

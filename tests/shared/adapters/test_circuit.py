@@ -1,0 +1,80 @@
+"""A service that does not answer is left alone for a while, in words, and found again."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from shared.adapters.azureml.circuit import FAILURES, REST_SECONDS, Circuit
+from shared.kernel.errors import NoAnswer, NotFound, Unavailable
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def fail(circuit: Circuit) -> None:
+    with pytest.raises(NoAnswer), circuit.call():
+        raise NoAnswer("timed out")
+
+
+def test_after_some_failures_calls_fail_at_once() -> None:
+    """The call is not made, and the error says since when. After the rest one call tries, the others go on waiting."""
+    clock = Seconds()
+    circuit = Circuit("Azure ML", clock)
+    for _ in range(FAILURES):
+        fail(circuit)
+    with pytest.raises(Unavailable, match=r"Azure ML has not answered since .* asked again in 15 s"), circuit.call():
+        pytest.fail("the call was made")
+    clock.now += REST_SECONDS
+    fail(circuit)
+    with pytest.raises(Unavailable, match="asked again"), circuit.call():
+        pytest.fail("the call was made")
+    clock.now += REST_SECONDS
+    with circuit.call():
+        pass
+    with circuit.call():
+        pass
+
+
+def test_a_refusal_is_an_answer() -> None:
+    """Errors of the caller's own keep the way open, however many."""
+    circuit = Circuit("Azure ML", Seconds())
+    for _ in range(3 * FAILURES):
+        with pytest.raises(NotFound), circuit.call():
+            raise NotFound("no such job")
+    for _ in range(FAILURES - 1):
+        fail(circuit)
+    with circuit.call():
+        pass
+    fail(circuit)
+    with circuit.call():
+        pass
+
+
+def test_only_so_many_calls_wait_at_once() -> None:
+    """One more than that is told to try again, and takes no place."""
+    circuit, go = Circuit("Azure ML", Seconds(), at_once=2), threading.Event()
+    inside = threading.Barrier(3)
+
+    def hold() -> None:
+        with circuit.call():
+            inside.wait(5)
+            go.wait(5)
+
+    threads = [threading.Thread(target=hold) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    inside.wait(5)
+    with pytest.raises(Unavailable, match="too many calls"), circuit.call():
+        pytest.fail("the call was made")
+    go.set()
+    for thread in threads:
+        thread.join(5)
+    with circuit.call():
+        pass

@@ -1,0 +1,44 @@
+"""The OpenAPI document against the app that it describes."""
+
+from __future__ import annotations
+
+import json
+
+from shared.api import openapi, operations
+from shared.kernel.settings import ROOT
+from shared.runs.intake.request import RunRequest
+from tests.functions.test_access import ENDPOINTS
+
+
+def test_every_route_is_described() -> None:
+    """The document has each HTTP route and method of the app, and no other; the page's files are no API."""
+    described = {(o.method.upper(), o.path.replace("{path}", "{*path}")) for o in operations.OPERATIONS}
+    assert described == set(ENDPOINTS) - {("GET", "page/{*path}")}
+
+
+def test_the_document_is_json() -> None:
+    """It is plain JSON, every reference in it leads to a schema, and no operation's id comes twice."""
+    text = json.dumps(openapi.document())
+    document = json.loads(text)
+    names = {part.partition('"')[0] for part in text.split('"#/components/schemas/')[1:]}
+    assert names <= set(document["components"]["schemas"])
+    ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(ids) == len(set(ids))
+    assert {link["operationId"] for link in openapi.LINKS.values()} <= set(ids)
+
+
+def test_the_model_that_checks_is_the_one_described() -> None:
+    """Every member of the model of a run's request is in the document, and nothing else is allowed."""
+    schema = openapi.document()["components"]["schemas"]["RunRequest"]
+    assert set(schema["properties"]) == set(RunRequest.__struct_fields__)
+    assert schema["additionalProperties"] is False
+
+
+def test_the_docs_describe_every_member_and_code() -> None:
+    """docs/api.md names every member of a run's request and every query parameter."""
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    members = [*RunRequest.__struct_fields__]
+    queries = [
+        p["name"] for path in openapi.document()["paths"].values() for o in path.values() for p in o["parameters"]
+    ]
+    assert [name for name in {*members, *queries} - {"run", "cluster", "path"} if name not in page] == []

@@ -1,0 +1,140 @@
+"""Why a run has not started: each reason with its words, and what Azure's own words about quotas tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.api import queries
+from shared.api.requests import RunsQuery
+from shared.clusters.model import Cluster
+from shared.clusters.waiting import refusal, why_waiting
+from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.request import RunRequest
+from shared.runs.model import Moment, Run, RunState
+from tests.fakes.world import World, trainers_folder
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+QUEUED = Run.of(
+    name="r",
+    drop="",
+    route="",
+    fingerprint="",
+    experiment="e",
+    cluster="c",
+    nodes=2,
+    created_at=NOW,
+    state=RunState.QUEUED,
+    job="r",
+    history=(Moment(RunState.QUEUED, NOW),),
+)
+EMPTY = Cluster("c", 0, 4, 120)
+ARM = (
+    "QuotaExceeded: Operation could not be completed as it results in exceeding approved standardNCSv3Family Cores "
+    "quota. Additional details - Deployment Model: Resource Manager, Location: westeurope, Current Limit: 10, Current "
+    "Usage: 6, Additional Required: 12, (Minimum) New Limit Required: 18."
+)
+REGIONAL = (
+    "OperationNotAllowed: Operation results in exceeding quota limits of Total Regional Cores. Maximum allowed: 20, "
+    "Current in use: 18, Additional requested: 4."
+)
+BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family vCPU quota of 10 and cannot take more."
+
+
+@pytest.mark.parametrize(
+    ("run", "cluster", "ahead", "code", "words"),
+    [
+        (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (QUEUED, None, [], "broken", "no cluster c"),
+        (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
+        (QUEUED, replace(EMPTY, errors=(ARM,)), [], "quota", "6 of 10 cores"),
+        (QUEUED, replace(EMPTY, errors=("AllocationFailed: No capacity.",)), [], "broken", "No capacity."),
+        (QUEUED, replace(EMPTY, errors=(ARM,), idle_nodes=2), [], "allocating", "2 idle"),
+        (QUEUED, replace(EMPTY, busy_nodes=4), ["other", "third"], "other_run", "other and 1 more came before it"),
+        (QUEUED, replace(EMPTY, busy_nodes=2), ["other"], "allocating", "0 idle, 0 being allocated"),
+        (QUEUED, replace(EMPTY, target_nodes=2), [], "allocating", "2 nodes of c: 0 idle, 2 being allocated"),
+    ],
+)
+def test_what_a_run_waits_for(run: Run, cluster: Cluster | None, ahead: list[str], code: str, words: str) -> None:
+    """Its submission, the cluster's size, a quota, Azure ML's errors, the runs before it, or nodes on their way."""
+    found = why_waiting(run, cluster, ahead)
+    assert found.code == code
+    assert words in found.why
+
+
+def test_nodes_on_their_way_are_waited_for_since_they_were_asked_for() -> None:
+    """While Azure ML resizes, `since` is its own time; else the time of the run's last step."""
+    began = NOW + timedelta(seconds=30)
+    resizing = replace(EMPTY, allocation="Resizing", allocation_since=began)
+    assert why_waiting(QUEUED, resizing, []).since == began
+    assert why_waiting(QUEUED, replace(resizing, allocation="Steady"), []).since == NOW
+
+
+@pytest.mark.parametrize(
+    ("words", "family", "used", "limit"),
+    [
+        (ARM, "standardNCSv3Family", 6, 10),
+        (REGIONAL, "Total Regional", 18, 20),
+        (BATCH, "Dsv2", None, 10),
+        ("QuotaExceeded: Some quota is reached.", "", None, None),
+    ],
+)
+def test_azures_words_about_a_quota(words: str, family: str, used: int | None, limit: int | None) -> None:
+    """Family, use and limit are read out of the sentences that Azure writes; the words themselves stay as they are."""
+    found = refusal(replace(EMPTY, errors=(words,)), 1)
+    assert found is not None
+    assert (found.code, found.family, found.used, found.limit, found.words) == ("quota", family, used, limit, words)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(trainers_folder(tmp_path))
+    made.upload("mnist/a/1.bin")
+    return made
+
+
+def submitted(world: World) -> str:
+    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    world.run_until_idle()
+    return run.name
+
+
+def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API says of each waiting run why; however many there are, Azure ML is asked once in five seconds."""
+    world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
+    first, second = submitted(world), submitted(world)
+    calls: list[int] = []
+    listed = world.clusters.list
+
+    def counted() -> list[Cluster]:
+        calls.append(1)
+        return listed()
+
+    monkeypatch.setattr(world.clusters, "list", counted)
+    told = {run["run"]: run["waiting"] for run in queries.runs(world.system, RunsQuery())["runs"]}
+    assert told[first]["code"] == "allocating"
+    assert told[second]["code"] == "other_run"
+    assert first in told[second]["why"]
+    assert queries.run(world.system, second)["waiting"]["code"] == "other_run"
+    assert len(calls) == 1
+    world.jobs.down = True
+    world.clock.advance(11)
+    assert queries.run(world.system, second)["waiting"]["code"] == "no_answer"
+    world.jobs.down = False
+    world.clock.advance(11)
+    world.job_goes(first, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    assert queries.run(world.system, first)["waiting"] is None
+
+
+def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
+    """What Azure ML refuses the cluster now is among the reasons of a dry run, with its words."""
+    world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(ARM,))
+    plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
+    assert "standardNCSv3Family" in plan["reasons"][0]["message"]

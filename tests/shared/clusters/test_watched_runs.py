@@ -1,0 +1,126 @@
+"""Runs that a sweep has an eye on: past their limit, with idle GPUs, or losing their nodes again and again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shared.clusters import sweep
+from shared.clusters.model import Cluster
+from shared.kernel.settings import Rules
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def running(world: World) -> str:
+    world.upload("mnist/a/1.bin")
+    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a", timeout_seconds=600))
+    world.run_until_idle()
+    world.job_goes(run.name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    return run.name
+
+
+def test_a_run_past_its_limit_is_canceled(world: World) -> None:
+    """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
+    name = running(world)
+    world.clock.advance(600 + 299)
+    assert sweep.sweep(world.system)[0].findings == ("Its minimum is 1; no lease and no pin explains it.",)
+    world.clock.advance(2)
+    words = "It has run for 0.3 h, past its time limit of 600 s."
+    assert sweep.sweep(world.system)[0].findings[0] == f"Run {name}: {words}"
+    world.run_until_idle()
+    world.job_goes(name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    assert world.runs.get(name).value.progress.reason == words
+
+
+@pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
+    (False, 2.0, True, "Running"), (True, 2.0, True, "Canceled"), (True, 60.0, False, "Running"),
+])  # fmt: skip
+def test_idle_gpus_are_told_of_and_canceled_where_configured(
+    world: World, cancels: bool, utilization: float, told: bool, state: str
+) -> None:
+    """A run whose metrics say that its GPUs did nothing for 15 minutes is a finding; configured so, it is canceled."""
+    name = running(world)
+    began = world.clock().timestamp()
+    rows = [{"step": n, "gpu_utilization": utilization, "time": began + 60 * n} for n in range(17)]
+    text = "\n".join(json.dumps(row) for row in rows) + "\n"
+    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text.encode())
+    world.clock.advance(16 * 60 - 100)
+    world.clock.advance(100)
+    run = world.runs.get(name)
+    world.runs.update(run, timeout_seconds=7200)
+    (decision,) = sweep.sweep(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
+    assert any("GPUs have been idle" in words for words in decision.findings) == told
+    world.run_until_idle()
+    assert world.jobs.jobs[name].raw == state
+
+
+MOVING = replace(ROUTE, move_to="steady", move_after=2, move_within_seconds=3600)
+
+
+def lose_nodes(world: World, name: str, times: int) -> None:
+    for _ in range(times):
+        for raw in ("Running", "Queued"):
+            world.clock.advance(60)
+            world.job_goes(name, raw)
+            world.deliver_all()
+            world.run_until_idle()
+
+
+def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
+    """After so many preemptions within the time, a run goes on from its checkpoints on the cluster that its route
+    names, as one new run that is submitted there; the old one ends with that as its reason. Before them it stays."""
+    world = World(trainers_folder(tmp_path), [MOVING])
+    world.jobs.clusters.add("steady")
+    world.clusters.clusters["steady"] = Cluster("steady", 0, 4, 120, tier="dedicated")
+    world.upload("mnist/a/1.bin")
+    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
+    world.run_until_idle()
+    lose_nodes(world, run.name, 1)
+    sweep.sweep(world.system)
+    assert world.runs.get(run.name).value.cancel.asked_at is None
+    lose_nodes(world, run.name, 1)
+    for _ in range(2):
+        sweep.sweep(world.system)
+    world.run_until_idle()
+    (moved,) = [r for r in world.runs.newest() if r.name != run.name]
+    spec = world.jobs.jobs[moved.name].spec
+    assert (moved.asked.cluster, moved.asked.continues, moved.people.owner, spec["compute"]) == (
+        "steady", run.name, "ada", "azureml:steady",
+    )  # fmt: skip
+    checkpoints = [world.jobs.jobs[name].spec["outputs"]["checkpoints"]["path"] for name in (run.name, moved.name)]
+    assert checkpoints[0] == checkpoints[1]
+    assert world.jobs.jobs[run.name].raw == "Canceled"
+    world.job_goes(run.name, "Canceled")
+    world.deliver_all()
+    world.run_until_idle()
+    why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
+    assert world.runs.get(run.name).value.progress.reason == why
+
+
+def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
+    """Only those within the route's time count."""
+    world = World(trainers_folder(tmp_path), [MOVING])
+    world.upload("mnist/a/1.bin")
+    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    world.run_until_idle()
+    lose_nodes(world, run.name, 1)
+    world.clock.advance(3600)
+    lose_nodes(world, run.name, 1)
+    sweep.sweep(world.system)
+    assert len(world.runs.newest()) == 1

@@ -1,0 +1,349 @@
+"""Folders that are sent for jobs, and code that comes with a drop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.adapters.azureml.document import document
+from shared.api import records
+from shared.drops.model import Drop, DropState
+from shared.drops.seal import route_problems
+from shared.drops.uploads import Offered, upload_addresses
+from shared.jobs import upload, uploads
+from shared.jobs.build import Built, JobOrder, Values, build
+from shared.jobs.limits import Limits
+from shared.jobs.readers.azureml import read_environment, read_layer
+from shared.jobs.spec import JobSpec
+from shared.jobs.upload import MIB, File, digest
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import Impossible
+from shared.kernel.storage import Blob, Place
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+HELLO = b"print('hello')"
+FILES = st.lists(
+    st.builds(File, st.text("ab/", min_size=1, max_size=4), st.integers(0, 9), st.just("0" * 32)),
+    unique_by=lambda file: file.name,
+    min_size=1,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(trainers_folder(tmp_path), [replace(ROUTE, allow=frozenset({"code"}))])
+    made.system = replace(made.system, limits=Limits(frozenset({"cpu-cluster"}), allow=frozenset({"code"})))
+    return made
+
+
+def file(name: str, data: bytes = HELLO) -> File:
+    import hashlib
+
+    return File(name, len(data), hashlib.md5(data).hexdigest())
+
+
+def send(world: World, *names: str) -> str:
+    """Announce files, put what is asked for, and return the folder's path."""
+    wanted = uploads.begin(world.system, world.system.limits, world.system.routes, map(file, names))
+    for name, _ in wanted.files:
+        world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
+    return wanted.path
+
+
+def job(code: str, **more: Any) -> RunRequest:
+    body = {"command": "python train.py", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster", "code": code}
+    return RunRequest(job={**body, **more})
+
+
+@given(FILES)
+def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
+    """The order of files says nothing; a name, a size or a checksum more or less is another folder."""
+    assert digest(files) == digest(reversed(files))
+    first = files[0]
+    for other in (replace(first, size=first.size + 1), replace(first, md5="1" * 32), replace(first, name="other")):
+        assert digest([other, *files[1:]]) != digest(files)
+    assert upload.digest_in(upload.path(digest(files))) == digest(files)
+
+
+def test_only_what_is_missing_is_asked_for(world: World) -> None:
+    """An address makes one file. It can replace one only where other content lies in its place."""
+    first = uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py"), file("lib/b.py")])
+    assert [name for name, _ in first.files] == ["a.py", "lib/b.py"]
+    assert all("sp=c&" in f"{url}&" and f"/{first.digest}/{name}?" in url for name, url in first.files)
+    place = f"trainyard/uploads/{first.digest}"
+    world.blobs.put("azureml-blobstore", f"{place}/a.py", HELLO)
+    world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", b"something else")
+    second = uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")])
+    assert [(name, "sp=cw" in url) for name, url in second.files] == [("lib/b.py", True)]
+    world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", HELLO)
+    assert (
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")]).files
+        == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ([], "no files"),
+        (
+            [File("big.bin", 200 * MIB, "0" * 32), File("b", 100 * MIB, "0" * 32)],
+            r"300.0 MiB.*big.bin \(200.0 MiB\), b",
+        ),
+        ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "more than 2,000 files"),
+        ([File("../x", 1, "0" * 32)], "can't be a file"),
+        ([File("x", 1, "zz")], "needs a size and an MD5"),
+        ([file("x"), file("x")], "comes twice"),
+    ],
+)
+def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
+    """Too many files or bytes, with the largest named, and names that lead elsewhere are refused."""
+    with pytest.raises(Impossible, match=why):
+        uploads.begin(world.system, world.system.limits, world.system.routes, files)
+
+
+def test_own_code_must_be_allowed(world: World) -> None:
+    """Without `code` among what the limits allow, neither a folder nor a job with one is taken."""
+    path = send(world, "train.py")
+    world.system = replace(world.system, limits=replace(world.system.limits, allow=frozenset()), routes={})
+    with pytest.raises(Impossible, match="not allowed here"):
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py")])
+    with pytest.raises(Impossible, match=r"code of your own is not allowed here"):
+        create.create_run(world.system, job(path))
+
+
+def test_a_job_waits_for_all_of_its_files(world: World) -> None:
+    """A job whose folder has not come, or has a file too many, is refused; then its code is registered once."""
+    path = send(world, "train.py")
+    stray = f"{path.partition('/paths/')[2]}stray.py"
+    world.blobs.put("azureml-blobstore", stray)
+    with pytest.raises(Impossible, match="or a folder that was sent"):
+        create.create_run(world.system, job(f"{path}lib/"))
+    for code in (path, upload.path("0" * 64)):
+        with pytest.raises(Impossible, match="Send them again") as refused:
+            create.create_run(world.system, job(code))
+        assert refused.value.code == "upload_incomplete"
+    world.blobs.delete("azureml-blobstore", stray)
+    git = {"azureml.git.commit": "abc", "azureml.git.dirty": "True", "azureml.git.branch": "trunk"}
+    runs = [create.create_run(world.system, job(path, properties=git)) for _ in range(2)]
+    world.run_until_idle()
+    assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
+    run = world.runs.get(runs[0].name).value
+    assert run.jobs.code == path[-65:-1]
+    assert records.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
+
+
+JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azureml:e:1\n"
+
+
+def drop(world: World, files: dict[str, bytes]) -> Drop:
+    """Upload a drop, and return what it is once it is closed."""
+    for name, data in files.items():
+        world.upload(f"mnist/own/{name}", data)
+    for _ in range(2):
+        world.deliver_all()
+        world.run_until_idle()
+        world.clock.advance(10)
+    world.run_until_idle()
+    return world.drops.get(DropKey("mnist", "own")).value  # type: ignore[union-attr]
+
+
+def test_a_drop_brings_its_code(world: World) -> None:
+    """The folder that a drop's job file names is copied to where its content belongs, and runs."""
+    closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "src/lib/a.py": b"", "job.yaml": JOB})
+    run = world.runs.get(closed.run).value
+    name = digest([file("train.py"), file("lib/a.py", b"")])
+    assert run.asked.request.code == upload.path(name)
+    assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
+    assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
+
+
+def test_a_drop_that_names_all_of_itself_as_code_is_not_listed_to_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More files than a folder for code may have are refused once that is known, whatever else the drop holds."""
+    for n in range(2500):
+        world.blobs.put("drops", f"mnist/a/{n:04}", HELLO)
+    place, seen = Place("drops", "mnist/a/"), 0
+    list_all = world.blobs.list
+
+    def counted(place: Place) -> Iterator[Blob]:
+        nonlocal seen
+        for seen, blob in enumerate(list_all(place), 1):  # noqa: B007
+            yield blob
+
+    monkeypatch.setattr(world.blobs, "list", counted)
+    with pytest.raises(Impossible, match="more than 2,000 files"):
+        uploads.collect(world.system, place, "./", 200)
+    assert seen == 2001
+
+
+def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> None:
+    """Elsewhere the drop is rejected, with the line, and nothing is copied."""
+    world.system = replace(world.system, routes={"mnist": ROUTE})
+    closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "job.yaml": JOB})
+    assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
+    assert "job.yaml line 1: code: a drop can't bring its own on this route" in closed.why
+    assert world.blobs.copied == []
+
+
+def test_a_drop_with_code_can_be_checked_before_it_is_uploaded(world: World) -> None:
+    """The check of a route takes a job file with code where a drop may bring it, and says so where it may not."""
+    key, written = DropKey("mnist", "own"), {"code": "./src", "command": "x", "environment": "azureml:e:1"}
+    assert route_problems(world.system, key, world.system.routes["mnist"], written)[1] == []
+    (problem,) = route_problems(world.system, key, ROUTE, written)[1]
+    assert "can't bring its own on this route" in problem.message
+
+
+ENVIRONMENTS: list[tuple[str, Any]] = [
+    ("{image: i, conda_file: ./env/conda.yml}", {"image": "i", "conda_file": {"dependencies": ["pip"]}}),
+    ("file:env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
+    ("./env/e.yml", {"image": "j", "conda_file": {"dependencies": ["pip"]}}),
+    ("{build: {path: env}}", {"build": {"path": upload.path(digest([
+        file("conda.yml", b"dependencies: [pip]"), file("e.yml", b"$schema: s\nimage: j\nconda_file: conda.yml")]))}}),
+    ("azureml:e:1", "azureml:e:1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "environment"), ENVIRONMENTS)
+def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, environment: Any) -> None:
+    """What its job file names in the drop is read in: a conda file, an environment file; a build context is copied."""
+    files = {"env/conda.yml": b"dependencies: [pip]", "env/e.yml": b"$schema: s\nimage: j\nconda_file: conda.yml"}
+    closed = drop(world, {"1.bin": b"1", **files, "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
+    assert world.runs.get(closed.run).value.asked.request.environment == read_environment(environment), closed.why
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{image: i, conda_file: conda.yml}", "line 2: environment.conda_file: the drop has no file 'conda.yml'."),
+        ("{image: i, conda_file: ../other/conda.yml}", "conda_file: The name '../other/conda.yml' can't be a file"),
+        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin holds no mapping."),
+        ("file:/etc/passwd", "environment: the drop has no file 'etc/passwd'."),
+        ("{build: {path: docker}}", "environment.build: There are no files to send."),
+        ("{build: {path: .}}", "environment.build: a drop can't bring its own build context on this route"),
+    ],
+)
+def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said: str, why: str) -> None:
+    """With its line, and what is wrong with the file; a build context only where the route lets drops bring code."""
+    if "on this route" in why:
+        world.system = replace(world.system, routes={"mnist": ROUTE})
+    closed = drop(world, {"1.bin": b"1", "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
+    assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
+    assert why in closed.why
+
+
+@pytest.mark.parametrize(("said", "_"), ENVIRONMENTS)
+def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: World, said: str, _: Any) -> None:
+    """The check of a route takes the file's name for what the file will say."""
+    written = {"command": "x", "environment": yaml.safe_load(said)}
+    assert route_problems(world.system, DropKey("mnist", "own"), world.system.routes["mnist"], written)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("output", "fault"),
+    [
+        ({"path": "azureml://datastores/workspaceblobstore/paths/mine/${{name}}/${{output_name}}/"}, None),
+        ({"path": "azureml://datastores/${{default_datastore}}/paths/mine/model.pt", "type": "uri_file"}, None),
+        ({"name": "model", "version": "3", "type": "mlflow_model"}, None),
+        ({"path": "azureml://datastores/drops/paths/x/"}, "lies among the drops"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard/run-1/models/"}, "where other runs"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard"}, "where other runs"),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/a/../trainyard/x/"}, "can't be a file"),
+        ({"path": "https://x/y"}, "must lie in a datastore"),
+        ({"path": "azureml://datastores/x/paths/${{inputs.a}}/"}, "must lie in a datastore"),
+    ],
+)
+def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
+    """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
+    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:c", "outputs": {"model": output}}
+    built = build(JobOrder("run-0", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e")))
+    assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
+    if fault is None:
+        assert built.job
+        path = built.job.outputs["model"].path
+        assert path.endswith(("/mine/run-0/model/", "/mine/model.pt", "/trainyard/run-0/model/"))
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ({"type": "sweep"}, "'sweep'; only command jobs are run. Submit a command job for each set of parameters"),
+        ({"type": "pipeline"}, "'pipeline'; only command jobs are run. Submit each of its steps"),
+        ({"jobs": {}}, "'pipeline'"),
+        ({"search_space": {}}, "'sweep'"),
+    ],
+)
+def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:
+    """A sweep or a pipeline is called what it is, with what to do instead."""
+    order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(written))
+    assert any(why in problem.message for problem in build(order).problems)
+
+
+def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
+    """`--cluster` takes the place of compute, and what only serverless compute has goes."""
+    body = {
+        "command": "x",
+        "environment": "azureml:e:1",
+        "queue_settings": {"job_tier": "spot"},
+        "resources": {"instance_type": "Standard_NC6", "instance_count": 1},
+    }
+    order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e"))
+    built = build(replace(order, asked=Values(cluster="cpu")))
+    assert (built.problems, built.job and document(built.job)["resources"]) == ((), {"instance_count": 1})
+    assert built.job
+    assert (built.job.cluster, built.job.restricted) == ("cpu", {})
+    for nowhere in ({**body, "compute": "azureml:serverless"}, {**body, "compute": None}, body):
+        job = build(replace(order, written=read_layer(nowhere), defaults=Values("e", "default"))).job
+        assert job
+        assert (job.cluster, job.restricted) == ("default", {})
+    named = build(replace(order, written=read_layer({**body, "compute": "azureml:x"}), defaults=Values("e", "d"))).job
+    assert named
+    assert named.cluster == "x"
+
+
+def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
+    """A whole job that was published for serverless compute does; where the route allows queue_settings they stay."""
+
+    def of_a_drop(written: dict[str, Any], limits: Limits) -> Built:
+        template, defaults = JobSpec(command="y"), Values("e", "of-the-route")
+        return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
+
+    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
+    whole = {"command": "x", "environment": "azureml:e:1", **settings}
+    built = of_a_drop(whole, Limits())
+    assert built.job
+    assert (built.problems, built.job.cluster, built.job.restricted) == ((), "of-the-route", {})
+    allowed = of_a_drop(whole, Limits(allow=frozenset({"queue_settings"}))).job
+    assert allowed
+    assert allowed.restricted == {"queue_settings": {"job_tier": "spot"}}
+    assert [problem.path for problem in of_a_drop(settings, Limits()).problems] == ["queue_settings"]
+
+
+def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
+    """A file that is there whole and not older than the one that is offered gets none; the marker always gets one.
+    Who is known by name has a header that makes the drop theirs."""
+    now, key = world.clock(), DropKey("mnist", "a")
+    for name, content in (("same", HELLO), ("older", HELLO), ("shorter", b""), ("_SUCCESS", b"")):
+        world.blobs.put("drops", f"mnist/a/{name}", content)
+    later = now + timedelta(hours=1)
+    offered = [Offered("same", len(HELLO), now), Offered("older", len(HELLO), later), Offered("new", 1, now)]
+    offered += [Offered("shorter", 1, now), Offered("_SUCCESS", 0, now)]
+    told = upload_addresses(world.system, key, offered, "Ann Ö <ann@example.org>")
+    assert told["headers"] == {"x-ms-meta-trainyard_owner": "Ann%20%C3%96%20%3Cann%40example.org%3E"}
+    assert upload_addresses(world.system, key, offered)["headers"] == {}
+    assert [file["name"] for file in told["files"] if file["url"]] == ["older", "new", "shorter", "_SUCCESS"]
+    with pytest.raises(Impossible, match="There is no route"):
+        upload_addresses(world.system, DropKey("minst", "a"), offered)
+    with pytest.raises(Impossible, match="can't be a file"):
+        upload_addresses(world.system, key, [Offered("../x", 1, now)])

@@ -1,0 +1,259 @@
+"""Settings and routes name what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shared.adapters.azureml.arm import endpoints
+from shared.jobs import routes_file
+from shared.jobs.build import JobOrder, build
+from shared.jobs.readers import trainer
+from shared.jobs.readers.trainer import PYTHON
+from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
+from shared.kernel import settings
+from shared.kernel.errors import BadSetting
+from shared.kernel.settings import Settings
+
+ENV = {
+    "AzureWebJobsStorage": "AccountKey=secret",
+    "AML_SUBSCRIPTION_ID": "s",
+    "AML_RESOURCE_GROUP": "g",
+    "AML_WORKSPACE": "w",
+}
+
+
+def test_settings_hide_their_secrets() -> None:
+    """Neither connection string nor topic key shows in repr."""
+    settings = Settings.from_env({**ENV, "TRAINYARD_TOPIC_ENDPOINT": "https://t", "TRAINYARD_TOPIC_KEY": "secret"})
+
+    assert settings.storage.connection_string == "AccountKey=secret"
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"AML_WORKSPACE": ""}, "AML_WORKSPACE is not set"),
+        ({"AzureWebJobsStorage": ""}, "none is set"),
+        ({"AzureWebJobsStorage__accountName": "a"}, "AzureWebJobsStorage and AzureWebJobsStorage__accountName are set"),
+        (
+            {"AzureWebJobsStorage": "", "AzureWebJobsStorage__blobServiceUri": "https://a.blob.core.windows.net"},
+            "AzureWebJobsStorage__queueServiceUri has value ''",
+        ),
+        ({"AML_CLIENT_KWARGS": "{"}, "AML_CLIENT_KWARGS is not JSON"),
+        ({"AML_CLIENT_KWARGS": "[]"}, "AML_CLIENT_KWARGS must be a JSON object"),
+        ({"TRAINYARD_TOPIC_ENDPOINT": "http://t"}, "must begin with https://"),
+        ({"TRAINYARD_SWEEP_DRY_RUN": "yes"}, "Choose true or false"),
+        ({"TRAINYARD_LEASE_MAX_HOURS": "900"}, "Give hours from 0 to 744"),
+    ],
+)
+def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
+    """The error names the setting and what is wrong."""
+    with pytest.raises(BadSetting, match=why):
+        Settings.from_env({**ENV, **change})
+
+
+def test_storage_is_found_in_every_cloud() -> None:
+    """The services' own addresses are taken as they are; an account's name means the public cloud."""
+    clouds = {"core.usgovcloudapi.net": "", "core.windows.net": "a"}
+    for suffix, name in clouds.items():
+        uris = {f"AzureWebJobsStorage__{s}ServiceUri": f"https://a.{s}.{suffix}/" for s in settings.STORAGE_SERVICES}
+        env = {**ENV, "AzureWebJobsStorage": "", **({"AzureWebJobsStorage__accountName": name} if name else uris)}
+        storage = Settings.from_env(env).storage
+        expected = [f"https://a.{service}.{suffix}" for service in settings.STORAGE_SERVICES]
+        assert [storage.blob, storage.queue, storage.table] == expected
+
+
+def load(tmp_path: Path, text: str) -> routes_file.Routes:
+    (tmp_path / "routes.yaml").write_text(text)
+    (tmp_path / "job.yaml").write_text("command: python x.py\n")
+    (tmp_path / "elastic.yaml").write_text("command: python -m elastic.launch x.py\n")
+    (tmp_path / "trainers" / "mnist").mkdir(parents=True)
+    (tmp_path / "trainers" / "mnist" / "job.yaml").write_text("command: python train.py\n")
+    return routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes
+
+
+def test_a_route_has_defaults(tmp_path: Path) -> None:
+    """Trainer and cluster are enough."""
+    route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
+
+    assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
+    assert route.template.command == "python train.py"
+
+
+def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
+    """A template is found beside the routes file."""
+    route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: c, job_file: {environments: [e]}}}")["x"]
+
+    assert route.template == JobSpec(command="python x.py")
+    assert route.job_file.environments == ("e",)
+
+
+def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
+    """`nodes` as a range is for jobs that start elastic.launch; the most counts as the number of nodes."""
+    text = "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 2, max: 4}, resubmissions: 3}}"
+    route = load(tmp_path, text)["e"]
+    assert (route.min_nodes, route.nodes, route.max_nodes, route.resubmissions) == (2, 4, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("routes: {}", "at least one route"),
+        ("x: 1", "at least one route"),
+        ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
+        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from allow, cluster"),
+        ("routes: {m: {trainer: mnist}}", "names no cluster"),
+        ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
+        ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
+        ("routes: {m: {trainer: mnist, cluster: c, vm_size: large}}", "vm_size is 'large'; write a size of Azure's"),
+        ("routes: {m: {trainer: mnist, cluster: c, vm_size: Standard_NC999_v9}}", "say it beside it, as gpus: 4"),
+        ("routes: {m: {trainer: nope, cluster: c}}", "names trainer 'nope'; there are mnist"),
+        ("routes: {m: {cluster: c}}", "one of trainer and template"),
+        ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: 0}}", "nodes is 0; it must be a number from 1 to 1000"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: true}}", "nodes is True"),
+        ("routes: {m: {trainer: mnist, cluster: c, nodes: {min: 1, max: 2}}}", "does not start elastic.launch"),
+        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
+        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
+        ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
+        ("routes: [", "is no YAML"),
+    ],
+)
+def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> None:
+    """The error names file, route, key and choices."""
+    with pytest.raises(BadSetting, match=why):
+        load(tmp_path, text)
+
+
+FOLDER = """
+description: A line
+inputs:
+  epochs: {type: integer, default: 100, min: 1, description: passes over the points}
+  start_at: {type: number, default: 0.5}
+"""
+
+
+def own_trainer(
+    tmp_path: Path, job: str, requirements: str = "torch>=2.6\n# numbers\nnumpy  # of any version\n"
+) -> Path:
+    trainers = tmp_path / "trainers"
+    (trainers / "line").mkdir(parents=True)
+    (trainers / "environment.yaml").write_text("{name: x, image: the-image, conda_file: conda.yaml}")
+    for name, text in (("job.yaml", job), ("train.py", ""), ("requirements.txt", requirements)):
+        (trainers / "line" / name).write_text(text)
+    return trainers
+
+
+def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
+    """A folder with parameters, script and requirements has a route, a command, an environment and typed parameters."""
+    trainers = own_trainer(tmp_path, FOLDER)
+    text = "{limits: {cluster: c, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: c, max_nodes: 2}}}"
+    route = load(tmp_path, text)["line"]
+    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "c", 1, 3, "line")
+    assert route.template.command == (
+        "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
+        "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
+    )
+    assert route.template.inputs == {"data": DataInput(kind="folder"), "epochs": 100, "start_at": 0.5}
+    assert route.parameters["epochs"] == {
+        "type": "integer", "default": 100, "minimum": 1, "description": "passes over the points",
+    }  # fmt: skip
+    conda = {"channels": ["conda-forge"], "dependencies": [PYTHON, "pip", {"pip": ["torch>=2.6", "numpy"]}]}
+    assert route.template.environment == Environment("the-image", conda)
+    assert trainer.trainer_template(trainers, "line")[0] == route.template
+
+
+def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
+    """The file's own routes come first, a trainer that one of them names has no other, and no cluster is no route."""
+    own_trainer(tmp_path, FOLDER)
+    routes = load(tmp_path, "{limits: {cluster: c}, routes: {line: {trainer: mnist, cluster: c}}}")
+    assert {name: route.trainer for name, route in routes.items()} == {"line": "mnist"}
+    (tmp_path / "routes.yaml").write_text("{limits: {cluster: c}, routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["mnist", "x"]
+    (tmp_path / "routes.yaml").write_text("{routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("job", "requirements", "why"),
+    [
+        ("inputs: {lr: {type: number}}", "", "line/job.yaml: inputs.lr has no default"),
+        ("inputs: {lr: {type: number, default: fast}}", "", "the default of lr is 'fast'; use a number"),
+        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords out of default"),
+        ("compute: azureml:other", "", "compute is 'other'; the routes file allows c"),
+        ("experiment_name: a b", "", "experiment_name is 'a b'"),
+        ("description: x", "-r ../requirements.txt", "names a file, .* list the packages themselves"),
+    ],
+)
+def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str, why: str) -> None:
+    """The error names the trainer's file, what is wrong in it, and what would do."""
+    own_trainer(tmp_path, job, requirements)
+    with pytest.raises(BadSetting, match=why):
+        load(tmp_path, "{limits: {cluster: c}, routes: {m: {trainer: mnist, cluster: c}}}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "processes"),
+    [
+        ("vm_size: Standard_NC96ads_A100_v4", 4),
+        ("vm_size: STANDARD_NC6S_V3", 1),
+        ("vm_size: Standard_D4_v3", 1),
+        ("vm_size: Standard_NC999_v9, gpus: 16", 16),
+        ("gpus: 2", 2),
+        ("gpus: 0", 1),
+        ("nodes: 1", 0),
+    ],
+)
+def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int) -> None:
+    """A node runs a process for each GPU of the route's VM size, one without any; else the template says how many."""
+    for name, more in (("x", ", distribution: {type: pytorch, process_count_per_instance: 3}"), ("y", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.yaml").write_text(f"{{command: run, environment: e{more}}}")
+    entries = ", ".join(f"{name}: {{trainer: {of}, cluster: c, {keys}}}" for name, of in (("r", "x"), ("s", "y")))
+    (tmp_path / "routes.yaml").write_text(f"routes: {{{entries}}}")
+    routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
+    built = build(JobOrder("run", "t", routes["r"].template, routes["r"].limits, routes["r"].defaults)).job
+    assert built
+    assert routes["r"].processes == processes
+    assert (built.distribution, built.processes) == ("pytorch", processes or 3)
+    assert routes["s"].processes == 0, "its job has no processes to count"
+
+
+def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
+    """The launcher of an elastic job is told by torchrun's own variable, which a job file may set otherwise."""
+    route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
+    order = JobOrder("run", "t", route.template, route.limits, route.defaults)
+    own = replace(order, written=Layer(JobSpec(variables={"PET_NPROC_PER_NODE": "2"})))
+    jobs = [build(order).job, build(own).job]
+    assert [job and job.variables["PET_NPROC_PER_NODE"] for job in jobs] == ["4", "2"]
+
+
+def test_the_shipped_routes_load() -> None:
+    """routes.yaml and the templates that it names are valid."""
+    assert "mnist" in routes_file.load(settings.ROOT / "routes.yaml", settings.ROOT / "trainers").routes
+
+
+def test_azure_ml_is_found_in_every_cloud() -> None:
+    """A cloud is named as MLClient names it, or described; an unknown name alone is refused with the choices."""
+    assert endpoints({}) == ("https://management.azure.com", "https://ml.azure.com")
+    assert endpoints({"cloud": "AzureChinaCloud"}) == ("https://management.chinacloudapi.cn", "https://ml.azure.cn")
+    own = {"resource_manager": "https://here/", "aml_resource_id": "https://there"}
+    assert endpoints({"cloud": "Mine", "cloud_metadata": own}) == ("https://here", "https://there")
+    with pytest.raises(BadSetting, match=r"cloud 'Mine'\. Choose AzureCloud, AzureUSGovernment, AzureChinaCloud"):
+        endpoints({"cloud": "Mine"})
+
+
+def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
+    """A route that names no timeout leaves its template's as the default, and a day as the limit for those who ask."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "job.yaml").write_text("{command: x, environment: e, limits: {timeout: 900}}")
+    (tmp_path / "routes.yaml").write_text(
+        "routes: {own: {trainer: x, cluster: c}, other: {trainer: x, cluster: c, timeout_seconds: 600}}"
+    )
+    routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
+    assert (routes["own"].defaults.timeout_seconds, routes["own"].limits.timeout_seconds) == (0, 86400)
+    assert (routes["other"].defaults.timeout_seconds, routes["other"].limits.timeout_seconds) == (600, 600)

@@ -1,0 +1,147 @@
+"""The books on fakes: days that are closed, and the report of what was spent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.api import costs
+from shared.api.requests import CostsQuery
+from shared.clusters.lease_model import Lease
+from shared.kernel.errors import Impossible
+from shared.money.charge_costs import keep_books
+from shared.money.model import Day, Row
+from shared.money.policy import Policy
+from shared.money.report import report
+from shared.runs.intake import create
+from tests.fakes.world import World
+from tests.shared.money.spending import goes, nodes, now, paying_world, request, started, wait
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return paying_world(tmp_path)
+
+
+def test_days_are_closed_once_and_add_up(world: World) -> None:
+    """Past days come from the books as they were closed, and the month is the sum of its days, whoever asks."""
+    run = started(world)
+    wait(world, 30 * 60, 2)
+    goes(world, run, "Completed")
+    keep_books(world.system)
+    before = costs.costs(world.system, CostsQuery())["total"]["spent"]
+    assert sorted(world.books.closed) == ["20260110"] or "20260110" in world.books.closed
+    assert before == pytest.approx((30 * 60 + 5) * 60 * 2 * 0.001)
+    found = costs.costs(world.system, CostsQuery(by="project"))
+    assert [line["key"] for line in found["lines"]] == ["vision"]
+    assert sum(day["training"] for day in found["days"]) == pytest.approx(found["total"]["training"])
+    assert [day["day"] for day in found["days"]] == ["2026-01-10", "2026-01-11"]
+
+
+def test_the_report_by_all_that_it_knows(world: World) -> None:
+    """Each way to ask has the same total; a lease is its owner's; saved is known of clusters and of the total."""
+    run = started(world)
+    wait(world, 10, 2)
+    goes(world, run, "Completed")
+    wait(world, 60, 2)
+    lease = Lease("l", "cpu-cluster", 2, "ann", "tuning", world.clock(), world.clock() + timedelta(hours=1))
+    lease = replace(lease, owner_id="0a1b")
+    world.leases.insert(lease)
+    wait(world, 30, 2)
+    nodes(world, 0)
+    totals = set()
+    for by in ("run", "cluster", "project", "owner"):
+        found = costs.costs(world.system, CostsQuery(by=by))
+        totals.add(round(sum(line["spent"] for line in found["lines"]), 6))
+        assert sum(line["spent"] for line in found["lines"]) == pytest.approx(found["total"]["spent"])
+    assert totals == {round(105 * 60 * 2 * 0.001, 6)}
+    owners = {line["key"]: line for line in costs.costs(world.system, CostsQuery(by="owner"))["lines"]}
+    assert owners["0a1b"]["name"] == "ann"
+    assert owners["0a1b"]["lease"] == pytest.approx(30 * 60 * 2 * 0.001)
+    (cluster,) = costs.costs(world.system, CostsQuery(by="cluster"))["lines"]
+    assert cluster["unexplained"] == pytest.approx(30 * 60 * 2 * 0.001)
+    assert cluster["saved_default"] == pytest.approx((15 + 2) * 60 * 2 * 0.001 - cluster["spent"])
+    assert cluster["saved_always_on"] == pytest.approx(2 * (8 * 60 + 105) * 60 * 0.001 - cluster["spent"])
+    assert cluster["idle_share"] == pytest.approx(90 / 105)
+
+
+def test_an_owner_is_an_object_id(world: World) -> None:
+    """Two of one name are two lines, one who was renamed is one by the latest name; a name without an id is its own
+    line, also one that is somebody's object id."""
+    paid = [
+        ("20260111", "anna", "0a1b"), ("20260110", "ann", "0a1b"), ("20260110", "ann", "2c3d"),
+        ("20260110", "ann", ""), ("20260110", "0a1b", ""),
+    ]  # fmt: skip
+    days = [Day("c", day, (Row("training", "r", name, "", 60.0, 1.0, its),)) for day, name, its in paid]
+    lines = [(line.key, line.name, line.spent) for line in report(days, "owner", world.clock()).lines]
+    assert sorted(lines) == [("0a1b", "", 1.0), ("0a1b", "anna", 2.0), ("2c3d", "ann", 1.0), ("ann", "", 1.0)]
+    assert [(line.key, line.name) for line in report(days, "run", world.clock()).lines] == [("r", "")]
+
+
+def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
+    """Nodes whose price nobody knows are in the report as hours, and are told to be missing from the dollars."""
+    world.system = replace(world.system, money=Policy("eastus"))
+    nodes(world, 3)
+    wait(world, 20, 3)
+    total = costs.costs(world.system, CostsQuery())["total"]
+    assert (total["spent"], total["unpriced_hours"], total["saved_default"]) == (0, pytest.approx(1), None)
+
+
+def test_a_report_of_the_future_is_refused(world: World) -> None:
+    """`since` is a time of the last year."""
+    for since in ("2030-01-01", "2020-01-01", "yesterday"):
+        with pytest.raises(Impossible, match="since is"):
+            costs.costs(world.system, CostsQuery(since=since))
+
+
+def test_a_run_that_waited_for_days_is_found(world: World) -> None:
+    """A run that waited longer than any time limit still pays for its training, and keeps its reservation."""
+    run = create.create_run(world.system, request())
+    world.run_until_idle()
+    nodes(world, 0)
+    world.clock.advance(9 * 86_400)
+    keep_books(world.system)
+    stored = world.books.account("vision")
+    assert stored is not None
+    assert stored.value.committed == pytest.approx(10.8)
+    nodes(world, 2)
+    goes(world, run, "Running")
+    wait(world, 10, 2)
+    goes(world, run, "Completed")
+    nodes(world, 0)
+    keep_books(world.system)
+    cost = now(world, run).money.cost
+    assert cost is not None
+    assert cost.training == pytest.approx(1.2)
+
+
+def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
+    """It is named with what to do about it, not silently left out; what is done brings it back at once."""
+    nodes(world, 2)
+    wait(world, 30, 2)
+    nodes(world, 0)
+    world.clock.advance(2 * 86_400)
+    keep_books(world.system)
+    (kept,) = world.books.closed["20260110"]
+    whole = costs.costs(world.system, CostsQuery())
+    assert (whole["missing"], whole["total"]["spent"] > 0) == ([], True)
+
+    world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
+    world.system = replace(world.system)  # another process: this one remembers the day as it was
+    (gap,) = costs.costs(world.system, CostsQuery())["missing"]
+    assert (gap["day"], gap["cluster"]) == ("2026-01-10", "cpu-cluster")
+    assert gap["why"] == "Column rows can't be read."
+    assert "Delete the row '!closed' of the partition 'day!20260110' in the table 'money'" in gap["advice"]
+    del world.books.closed["20260110"]  # what the advice says
+    assert costs.costs(world.system, CostsQuery())["total"] == whole["total"]
+    keep_books(world.system)
+    assert world.books.closed["20260110"] == [kept]
+
+    world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
+    world.clock.advance(35 * 86_400)
+    world.system = replace(world.system)
+    (gap,) = costs.costs(world.system, CostsQuery(since="2026-01-09"))["missing"]
+    assert gap["advice"].startswith("Restore its row from a backup")

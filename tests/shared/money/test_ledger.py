@@ -1,0 +1,162 @@
+"""The ledger: every second of every node is charged to exactly one run, lease, or nobody, and to whom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.clusters.samples import Sample
+from shared.money.ledger import HOLDS, Hold, Paid, Share, default_seconds, paid, split
+from shared.runs.model import Elastic, Moment, Run, RunState, Size
+from shared.runs.node_use import Spell, Use, use_of_one_job
+from shared.runs.progress.workloads import workload
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def at(minutes: float) -> datetime:
+    return NOW + timedelta(minutes=minutes)
+
+
+def sample(minutes: float, nodes: int) -> Sample:
+    return Sample("gpu", at(minutes), "Standard_NC4as_T4_v3", "low_priority", nodes, idle=nodes)
+
+
+def spell(begin: float, end: float, nodes: int) -> Spell:
+    return Spell(at(begin), at(end), nodes)
+
+
+def use(run: str, waited: Spell, ran: Spell) -> Use:
+    return Use(run, "gpu", waited.begin, (waited,), (ran,), ran.end)
+
+
+def told(shares: list[Share]) -> list[tuple[str, str, float, float, int]]:
+    def minutes(moment: datetime) -> float:
+        return (moment - NOW) / timedelta(minutes=1)
+
+    return [(s.kind, s.who, minutes(s.begin), minutes(s.end), s.nodes) for s in shares]
+
+
+def test_a_run_pays_for_its_allocation_its_training_and_the_idle_tail() -> None:
+    """From its submission to the end of its nodes a run explains what they cost; what comes later nobody explains."""
+    run = use("a", spell(0, 5, 2), spell(5, 20, 2))
+    assert told(split(spell(-10, 60, 2), [run])) == [
+        ("unexplained", "", -10, 0, 2),
+        ("allocation", "a", 0, 5, 2),
+        ("training", "a", 5, 20, 2),
+        ("idle", "a", 20, 50, 2),
+        ("unexplained", "", 50, 60, 2),
+    ]
+
+
+def test_who_comes_first() -> None:
+    """A node goes to who trains, then to who waits for it, then to a lease, then to the run that ended last."""
+    runs = [
+        use("ended", spell(-20, -15, 1), spell(-15, 0, 1)),
+        use("trains", spell(-10, 0, 1), spell(0, 10, 1)),
+        use("waits", spell(0, 10, 1), spell(10, 11, 1)),
+    ]
+    lease = Hold("lease", "gpu", spell(0, 10, 1))
+    kinds = {n: [(s.kind, s.who) for s in split(spell(0, 10, n), runs, [lease])] for n in (1, 2, 3, 5)}
+    assert kinds[1] == [("training", "trains")]
+    assert kinds[2] == [*kinds[1], ("allocation", "waits")]
+    assert kinds[3] == [*kinds[2], ("lease", "lease")]
+    assert kinds[5] == [*kinds[2], ("idle", "ended"), ("lease", "lease"), ("unexplained", "")]
+
+
+def test_a_sample_holds_until_the_next_one() -> None:
+    """Between two samples a cluster had the nodes of the earlier one, for an hour at most: it may be gone."""
+    had = paid([sample(0, 2), sample(5, 3), sample(10, 0), sample(15, 1)], at(2), at(200))
+    assert [(p.spell.begin, p.spell.end, p.spell.nodes) for p in had] == [
+        (at(2), at(5), 2),
+        (at(5), at(10), 3),
+        (at(15), at(15) + HOLDS, 1),
+    ]
+    assert had[0] == Paid(spell(2, 5, 2), "Standard_NC4as_T4_v3", "low_priority")
+
+
+minutes = st.integers(0, 120)
+spells = st.tuples(minutes, minutes, st.integers(1, 4)).map(lambda t: spell(min(t[:2]), max(t[:2]) + 1, t[2]))
+uses = st.builds(
+    lambda name, begin, wait, run, nodes, over: Use(
+        f"run-{name}",
+        "gpu",
+        at(begin),
+        (spell(begin, begin + wait, nodes),),
+        (spell(begin + wait, begin + wait + run, nodes),),
+        at(begin + wait + run) if over else None,
+    ),
+    st.integers(0, 5), minutes, minutes, minutes, st.integers(1, 4), st.booleans(),
+)  # fmt: skip
+
+
+@given(st.lists(uses, max_size=5, unique_by=lambda u: u.run), st.lists(spells, max_size=2), spells)
+@settings(max_examples=150, deadline=None)
+def test_every_node_second_is_charged_once(runs: list[Use], leases: list[Spell], had: Spell) -> None:
+    """At each moment the shares add up to the nodes that were paid, and nobody gets more than they wanted."""
+    holds = [Hold(f"lease-{i}", "gpu", hold) for i, hold in enumerate(leases)]
+    shares = split(had, runs, holds)
+    wanted = {run.run: run.nodes for run in runs} | {hold.lease: hold.spell.nodes for hold in holds}
+    moments = {had.begin, *(s.begin for s in shares), *(s.end for s in shares)} - {had.end}
+    for moment in moments:
+        there = [s for s in shares if s.begin <= moment < s.end]
+        assert sum(s.nodes for s in there) == had.nodes
+        assert all(s.nodes <= wanted[s.who] for s in there if s.who)
+    assert sum(s.node_seconds for s in shares) == had.nodes * (had.end - had.begin).total_seconds()
+
+
+def test_what_azure_ml_alone_would_have_cost() -> None:
+    """With Azure ML's default each node idles 120 s after its last use, and gaps shorter than that are bridged."""
+    work = [Share("training", "a", at(0), at(10), 2), Share("training", "b", at(11), at(20), 1)]
+    used = 2 * 600 + 540
+    assert default_seconds([*work, Share("idle", "b", at(20), at(50), 1)], at(60)) == used + 60 + 120 + 120
+    assert default_seconds([], at(60)) == 0
+
+
+def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
+    return Run.of(
+        name="a",
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=2,
+        created_at=history[0].at,
+        state=history[-1].state,
+        history=history,
+        elastic=elastic,
+    )
+
+
+def moment(state: RunState, minutes: float) -> Moment:
+    return Moment(state, at(minutes))
+
+
+S = RunState
+
+
+def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
+    """A preempted run waits between its two trainings; one that goes on has its nodes until now."""
+    history = [(S.RECEIVED, 0), (S.SUBMITTED, 1), (S.RUNNING, 5), (S.QUEUED, 8), (S.RUNNING, 10)]
+    run = run_of(*(moment(state, minutes) for state, minutes in history))
+    found = workload(run).use(run, at(30))
+    assert found.waited == (spell(1, 5, 2), spell(8, 10, 2))
+    assert found.ran == (spell(5, 8, 2), spell(10, 30, 2))
+    assert found.ended is None
+    assert use_of_one_job(run_of(*run.progress.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
+
+
+def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
+    """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
+    sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
+    run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), elastic=Elastic(1, 3, at(90), (), sizes))
+    found = workload(run).use(run, at(20))
+    assert found.ran == (spell(2, 5, 1), spell(5, 9, 2), spell(9, 20, 1))
+    assert {(s.kind, s.nodes) for s in split(spell(10, 11, 4), [found])} == {
+        ("training", 1),
+        ("allocation", 1),
+        ("unexplained", 2),
+    }

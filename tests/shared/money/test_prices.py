@@ -1,0 +1,108 @@
+"""Prices: those that come with the app, those of the money file, and those of Azure's retail prices API."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from shared.adapters.outgoing.retail_prices import AzureRetailPrices
+from shared.kernel.errors import BadInput, BadSetting, NoAnswer
+from shared.money.money_file import load
+from shared.money.prices import RETAIL, SHIPPED, Price, Prices, read_retail
+from tests.shared.money.retail import Retail
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+SIZE, REGION = "Standard_D2s_v5", "eastus"
+# The shape of an answer is that of the API's documentation (Azure Retail Prices overview, API response examples).
+ANSWER = json.loads((Path(__file__).parent / "retail_prices.json").read_text("utf-8"))
+
+
+def test_prices_that_come_with_the_app() -> None:
+    """Sizes are found whatever the case of their letters; what is not in the list has no price."""
+    shipped = load(Path("nowhere")).shipped
+    price = shipped.find("STANDARD_D2S_V5", "low_priority", "East US")
+    assert price == Price(SIZE, "low_priority", REGION, 0.01056, SHIPPED)
+    assert shipped.find(SIZE, "", REGION) == Price(SIZE, "dedicated", REGION, 0.096, SHIPPED)
+    assert shipped.find(SIZE, "dedicated", "moon") is None
+    assert len(shipped) > 300
+
+
+def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
+    """A price of the money file holds over every other, in its region or without one everywhere."""
+    file = tmp_path / "money.yaml"
+    file.write_text("region: eastus\nprices:\n- {vm_size: standard_d2s_v5, dollars: 0.05}\n")
+    policy = load(file)
+    prices = policy.prices.over(Prices([Price(SIZE, "dedicated", "moon", 9, RETAIL)])).over(policy.shipped)
+    for region in ("moon", "eastus", "sun"):
+        own = prices.find(SIZE, "dedicated", region)
+        assert own is not None
+        assert own.dollars == 0.05
+    assert Prices().over(prices).find("standard_nc4as_t4_v3", "dedicated", "moon") is None
+    found = prices.find(SIZE, "low_priority", REGION)
+    assert found is not None
+    assert found.dollars == 0.01056
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("budget: {}", "unknown keys budget; choose from budgets, prices, region, standing"),
+        ("budgets: {a: {mont: 5}}", "mapping with month or run"),
+        ("budgets: {a: {month: -5}}", "month is -5; it must be a number from 0"),
+        ("budgets: {a/b: {month: 5}}", "'a/b' is no name"),
+        ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn comes first"),
+        ("prices: [{vm_size: A, dollars: 1, tier: spot}]", "choose from dedicated, low_priority"),
+        ("[1]", "must hold a mapping"),
+        ("a: [", "can't be read"),
+    ],
+)
+def test_a_money_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """Whatever is wrong in the money file, the error names the file, the key and the choices."""
+    file = tmp_path / "money.yaml"
+    file.write_text(text)
+    with pytest.raises(BadSetting, match=words) as raised:
+        load(file)
+    assert str(file) in str(raised.value)
+
+
+def test_prices_out_of_a_recorded_answer() -> None:
+    """Windows, Low Priority, reservations, other regions and prices of the future are left out; the newest holds."""
+    found = {price.tier: price for price in read_retail(ANSWER["Items"], SIZE, REGION, NOW)}
+    assert found["dedicated"].dollars == 0.096
+    assert found["low_priority"].dollars == 0.019
+    assert found["low_priority"].at == datetime(2026, 11, 1, tzinfo=UTC)
+    assert len(found) == 2
+    assert {p.source for p in found.values()} == {RETAIL}
+
+
+@pytest.mark.parametrize("item", [{}, {"type": "Consumption"}, None, {**ANSWER["Items"][0], "retailPrice": "cheap"}])
+def test_an_answer_that_is_no_price_list_is_refused(item: Any) -> None:
+    """What is no item of the API raises, and is never a price."""
+    with pytest.raises(BadInput, match="no price"):
+        read_retail([item], SIZE, REGION, NOW)
+
+
+def test_pages_are_followed_on_the_api_s_own_host_alone() -> None:
+    """The adapter asks for one size in one region, and goes on to the next page, but never to another host."""
+    first, second = (
+        {**ANSWER, "Items": ANSWER["Items"][:2]},
+        {**ANSWER, "Items": ANSWER["Items"][2:], "NextPageLink": None},
+    )
+    with Retail([first, second]) as retail:
+        first["NextPageLink"] = f"{retail.url}?$skip=1000"
+        found = AzureRetailPrices(retail.url, lambda: NOW).of(SIZE, REGION)
+        assert {p.tier: p.dollars for p in found} == {"dedicated": 0.096, "low_priority": 0.019}
+        query = parse_qs(urlsplit(retail.asked[0]).query)["$filter"][0]
+        assert "armSkuName eq 'Standard_D2s_v5'" in query
+        assert "armRegionName eq 'eastus'" in query
+        first["NextPageLink"] = "http://elsewhere.invalid/api/retail/prices"
+        retail.pages = [first]
+        with pytest.raises(BadInput, match="another host"):
+            AzureRetailPrices(retail.url, lambda: NOW).of(SIZE, REGION)
+    with pytest.raises(NoAnswer, match="does not answer"):
+        AzureRetailPrices(retail.url, lambda: NOW).of(SIZE, REGION)

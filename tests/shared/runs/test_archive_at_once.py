@@ -1,0 +1,133 @@
+"""A small run is archived by the step that ends it, and every other one by a message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from shared.kernel.errors import Unavailable
+from shared.notices.compose import compose
+from shared.runs.model import Run, RunState
+from shared.runs.results import archive
+from tests.fakes.ports import Crash
+from tests.fakes.world import World, trainers_folder
+
+
+class Away:
+    """Blobs that can be read, and not be copied now."""
+
+    def __init__(self, blobs: object) -> None:
+        self._blobs = blobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
+
+    def copy(self, *_: object) -> Any:
+        raise Unavailable("the storage does not answer")
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> World:
+    """A run whose job has just completed; its event waits in the queue."""
+    world = World(trainers_folder(tmp_path))
+    world.complete("1.bin")
+    world.job_goes(world.only_run().name, "Running")
+    world.deliver_all()
+    world.run_until_idle()
+    world.job_goes(world.only_run().name, "Completed")
+    world.deliver_all()
+    return world
+
+
+def waiting(world: World) -> int:
+    return len(world.queues.messages.get("archives", ()))
+
+
+def assert_whole(world: World) -> None:
+    run, manifest = world.only_run(), world.manifest(world.only_run())
+    assert (run.progress.state, manifest["run"]["state"]) == (RunState.COMPLETED, "completed")
+    assert [moment["state"] for moment in manifest["run"]["history"]] == [
+        moment.state for moment in run.progress.history
+    ]
+    assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == world.archived(run)
+    assert (run.archive.at is not None, run.archive.best_metrics["test_accuracy"]) == (True, 0.9)
+
+
+def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
+    """Its last step says what its archive holds, and asks for no message; the event is told before."""
+    ended.handle("job-events")
+    assert_whole(ended)
+    assert waiting(ended) == 0
+    assert [event.kind for event in ended.events.published][-1] == "RunArchived"
+
+
+@pytest.mark.parametrize(("limit", "least"), [("AT_ONCE_FILES", 1), ("AT_ONCE_BYTES", 1)])
+def test_what_is_much_to_copy_is_left_to_a_message(
+    ended: World, monkeypatch: pytest.MonkeyPatch, limit: str, least: int
+) -> None:
+    """A run of many files or bytes ends at once, and is archived after that."""
+    monkeypatch.setattr(archive, limit, least)
+    ended.handle("job-events")
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
+    ended.run_until_idle()
+    assert_whole(ended)
+
+
+def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
+    """An archive that fails holds up no state; a message tries it again."""
+    whole = ended.system
+    ended.system = replace(whole, blobs=cast("Any", Away(ended.blobs)))
+    ended.handle("job-events")
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
+    ended.system = whole
+    ended.run_until_idle()
+    assert_whole(ended)
+
+
+def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notice whose message comes before the run's last step is made by its next try."""
+
+    def dies(*_: object, **__: object) -> None:
+        raise Crash("before the step")
+
+    name, update = ended.only_run().name, ended.runs.update
+    monkeypatch.setattr(ended.runs, "update", dies)
+    ended.handle("job-events")
+    assert [event.kind for event in ended.events.published][-1] == "RunArchived"
+    with pytest.raises(Unavailable, match="does not say yet"):
+        compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
+    monkeypatch.setattr(ended.runs, "update", update)
+    ended.settle()
+    assert_whole(ended)
+    notice = compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
+    assert notice is not None
+    assert "completed" in notice.title
+
+
+def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> None:
+    """One handler that looks after many runs copies nothing: the queue has room for that."""
+    ended.queues.messages.pop("job-events")
+    ended.clock.advance(600)
+    ended.reconcile()
+    while ended.queues.visible("run-looks"):
+        ended.handle("run-looks")
+    assert (ended.only_run().progress.state, waiting(ended)) == (RunState.COMPLETED, 1)
+    ended.run_until_idle()
+    assert_whole(ended)
+
+
+def test_a_run_that_goes_on_is_not_archived(ended: World) -> None:
+    """Only a step that ends a run archives it."""
+    run: Run = ended.only_run().changed(state=RunState.RUNNING)
+    assert archive.archive_at_once(ended.system, run) == {}

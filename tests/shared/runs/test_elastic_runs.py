@@ -1,0 +1,322 @@
+"""Elastic runs on fakes: members come, go and are replaced, and the run ends when the training does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
+from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import Person
+from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.request import NodeRange, RunRequest
+from shared.runs.model import Run, RunState
+from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
+from shared.runs.progress.elastic_policy import GRACE
+from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
+from shared.runs.progress.workloads import workload
+from shared.runs.views import logs
+from tests.fakes.crashing import Counting
+from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
+
+ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
+
+
+def start(world: World) -> str:
+    """Drop something, and let the run's members be submitted."""
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    world.run_until_idle()
+    world.clock.advance(4)
+    world.run_until_idle()
+    return world.only_run().name
+
+
+def go(world: World, job: str, raw: str, error: str = "") -> None:
+    world.job_goes(job, raw, error)
+    world.deliver_all()
+    world.run_until_idle()
+
+
+def spec(world: World, job: str) -> dict[str, object]:
+    return world.jobs.jobs[job].spec
+
+
+def states(run: Run) -> list[str]:
+    assert run.jobs.elastic
+    return [f"{m.attempt} {m.state}" for m in run.jobs.elastic.members]
+
+
+def test_an_elastic_route_submits_single_node_jobs_that_meet_under_the_runs_name(world: World) -> None:
+    """One job per node, each on one node, told where, whom and how many to meet; all write to the run's one output."""
+    world.system = replace(world.system, rendezvous="https://account.table.core.windows.net")
+    run = start(world)
+    assert list(world.jobs.jobs) == [f"{run}-m0-1", f"{run}-m1-1", f"{run}-m2-1"]
+    jobs = [world.jobs.jobs[name].spec for name in world.jobs.jobs]
+    assert {job["resources"]["instance_count"] for job in jobs} == {1}
+    assert not any("distribution" in job for job in jobs)
+    assert {job["outputs"]["models"]["path"] for job in jobs} == {
+        f"azureml://datastores/workspaceblobstore/paths/trainyard/{run}/models/"
+    }
+    variables = jobs[2]["environment_variables"]
+    assert (variables["PET_NNODES"], variables["PET_RDZV_ID"]) == ("1:3", run)
+    assert variables["PET_RDZV_ENDPOINT"] == "https://account.table.core.windows.net"
+    assert variables["PET_RDZV_BACKEND"] == "azure-table"
+    assert jobs[1]["tags"]["trainyard.run"] == run
+    assert 0 < jobs[0]["limits"]["timeout"] <= ROUTE_1_TO_3.timeout_seconds
+
+
+def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
+    """A member that fails or is taken away gets another job, whose name tells so; the run stays as it is."""
+    run = start(world)
+    for member in range(3):
+        go(world, f"{run}-m{member}-1", "Running")
+    go(world, f"{run}-m0-1", "Failed", "The node was preempted. Error: x")
+    go(world, f"{run}-m2-1", "Canceled")
+    found = world.only_run()
+    assert found.progress.state is RunState.RUNNING
+    assert states(found) == ["2 submitted", "1 running", "2 submitted"]
+    assert found.jobs.elastic
+    assert found.jobs.elastic.resubmitted == 2
+    assert found.jobs.elastic.members[0].why == "The node was preempted."
+    assert {f"{run}-m0-2", f"{run}-m2-2"} < set(world.jobs.jobs)
+    assert [size.nodes for size in found.jobs.elastic.sizes] == [1, 2, 3, 2, 1]
+
+
+def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
+    """A preempted job that Azure ML puts back into its queue keeps its name and costs no resubmission."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    go(world, f"{run}-m1-1", "Running")
+    go(world, f"{run}-m0-1", "Queued")
+    found = world.only_run()
+    assert states(found) == ["1 queued", "1 running", "1 submitted"]
+    assert found.jobs.elastic
+    assert found.jobs.elastic.resubmitted == 0
+    assert "waits for another" in found.jobs.elastic.members[0].why
+
+
+def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
+    """One member's exit code 0 ends the training: who waits is canceled, who runs may end by itself."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    go(world, f"{run}-m1-1", "Running")
+    go(world, f"{run}-m1-1", "Completed")
+    assert world.jobs.jobs[f"{run}-m2-1"].raw == "Canceled"
+    assert world.jobs.jobs[f"{run}-m0-1"].raw == "Running"
+    assert world.only_run().progress.state is RunState.RUNNING
+    go(world, f"{run}-m0-1", "Completed")
+    world.reconcile()
+    world.run_until_idle()
+    found = world.only_run()
+    assert found.progress.state is RunState.COMPLETED
+    assert found.archive.at
+    files = {file["name"] for file in (world.manifest(found) or {})["files"]}
+    assert {"logs/m0-1/std_log_process_0.txt", "logs/m1-1/std_log_process_0.txt", "models/model.pt"} <= files
+
+
+def test_a_member_that_does_not_end_after_the_training_is_ended(world: World) -> None:
+    """Two minutes after the training told its end, whoever still runs is canceled."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    go(world, f"{run}-m1-1", "Completed")
+    world.clock.advance(GRACE.total_seconds() + 1)
+    world.reconcile()
+    assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
+    world.clock.advance(AGAIN_SECONDS)
+    world.reconcile()
+    assert world.only_run().progress.state is RunState.COMPLETED
+
+
+def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
+    """With too few members left and nothing to replace them, the run fails; its reason has the numbers and the log."""
+    run = start(world)
+    for job in ("m0-1", "m1-1", "m0-2", "m1-2", "m2-1"):
+        go(world, f"{run}-{job}", "Running")
+        go(world, f"{run}-{job}", "Failed", "Execution failed. User process 'python' exited with status code 1.")
+    found = world.only_run()
+    assert found.progress.state is RunState.FAILED
+    assert found.progress.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
+    assert "std_log" in found.progress.reason
+    assert len(world.jobs.jobs) == 5
+    assert found.archive.at or world.queues.visible(places.ARCHIVES) or found.archive.output
+
+
+def test_bad_data_fails_the_run_at_once(world: World) -> None:
+    """Exit code 2 says that no node can use the data: nothing is resubmitted, the others are canceled."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    go(
+        world,
+        f"{run}-m1-1",
+        "Failed",
+        "Execution failed. User process 'python' exited with status code 2. See the log.",
+    )
+    world.reconcile()
+    found = world.only_run()
+    assert found.progress.state is RunState.FAILED
+    assert "status code 2" in found.progress.reason
+    assert len(world.jobs.jobs) == 3
+    assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
+
+
+def test_the_deadline_ends_a_run(world: World) -> None:
+    """After the deadline nothing is resubmitted and what is left is ended, also what never left the queue."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    world.clock.advance(ROUTE_1_TO_3.timeout_seconds + 1)
+    world.reconcile()
+    world.clock.advance(AGAIN_SECONDS)
+    world.reconcile()
+    found = world.only_run()
+    assert found.progress.state is RunState.FAILED
+    assert "deadline" in found.progress.reason
+    assert {job.raw for job in world.jobs.jobs.values()} == {"Canceled"}
+
+
+def test_cancel_ends_all_members(world: World) -> None:
+    """A canceled run is canceled once its members are; none is resubmitted."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    cancel_run(world.system, run)
+    world.run_until_idle()
+    world.reconcile()
+    assert world.only_run().progress.state is RunState.CANCELED
+    assert [job.raw for job in world.jobs.jobs.values()] == ["Canceled"] * 3
+
+
+def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
+    """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
+    run = start(world)
+    cancel_run(world.system, run)
+    world.run_until_idle()
+    world.reconcile()
+    again = retry_and_continue.retry_run(world.system, run)
+    world.run_until_idle()
+    assert again.jobs.elastic
+    assert (again.jobs.elastic.min_nodes, again.jobs.elastic.resubmissions, again.jobs.elastic.resubmitted) == (1, 2, 0)
+    job = world.jobs.jobs[f"{again.name}-m0-1"].spec
+    assert job["environment_variables"]["PET_RDZV_ID"] == again.name
+    assert job["outputs"]["models"]["path"].endswith(f"trainyard/{again.name}/models/")
+
+
+def test_a_member_can_be_evicted(world: World) -> None:
+    """To evict a member ends its job, and a new one takes its place; only running ones of elastic runs can be.
+    Who asked for it is in the run's audit."""
+    run = start(world)
+    with pytest.raises(Conflict, match="not running"):
+        submit.evict(world.system, run, 0)
+    go(world, f"{run}-m0-1", "Running")
+    assert submit.evict(world.system, run, 0, Person("ann", "0a1b")) == f"{run}-m0-1"
+    (entry,) = world.only_run().people.audit
+    assert (entry.what, entry.by, entry.by_id) == (f"evicted member 0 ({run}-m0-1)", "ann", "0a1b")
+    world.reconcile()
+    assert states(world.only_run())[0] == "2 submitted"
+    with pytest.raises(NotFound, match="0 to 2"):
+        submit.evict(world.system, run, 3)
+
+
+def test_each_job_of_a_member_has_its_log(world: World) -> None:
+    """The first jobs' logs have the members' numbers; those of their replacements come after them, and stay there."""
+    run = start(world)
+    for job in ("m0-1", "m1-1", "m2-1"):
+        go(world, f"{run}-{job}", "Running")
+    go(world, f"{run}-m1-1", "Failed")
+    go(world, f"{run}-m1-2", "Running")
+    chunk = logs.read(world.system, run, 4, 0)
+    assert (chunk.data, chunk.ranks) == (b"Running\n", [0, 1, 2, 4])
+    for job in ("m0-1", "m1-2", "m2-1"):
+        go(world, f"{run}-{job}", "Completed")
+    world.reconcile()
+    world.run_until_idle()
+    chunk = logs.read(world.system, run, 4, 0)
+    assert (chunk.data, chunk.complete) == (b"Completed\n", True)
+
+
+def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
+    """A range for a job that meets nobody by itself is refused; a plain number for an elastic one is a range of one."""
+    world = World(trainers_folder(tmp_path), [ROUTE, replace(ROUTE_1_TO_3, name="elastic")])
+    world.upload("mnist/x/1.bin")
+    asked = RunRequest(template="mnist", data="drops/mnist/x", nodes=NodeRange(1, 2))
+    with pytest.raises(Impossible, match="one number of nodes"):
+        create.create_run(world.system, asked)
+    run = create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
+    assert run.jobs.elastic
+    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (2, 2, 2)
+    ranged = RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(1, 4), resubmissions=7)
+    run = create.create_run(world.system, ranged)
+    assert run.jobs.elastic
+    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (1, 4, 7)
+    with pytest.raises(Impossible, match="at least 3, and at most 2"):
+        create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
+    shown = dry_run(world.system, ranged)["job"]
+    assert shown["environment_variables"]["PET_NNODES"] == "1:4"
+
+
+def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world: World) -> None:
+    """When a replacement can never run (its cluster is gone), the run fails in Azure ML's words and nothing runs on."""
+    run = start(world)
+    go(world, f"{run}-m0-1", "Running")
+    world.jobs.clusters.clear()
+    go(world, f"{run}-m1-1", "Failed")
+    found = world.only_run()
+    assert found.progress.state is RunState.FAILED
+    assert "there is no compute" in found.progress.reason
+    assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
+
+
+def tell(world: World, crashes: Counting) -> None:
+    """A run whose first member is lost once, with this schedule of crashes."""
+
+    def work() -> None:
+        world.deliver_all()
+        for _ in range(3):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
+                pass
+            world.clock.advance(6)
+
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    work()
+    for raw in ("Running", "Failed", "Completed"):
+        for name, job in list(world.jobs.jobs.items()):
+            if job.raw not in ("Completed", "Failed", "Canceled") and (raw != "Failed" or name.endswith("-m0-1")):
+                world.job_goes(name, raw)
+        work()
+
+
+@pytest.mark.parametrize("word", ["before", "half", "after"])
+def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str) -> None:
+    """Wherever a handler dies, the run completes, no member has two jobs at once, and every job of it has ended."""
+    world, counting = World(trainers_folder(tmp_path), [ROUTE_1_TO_3]), Counting(0, "")
+    tell(world, counting)
+    for at in range(1, counting.taken + 1):
+        world = World(trainers_folder(tmp_path), [ROUTE_1_TO_3])
+        tell(world, Counting(at, word))
+        world.settle()
+        run = world.only_run()
+        assert run.progress.state is RunState.COMPLETED, f"call {at}"
+        assert run.archive.at, f"call {at}"
+        assert set(world.jobs.jobs) == set(workload(run).jobs(run).values()), f"call {at}"
+        assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}, f"call {at}"
+    assert counting.taken > 40, "the story must go through every handler"
+
+
+def test_an_answer_waits_for_the_logs_of_an_elastic_run(world: World) -> None:
+    """A follow of a job that is not there yet is empty and not complete."""
+    run = start(world)
+    chunk = logs.read(world.system, run, 0, 0)
+    assert (chunk.data, chunk.complete) == (b"", False)
+    assert world.only_run().created_at + timedelta(seconds=1) < world.clock()

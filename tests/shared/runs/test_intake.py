@@ -1,0 +1,268 @@
+"""Runs that people ask for, on fakes: made once, repeated, canceled, whatever dies in between."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.clusters.model import Cluster
+from shared.jobs.spec import FILE, DataInput, JobSpec
+from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
+from shared.kernel.places import SUBMISSIONS
+from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.request import RunRequest
+from shared.runs.model import Run, RunState
+from shared.runs.progress.cancel import cancel_run
+from shared.system import System
+from tests.fakes.ports import Crash
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+DATA = "drops/shelf/a"  # in no route's folder, so that no drop becomes a run of its own
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "job.yaml").write_text("{command: x, environment: 'azureml:e:1', inputs: {lr: 0.1}}")
+    made = World(trainers_folder(tmp_path))
+    made.blobs.put("drops", "shelf/a/1.bin")
+    return made
+
+
+def asked(world: World, key: str | None = None, **fields: Any) -> Run:
+    return create.create_run(world.system, request(**fields), key)
+
+
+def request(**fields: Any) -> RunRequest:
+    return RunRequest(**(fields or {"template": "mnist", "data": DATA}))
+
+
+def ends(world: World, run: Run, raw: str = "Completed") -> Run:
+    world.run_until_idle()
+    world.job_goes(run.name, raw)
+    world.deliver_all()
+    world.run_until_idle()
+    return world.runs.get(run.name).value
+
+
+def test_a_run_goes_from_request_to_archive(world: World) -> None:
+    """What is asked for becomes one job on the data named, and an archive."""
+    run = asked(world)
+    assert (run.progress.state, run.asked.drop, run.asked.route, run.asked.cluster) == (
+        RunState.RECEIVED,
+        "shelf/a",
+        "mnist",
+        "cpu-cluster",
+    )
+    done = ends(world, run)
+    assert world.jobs.submissions == [run.name]
+    assert world.jobs.jobs[run.name].spec["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/shelf/a/"
+    assert (done.progress.state, done.archive.at is not None) == (RunState.COMPLETED, True)
+    assert done.progress.history[0].why == "Asked for over HTTP."
+
+
+def test_a_single_file_is_a_file(world: World) -> None:
+    """Data that are one blob become a file, a folder a folder."""
+    file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
+    assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
+
+
+def test_data_must_be_there(world: World) -> None:
+    """Data in the drops container that aren't there are refused before a run is made; a beginning of a name is none."""
+    for data in ("drops/shelf/b", "drops/shelf/a/1.bi"):
+        with pytest.raises(Impossible, match="nothing at"):
+            asked(world, template="mnist", data=data)
+    assert world.runs.rows == {}
+
+
+def test_a_key_makes_one_run(world: World) -> None:
+    """The same key gives the same run, also when its data are gone by then; without a key every call makes one."""
+    first = asked(world, "k")
+    world.blobs.delete("drops", "shelf/a/1.bin")
+    assert asked(world, "k").name == first.name
+    world.blobs.put("drops", "shelf/a/1.bin")
+    assert len({first.name, asked(world, "K").name, asked(world).name, asked(world).name}) == 4
+
+
+def test_a_key_is_of_one_request(world: World) -> None:
+    """Another request under a key that was used raises Conflict, and no run is made."""
+    asked(world, "k")
+    with pytest.raises(Conflict) as refused:
+        asked(world, "k", template="mnist", data=DATA, nodes=3)
+    assert refused.value.code == "idempotency_conflict"
+    assert len(world.runs.rows) == 1
+
+
+def test_choices_are_named(world: World) -> None:
+    """An unknown trainer or template is refused with the choices. A trainer without a route needs a cluster."""
+    for fields, why in (
+        ({"trainer": "../x", "data": DATA}, "There is no trainer '../x'. There are: plain."),
+        ({"template": "minst"}, "There is no template 'minst'. Did you mean 'mnist'\\? There are: mnist."),
+        ({"trainer": "plain"}, "compute is missing"),
+    ):
+        with pytest.raises(Impossible, match=why):
+            asked(world, **fields)
+    run = asked(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
+    assert run.asked.request.inputs == {"lr": 0.5}
+
+
+WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("before", "after"))]
+
+
+@pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
+@pytest.mark.parametrize("by", ["timer", "repeat"])
+def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedule: list[str]) -> None:
+    """Wherever the call dies, the client's repeat with its key, or the timer alone, makes exactly one run and job."""
+    with suppress(Crash, TrainyardError):
+        create.create_run(world.crashing(schedule), request(), "k")
+    made = bool(world.runs.rows)
+    if by == "timer":
+        world.settle()
+        assert len(world.jobs.submissions) == int(made)
+    world.clock.advance(6)
+    run = asked(world, "k")
+    world.run_until_idle()
+    assert run.name in world.jobs.jobs
+    world.settle()
+    assert world.jobs.submissions.count(run.name) == len(world.jobs.jobs) == 1
+    assert world.only_run().archive.at is not None
+
+
+def test_a_dry_run_makes_nothing(world: World) -> None:
+    """A dry run gives exactly the job that a real one then sends, and neither a run, a message nor an asset."""
+    told = dry_run(world.system, request(), "k")
+    assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
+    asked(world, "k")
+    world.run_until_idle()
+    assert (told["job"], told["reasons"]) == (world.jobs.jobs[told["job"]["name"]].spec, [])
+
+
+def test_a_dry_run_says_why_not_now(world: World) -> None:
+    """Missing data, an unknown or too small or busy cluster, a job that can't be and an outage are reasons."""
+
+    def codes(**fields: Any) -> list[str]:
+        return [reason["code"] for reason in dry_run(world.system, request(**fields))["reasons"]]
+
+    route = replace(ROUTE, clusters=frozenset({"other"}))
+    world.system = replace(world.system, routes={"mnist": route}, limits=route.limits)
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 3, 120)
+    there = {"template": "mnist", "data": DATA}
+    assert codes(template="mnist", data="drops/mnist/none") == ["no_data"]
+    assert codes(**there, cluster="other") == ["unknown_cluster"]
+    assert codes(**there, nodes=4) == ["too_many_nodes"]
+    of_r = {"command": "Rscript a.R", "environment": {"image": "r-base:4"}, "compute": "azureml:cpu-cluster"}
+    assert codes(job=of_r) == ["not_available"]
+    assert codes(job={"compute": "cpu-cluster", "command": "x"}) == ["bad_job"]
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, nodes=3, busy_nodes=3)
+    assert codes(**there) == ["cluster_busy"]
+    world.upload("mnist/a/2.bin")
+    world.deliver_all()
+    world.handle("drop-events")
+    assert codes(template="mnist", data="drops/mnist/a") == ["drop_open", "cluster_busy"]
+
+
+def test_a_retry_is_one_new_run(world: World) -> None:
+    """A final run can be tried again, once: asking twice gives the same new run, with its own outputs and archive."""
+    old = asked(world)
+    with pytest.raises(Conflict) as refused:
+        retry_and_continue.retry_run(world.system, old.name)
+    assert refused.value.code == "not_final"
+    ends(world, old, "Failed")
+    new = retry_and_continue.retry_run(world.system, old.name)
+    assert retry_and_continue.retry_run(world.system, old.name).name == new.name != old.name
+    done = ends(world, new)
+    assert (done.progress.state, done.asked.retry_of, done.asked.drop) == (RunState.COMPLETED, old.name, old.asked.drop)
+    assert "models/model.pt" in world.archived(done)
+    assert world.jobs.submissions == [old.name, new.name]
+
+
+def test_a_drops_run_can_be_retried(world: World) -> None:
+    """The retry of a drop's run trains on that drop, and the drop still names its first run."""
+    world.upload("mnist/a/1.bin")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    world.run_until_idle()
+    old = ends(world, world.only_run(), "Failed")
+    new = retry_and_continue.retry_run(world.system, old.name)
+    world.run_until_idle()
+    specs = [world.jobs.jobs[run.name].spec for run in (old, new)]
+    assert specs[0]["inputs"] == specs[1]["inputs"]
+    assert new.asked.drop == "mnist/a"
+
+
+def test_an_unknown_run_can_not_be_changed(world: World) -> None:
+    """Cancel and retry of what is no run raise NotFound, whatever the text."""
+    calls: tuple[Callable[[System, str], Run], ...] = (cancel_run, retry_and_continue.retry_run)
+    for call, name in itertools.product(calls, ("run-0", "../x", "")):
+        with pytest.raises(NotFound):
+            call(world.system, name)
+
+
+@pytest.mark.parametrize("raw", ["", "Queued", "Running"])
+def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
+    """Before its job was sent, while it waits and while it runs, a cancel ends the run; twice is once."""
+    run = asked(world)
+    if raw:
+        world.run_until_idle()
+        world.job_goes(run.name, raw)
+        world.deliver_all()
+        world.run_until_idle()
+    cancel_run(world.system, run.name)
+    asked_at = cancel_run(world.system, run.name).cancel.asked_at
+    world.clock.advance(10)
+    world.run_until_idle()
+    world.reconcile()
+    world.run_until_idle()
+    done = world.runs.get(run.name).value
+    assert (done.progress.state, done.cancel.asked_at) == (RunState.CANCELED, asked_at)
+    assert done.archive.at is not None
+    assert raw or world.jobs.jobs == {}
+
+
+def test_a_final_run_is_not_canceled(world: World) -> None:
+    """A cancel of a run that has ended changes nothing."""
+    done = ends(world, asked(world))
+    assert cancel_run(world.system, done.name) == done
+
+
+@pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
+@pytest.mark.parametrize("first", ["submission", "cancel"])
+def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: str, schedule: list[str]) -> None:
+    """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
+    run = asked(world)
+    if first == "submission":
+        world.handle(SUBMISSIONS, crashes=schedule)
+        cancel_run(world.system, run.name)
+    else:
+        with suppress(Crash, TrainyardError):
+            cancel_run(world.crashing(schedule), run.name)
+        cancel_run(world.system, run.name)
+        world.handle(SUBMISSIONS, crashes=schedule)
+    for _ in range(4):
+        world.clock.advance(61)
+        world.run_until_idle()
+        world.reconcile()
+    assert world.runs.get(run.name).value.progress.state is RunState.CANCELED
+    assert {job.raw for job in world.jobs.jobs.values()} <= {"Canceled"}
+
+
+def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
+    """A cancel that is accepted while the job is on its way to Azure ML ends that job right after."""
+    run = asked(world)
+    put = world.jobs.submit
+
+    def slow(job: JobSpec) -> Any:
+        status = put(job)
+        cancel_run(world.system, run.name)
+        return status
+
+    world.jobs.submit = slow  # type: ignore[method-assign]
+    world.handle(SUBMISSIONS)
+    assert world.jobs.jobs[run.name].raw == "Canceled"

@@ -1,0 +1,76 @@
+"""Notes and tags that people put on runs, on fakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.api import queries
+from shared.api.requests import RunsQuery
+from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.person import NOBODY, Person
+from shared.kernel.versioned import Stored
+from shared.runs.model import Run
+from shared.runs.views import notes_and_tags
+from tests.fakes.world import World, trainers_folder
+from tests.shared.runs.test_comparing import run
+
+NAME = "mnist-0000000000000001"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(trainers_folder(tmp_path))
+    world.runs.insert(run(NAME, tags={"team": "vision", "project": "digits"}))
+    return world
+
+
+def test_a_note_says_who_and_when(world: World) -> None:
+    """Notes stand on the run in their order; the same one sent twice is one, and there are at most twenty."""
+    notes_and_tags.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
+    notes_and_tags.add_note(world.system, NAME, "too high", Person("ann", "0a1b"))
+    notes_and_tags.add_note(world.system, NAME, "too high", Person("bob"))
+    told = queries.run(world.system, NAME)["notes"]
+    assert [(note["text"], note["by"], note["by_id"]) for note in told] == [
+        ("too high", "ann", "0a1b"), ("too high", "bob", ""),
+    ]  # fmt: skip
+    assert told[0]["at"] == world.clock().isoformat()
+    for number in range(notes_and_tags.MOST_NOTES - 2):
+        notes_and_tags.add_note(world.system, NAME, f"{number}", Person("ann"))
+    with pytest.raises(Impossible, match="has 20 notes"):
+        notes_and_tags.add_note(world.system, NAME, "one more", Person("ann"))
+    with pytest.raises(NotFound):
+        notes_and_tags.add_note(world.system, "mnist-0000000000000009", "x", Person("ann"))
+
+
+def test_tags_are_changed(world: World) -> None:
+    """Tags are set and taken off, and find the run from then on; the one that says who pays stays."""
+    for _ in range(2):  # the second time changes nothing, and is not in the audit
+        notes_and_tags.change_tags(world.system, NAME, {"stage": "draft"}, ["team"], Person("ann", "0a1b"))
+    (entry,) = queries.run(world.system, NAME)["audit"]
+    assert (entry["what"], entry["by"], entry["by_id"]) == ("tags: stage=draft, without team", "ann", "0a1b")
+    assert queries.run(world.system, NAME)["tags"] == {"project": "digits", "stage": "draft"}
+    assert [row["run"] for row in queries.runs(world.system, RunsQuery(where="stage=draft"))["runs"]] == [NAME]
+    assert queries.runs(world.system, RunsQuery(where="team=vision"))["runs"] == []
+    with pytest.raises(Impossible, match="whose budget pays"):
+        notes_and_tags.change_tags(world.system, NAME, {"project": "other"}, [], NOBODY)
+    with pytest.raises(Impossible, match="at most 15 tags"):
+        notes_and_tags.change_tags(world.system, NAME, {f"t{n}": "x" for n in range(15)}, [], NOBODY)
+
+
+def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note goes onto the newest row: a step of the run that came in between is not lost, nor is the note."""
+    update, other = world.runs.update, iter(["it ended"])
+
+    def late(stored: Stored[Run], **changes: Any) -> Stored[Run]:
+        if reason := next(other, ""):
+            update(stored, reason=reason)
+            raise Changed("someone was quicker")
+        return update(stored, **changes)
+
+    monkeypatch.setattr(world.runs, "update", late)
+    told = notes_and_tags.add_note(world.system, NAME, "seen", Person("ann"))
+    assert told.changed(notes=()).progress.reason == "it ended"
+    assert [note.text for note in told.people.notes] == ["seen"]

@@ -1,0 +1,183 @@
+"""Schedules: every instant is decided exactly once, whatever fails, and as cron's calendar has it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from cronsim import CronSim
+
+from shared.kernel import places
+from shared.kernel.errors import Impossible, NotFound
+from shared.runs.intake.request import RunRequest
+from shared.schedules import decide, plan
+from shared.schedules.model import CatchUp, Outcome, Overlap, Schedule
+from shared.schedules.plan import Wish
+from tests.fakes.world import World, trainers_folder
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TEN_YEARS = START + timedelta(days=3653)
+RUN = RunRequest(template="mnist", data="drops/mnist/a")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(trainers_folder(tmp_path))
+    made.blobs.put("drops", "mnist/a/1.bin")
+    return made
+
+
+def schedule(
+    world: World, overlap: Overlap = Overlap.ALLOW, catch_up: CatchUp = CatchUp.LATEST, cron: str = "0 6 * * *"
+) -> Schedule:
+    wish = Wish(RUN, cron, "Europe/Berlin", catch_up=catch_up, overlap=overlap)
+    return plan.add(world.system, world.schedules, wish)
+
+
+def passes(world: World, days: float, crashes: random.Random | None = None) -> None:
+    """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
+    end = world.clock() + timedelta(days=days)
+    while True:
+        waiting = world.queues.messages.get(places.SCHEDULE_LOOKS, [])
+        at = min((message.visible_at for message in waiting), default=end)
+        if at > end or not waiting:
+            break
+        world.clock.now = max(at, world.clock())
+        words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
+        if not world.handle(places.SCHEDULE_LOOKS, crashes=words):
+            break
+    world.clock.now = end
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone"),
+    [
+        ("30 2 * * *", "Europe/Berlin"),
+        ("*/20 1-3 * * 6,0", "America/New_York"),
+        ("15 * * * 0", "Australia/Lord_Howe"),
+        ("0 6 * * 1", "Europe/Berlin"),
+        ("0 0 29 2 *", "UTC"),
+        ("59 23 31 * *", "America/Sao_Paulo"),
+    ],
+)
+def test_ten_years_of_instants_are_cronsims(cron: str, zone: str) -> None:
+    """Looks at odd times over ten years, each going on from what was decided, find what cronsim has."""
+    simulated = CronSim(cron, START.astimezone(ZoneInfo(zone)))
+    expected = []
+    while (at := next(simulated).astimezone(UTC)) <= TEN_YEARS:
+        expected.append(at)
+    luck, now, found = random.Random(1), START, list[datetime]()
+    made = Schedule("s", {}, START, START, cron, zone, catch_up=CatchUp.ALL)
+    while now < TEN_YEARS:
+        now = min(now + timedelta(hours=luck.choice((1, 7, 30, 100))), TEN_YEARS)
+        while ahead := [each.at for each in decide.due(made, now)]:
+            found += ahead
+            made = Schedule("s", {}, START, ahead[-1], cron, zone, catch_up=CatchUp.ALL)
+    assert found == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> None:
+    """Looks die before and after every kind of call, and the timer repeats them: each day has exactly one run."""
+    made, luck = schedule(world, catch_up=CatchUp.ALL), random.Random(seed)
+    for _ in range(12):
+        passes(world, 1, luck)
+        world.reconcile(luck.choice(("", "before", "after")) for _ in range(3))
+    for _ in range(5):
+        world.reconcile()
+        passes(world, 0.01)
+
+    berlin = ZoneInfo("Europe/Berlin")
+    days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
+    assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
+    assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
+    assert len(world.queues.messages[places.SCHEDULE_LOOKS]) <= 2, "looks must not breed"
+
+
+@pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
+def test_what_was_missed_is_caught_up_by_the_rule(world: World, rule: CatchUp, started: int) -> None:
+    """Four days without a look: skip starts none of their instants, latest the last, all each; each is written down."""
+    made = schedule(world, catch_up=rule)
+    world.clock.advance(4 * 86400)
+    world.run_until_idle()
+    firings = world.schedules.firings(made.id)
+    assert [firing.outcome for firing in firings].count(Outcome.STARTED) == started == len(world.runs.rows)
+    assert len(firings) == 4
+    assert all("Catch-up is" in firing.why for firing in firings if firing.outcome is Outcome.SKIPPED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "started", "canceled"), [(Overlap.ALLOW, 3, 0), (Overlap.SKIP, 1, 0), (Overlap.REPLACE, 3, 2)]
+)
+def test_a_run_that_has_not_ended_is_met_by_the_rule(world: World, rule: Overlap, started: int, canceled: int) -> None:
+    """Runs that go on for days: allow starts the next beside them, skip waits, replace cancels them."""
+    made = schedule(world, overlap=rule)
+    passes(world, 3)
+    runs = [row.value for row in world.runs.rows.values()]
+    assert (len(runs), sum(run.cancel.asked_at is not None for run in runs)) == (started, canceled)
+    assert len(world.schedules.firings(made.id)) == 3
+
+
+def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> None:
+    """When the data are gone, the instant failed with the reason, and the next ones are tried all the same."""
+    made = schedule(world)
+    world.blobs.delete("drops", "mnist/a/1.bin")
+    passes(world, 1)
+    world.blobs.put("drops", "mnist/a/1.bin")
+    passes(world, 1)
+    second, first = world.schedules.firings(made.id)
+    assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.STARTED)
+    assert "nothing at" in first.why
+
+
+def test_a_pause_is_not_caught_up(world: World) -> None:
+    """Firings missed while a schedule is paused are skipped; resumed, it goes on with the next one."""
+    made = schedule(world)
+    passes(world, 1)
+    plan.pause(world.system, world.schedules, made.id, paused=True)
+    passes(world, 3)
+    resumed = plan.pause(world.system, world.schedules, made.id, paused=False)
+    assert resumed.next_at == datetime(2026, 1, 5, 5, tzinfo=UTC)
+    passes(world, 1)
+    assert len(world.schedules.firings(made.id)) == 2
+
+
+def test_a_preview_makes_nothing(world: World) -> None:
+    """A dry run has the next five instants, across a change of the clock, and the job; nothing is kept."""
+    world.clock.now = datetime(2026, 3, 27, tzinfo=UTC)
+    told = plan.preview(world.system, Wish(RUN, "30 2 * * *", "Europe/Berlin"))
+    assert [at[5:16] for at in told["next"]] == [
+        "03-27T01:30", "03-28T01:30", "03-29T01:00", "03-30T00:30", "03-31T00:30",
+    ]  # fmt: skip
+    assert told["job"]["command"]
+    assert world.schedules.all() == []
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "word"),
+    [
+        ("0 6 * *", "UTC", "five fields"), ("61 * * * *", "UTC", "Bad minute"), ("* * * * * *", "UTC", "five fields"),
+        ("0 0 30 2 *", "UTC", "Bad day"), ("0 6 * * 1", "Mars/Olympus", "Europe/Berlin"), ("", "UTC", "when"),
+        ("0 6 * * 1", "../etc/passwd", "Europe/Berlin"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused(world: World, cron: str, zone: str, word: str) -> None:
+    """An expression, zone or schedule without instants is refused, saying how to write one."""
+    with pytest.raises(Impossible, match=word):
+        plan.add(world.system, world.schedules, Wish(RUN, cron, zone))
+
+
+def test_a_schedule_that_is_gone(world: World) -> None:
+    """Removing it ends it; doing so again, or pausing it, says that it is not there."""
+    made = schedule(world)
+    plan.remove(world.schedules, made.id)
+    passes(world, 2)
+    assert len(world.runs.rows) == 0
+    with pytest.raises(NotFound, match="schedule list"):
+        plan.remove(world.schedules, made.id)
+    with pytest.raises(NotFound):
+        plan.pause(world.system, world.schedules, made.id, paused=True)

@@ -1,0 +1,20 @@
+"""What the server of tests/trainers/forked.py has imported, so that its forks need not. One thread: it is forked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "trainers"))
+
+import azure.data.tables
+import azure.identity  # noqa: F401
+import torch
+import torch._dynamo  # the first step of an optimizer imports it
+import torch.distributed.checkpoint
+import torch.distributed.fsdp
+import torch.distributed.run
+import torch.nn.parallel  # noqa: F401
+import torchvision  # noqa: F401
