@@ -59,7 +59,7 @@ class Lookout:
         self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
         self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
         self._warned: set[str] = set()
-        self._told_at = self.means.now()
+        self._told_at = self._sure_at = self.means.now()
         self._lock = self.means.lock()
         note("node", name=name)
         self.unsure: Callable[[], None] = lambda: None
@@ -78,10 +78,12 @@ class Lookout:
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
             self.backend.tell(self.me)
             self._told_at = began
+            if self.means.now() - self._sure_at < self.times.lease:  # else it came too late, and a look has to tell
+                self._sure_at = began
 
     def may_work(self) -> bool:
-        """Whether nobody can have taken this node's round for abandoned: the table had its heartbeat lately."""
-        return self.means.now() - self._told_at < self.times.lease * WORKING_SHARE
+        """Whether nobody can have taken this node's round for abandoned: the table had its heartbeats in time."""
+        return self.means.now() - self._sure_at < self.times.lease * WORKING_SHARE
 
     def unreached(self) -> frozenset[str]:
         """Who is out of reach, or refused a moment ago: of those that have a row."""
@@ -106,6 +108,8 @@ class Lookout:
         self._refused = self._still_refused(View(current, nodes))
         self.links.keep(nodes)
         self.view = View(current, nodes, self._presumed(current))
+        if self.me.joined == current.number and current.place_of(self.me) is not None:
+            self._sure_at = max(self._sure_at, self._told_at)
         return self.view
 
     def _round(self, state: bytes | None) -> Round:

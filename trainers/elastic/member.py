@@ -109,15 +109,15 @@ class Member(Lookout):
 
     def confirm(self, number: int) -> bool:
         """Whether this round stands. While the table can't be asked, only as long as nobody can have replaced it."""
-        current = self.view.round
         while not self.may_work():
             try:
                 self.say()
-                current = self.look().round
+                if self.look().round.number != number:
+                    return False
             except RendezvousError as error:
                 logger.warning("a worker waits until the table can be asked whether its round stands: %s", error)
                 self.means.wait(threading.Event(), FINISH_PAUSE)
-        return current.number == number
+        return self.view.round.number == number
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
