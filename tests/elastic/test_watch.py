@@ -126,3 +126,17 @@ def test_a_ring_that_is_enough() -> None:
         assert ring_all([stopped], enough) == {"stopped": SILENT}
         enough.set()
         assert ring_all([stopped], enough) == {}
+
+
+def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
+    """Who joins a run with a state and a node's row that nobody can read does so, and who is done there ends well."""
+    rows, deadline = backend.table.rows(backend._run_id, "rendezvous"), time.monotonic() + DEADLINE_SECONDS
+    rows.put("state", b"no round", deadline)
+    rows.put("node:dead", b"no node", deadline)
+    with _joined(backend, Times(interval=1, last_call=1), nodes=1) as (member,):
+        assert backend.look().unreadable.keys() == {"dead"}
+        rows.put("state", b"no round", deadline)
+        member.finish(DEADLINE_SECONDS)
+        state = backend.look().state
+        assert state
+        assert Round.of(state).closed == "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-# Who lets its bell ring so many times in a row, over at least so many seconds, is out of reach.
+# Who lets its bell ring so many times, over at least so many seconds in which no step is made, is out of reach.
 MISSES, MISSING_SECONDS = 3, 2.0
 # It is within reach again when it has answered for so long: a link that comes and goes costs its nodes once.
 HEALED_SECONDS = 8.0

@@ -147,8 +147,13 @@ class Lookout:
         ours = self.me.name in current.names
         return frozenset(refused) if ours and 2 * len(away) <= len(current.team) else frozenset()
 
-    def call(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
-        """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach."""
+    def call(
+        self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
+    ) -> dict[str, str]:
+        """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach.
+
+        Where doubts stay, an answer takes none back: so a link that comes and goes is lost.
+        """
         called = [node for node in nodes if node.name != self.me.name]
         answers = self.means.ring_all(called, enough)
         holding = {member.name for member in replace(self.view, gone=frozenset()).holding()}
@@ -156,8 +161,9 @@ class Lookout:
         self._closed = (self._closed - answers.keys()) | {name for name, answer in answers.items() if answer == REFUSED}
         for name, answer in answers.items():
             if answer == ANSWERS:
-                self.links.heard(name, self.means.now())
                 refused.pop(name, None)
+                if not doubting or name not in self.links.doubts:
+                    self.links.heard(name, self.means.now())
             elif answer != REFUSED:
                 self.links.missed(name, self.means.now())
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:

@@ -109,7 +109,7 @@ class Watch:
         return DOUBT_PAUSE if lookout.links.doubts & team.keys() else SUSPICIOUS_PAUSE
 
     def _ring(self, nodes: list[Node], still: bool | None) -> dict[str, str]:
-        answers = self._lookout.call(nodes, self._stop)
+        answers = self._lookout.call(nodes, self._stop, doubting=still is True)
         if not still:  # an answer that is late says nothing against a link over which steps are made
             self._lookout.links.trust()
         return answers
