@@ -20,6 +20,7 @@ from trainers.elastic.bell import SILENT, Bell, ring_all
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Limits, Node, Round, Times
+from trainers.elastic.protocol import Member as Place
 
 HOST = "127.0.0.1"
 
@@ -140,3 +141,27 @@ def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
         state = backend.look().state
         assert state
         assert Round.of(state).closed == "done"
+
+
+def test_a_surplus_node_takes_the_place_of_one_that_was_killed(backend: AzureTableRendezvousBackend) -> None:
+    """It was never in that round, and waits for no lease: the dead one's row stands still, and its port refuses."""
+    times = Times(interval=1, attempts=1, last_call=1)
+    dead = Node("dead", ticket=1, joined=1, worked=1, address=HOST, bell=_free_port())
+    backend.tell(dead)
+    made = Round(1, (Place("dead", 1),), HOST, 1)
+    assert backend.replace(made.text(), None)
+    with closing_member(Member(backend, Limits(1, 1), times, HOST)) as member:
+        assert member.join().round.number == 2
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def closing_member(member: Member) -> Iterator[Member]:
+    try:
+        yield member
+    finally:
+        member.leave()

@@ -66,10 +66,11 @@ class Waiter:
             self._member.probe()
 
     def _may_ring(self, view: View, now: float) -> bool:
-        """A survivor rings the others at each look, one that is new now and then, and one too many not at all."""
+        """A survivor rings the others at each look, a newcomer now and then, one too many only if they are silent."""
         if self._member.me.name in view.round.names:
             return True
-        if len(view.round.team) >= self._limits.most or now < self._ring_at:
+        silent = view.round.names & self._member.silences.longer_than(self._times.silence)
+        if now < self._ring_at or (len(view.round.team) >= self._limits.most and not silent):
             return False
         self._ring_at = now + self._times.interval
         return True
