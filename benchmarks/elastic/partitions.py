@@ -27,6 +27,8 @@ NODES = 4
 STEP_SECONDS = 1.0
 FLAP_SECONDS = 5.0
 BACK_SECONDS = 60.0
+# Crowds in a row that fail before a cut is given up.
+TRIES = 2
 STORE = """
 import sys, time
 from torch.distributed import TCPStore
@@ -174,16 +176,19 @@ def measure(account: Azurite, seconds: float, python: str) -> Iterator[Row]:
 
 
 def _rows(start: Callable[[Path], Any], wires: Quality, made: Sequence[Host], seconds: float) -> Iterator[Row]:
-    left = [*CUTS]
+    left, failed = [*CUTS], 0
     while left:
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            crowd = stack.enter_context(start(Path(folder)))
-            crowd.wait(NODES)
-            while left:
-                try:
-                    row = one_cut(crowd, wires, made, left[0], seconds)
-                except (RuntimeError, TimeoutError):  # some ended, or do not come back
-                    wires.heal()
-                    break
-                left.pop(0)
-                yield row
+            try:
+                crowd = stack.enter_context(start(Path(folder)))
+                crowd.wait(NODES)
+                while left:
+                    yield one_cut(crowd, wires, made, left[0], seconds)
+                    left.pop(0)
+                    failed = 0
+            except (RuntimeError, TimeoutError) as error:  # some ended, or do not come together, or not again
+                wires.heal()
+                failed += 1
+                if failed == TRIES:
+                    yield {"cut": left.pop(0), "failed": str(error).partition(":")[0]}
+                    failed = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -69,6 +70,24 @@ def test_after_a_cut_the_largest_part_is_at_work(
         (team,) = game.after
         assert team in (names if how == CLOSED else names[:1])
         assert game.written <= 2
+
+
+def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
+    """Halves that lose each other every five seconds, for as long: after at most 15 s one half goes on without a pause,
+    and after two rounds none is written more."""
+    game = Game(1)
+    try:
+        game.network.run(12.0)
+        for at in range(12, 72, 10):
+            game.network.at(at, lambda: game.cut(game.players[:2], game.players[2:], LOST))
+            game.network.at(at + 5, game.heal)
+        before = game.written
+        game.network.run(72.0)
+    finally:
+        game.network.end()
+    assert game.written - before <= 2
+    times = [at for at, _, _ in game.steps if at > 12 + 15]
+    assert max(later - earlier for earlier, later in pairwise([27.0, *times, 72.0])) < 1
 
 
 def a_team_of_one_is_cut_off(seed: int) -> Game:
