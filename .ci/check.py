@@ -71,6 +71,7 @@ SLOW = (
     "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
     "tests/infra/test_package_runtime.py",
+    "tests/infra/test_package_worker.py",
 )
 COVERAGE = {
     "combine": ["combine", "--quiet"],
@@ -78,6 +79,7 @@ COVERAGE = {
 }
 CONFORMANCE = "test_conformance"
 SHELLS = "test_shell_completion"
+WORKER = "test_package_worker"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -90,7 +92,8 @@ def main(argv: list[str] | None = None) -> int:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
             rows.append(("page", 0.0, browser(report)))
-            rows.append(("completion", 0.0, shells(report)))
+            rows.append(("completion", 0.0, said_when_skipped(report, SHELLS)))
+            rows.append(("worker", 0.0, said_when_skipped(report, WORKER)))
             rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
@@ -148,9 +151,9 @@ def browser(report: Path) -> str:
     return f"{OK}, but THE PAGE WAS NOT TESTED IN A BROWSER: install chromium" if skipped else OK
 
 
-def shells(report: Path) -> str:
-    """What became of the tests that press Tab in each shell. To be without one is no failure, only said."""
-    cases = [case for case in ET.parse(report).iter("testcase") if SHELLS in case.get("classname", "")]  # noqa: S314
+def said_when_skipped(report: Path, module: str) -> str:
+    """What became of tests that need a shell, or a worker, that few machines have. To be without is only said."""
+    cases = [case for case in ET.parse(report).iter("testcase") if module in case.get("classname", "")]  # noqa: S314
     skipped = [case.find("skipped") for case in cases]
     words = sorted({case.get("message", "") for case in skipped if case is not None})
     return f"{OK}, but {'; '.join(words)}" if words else OK

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import azure.functions as func
 
-from functions import access
+from functions import access, monitor
 from functions.attribution import invocation, with_context
 from shared.kernel.errors import (
     BadInput,
@@ -106,6 +106,8 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
                     answered: func.HttpResponse = await handler(req)
                 except (TrainyardError, access.Denied) as exc:
                     return _problem(exc)
+                finally:
+                    monitor.start_soon()
                 return conditional(req, answered)
 
         return with_context(waiting, handler)
@@ -122,6 +124,8 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
             response: func.HttpResponse = handler(req)
         except (TrainyardError, access.Denied) as exc:
             return _problem(exc)
+        finally:
+            monitor.start_soon()
         return conditional(req, response)
 
     return with_context(wrapper, handler)

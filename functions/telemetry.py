@@ -1,7 +1,7 @@
 """Spans, metrics and logs by OpenTelemetry, where somebody collects them. Without that nothing is imported.
 
-In Azure the Functions worker sends them to Application Insights (telemetryMode in host.json, and by its version one of
-the settings WORKER); here they go to any OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
+In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); here to any OTLP endpoint
+(OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
 All that happens to a run is one trace, whatever queues lie in between: its id is a hash of the run's name. The same
 holds for a drop; the span that submits the run of a drop links to the drop's trace.
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from functions import monitor
 from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from shared.system import System
 
 OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
-WORKER = ("PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY", "PYTHON_ENABLE_OPENTELEMETRY")
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
 
@@ -47,7 +47,9 @@ def on() -> bool:
         except Exception as exc:  # noqa: BLE001 - whatever it is, no handler fails by it
             log.warning("%s is set, and nothing is sent: %s: %s", OTLP, type(exc).__name__, exc)
             return False
-    elif not any(os.environ.get(name, "").lower() == "true" for name in WORKER):
+    elif monitor.wanted():
+        monitor.start()
+    else:
         return False
     measure.listen(_count)
     return True

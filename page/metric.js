@@ -1,18 +1,10 @@
-// Which metric speaks for a run, where there is room for one.
+// The order in which curves are shown. Which metric speaks for a run is the API's to say: `headline`, or `best`.
 const FIRST = [
   /^(val|valid|validation|eval|test)[_/]?(acc|accuracy|map|f1|auc)/i,
   /(acc|accuracy|map|f1|auc)/i,
   /^(val|valid|validation|eval|test)[_/]?loss/i,
   /loss/i,
 ];
-
-export function primary(names) {
-  for (const wanted of FIRST) {
-    const found = names.find((name) => wanted.test(name));
-    if (found) return found;
-  }
-  return names[0] || "";
-}
 
 /** Those that say how good a model is first, others in their order. */
 export function ordered(names) {

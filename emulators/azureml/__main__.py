@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
@@ -18,6 +19,7 @@ from emulators.azureml.bodies.responses import tracking_path
 from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, stored_workspace
 from emulators.azureml.kernel import identity
 from emulators.azureml.kernel.config import Config, parse
+from emulators.azureml.running import certificates
 from emulators.azureml.service.server import application
 from emulators.azureml.storage.blobfront import open_front
 from emulators.azureml.storage.blobs import connect
@@ -32,7 +34,8 @@ async def serve(config: Config) -> None:
     tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
-    of_nodes = {**nodes.environment(base, tls.bundle), **config.node_environment}
+    reach = certificates.of_jobs(config.state, tls.bundle, os.environ)
+    of_nodes = {**reach, **nodes.environment(base, Path(reach["SSL_CERT_FILE"])), **config.node_environment}
     config = replace(config, node_environment=of_nodes)
     async with contextlib.AsyncExitStack() as stack:
         blobs = await stack.enter_async_context(connect(config.connection_string))

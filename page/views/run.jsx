@@ -348,7 +348,8 @@ function Phases({ run }) {
 function What({ run }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const best = ordered(Object.keys(run.metrics.best))
+  const best = [...new Set([run.best?.metric, ...ordered(Object.keys(run.metrics.best))])]
+    .filter(Boolean)
     .slice(0, 3)
     .map((name) => `${name} ${number(run.metrics.best[name])}`)
     .join(", ");

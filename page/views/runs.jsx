@@ -3,7 +3,7 @@ import { get } from "../api.js";
 import { between, count, duration, money, number, visible } from "../format.js";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
-import { primary } from "../metric.js";
+import { ordered } from "../metric.js";
 import { announce, Command, State, Trouble, When } from "../parts.jsx";
 import { go, refine, to } from "../route.js";
 import { Rows } from "../rows.js";
@@ -33,8 +33,7 @@ function took(row) {
 }
 
 function best(row) {
-  const name = primary(Object.keys(row.best));
-  return name ? [name, row.best[name]] : null;
+  return row.headline ? [row.headline, row.best[row.headline]] : null;
 }
 
 export function Runs({ route }) {
@@ -341,7 +340,7 @@ function Head({ name, label, query, wide, figure }) {
 function Row({ run, at, chosen, choose, priced }) {
   const series = shapes.get(run.run) || {},
     names = Object.keys(series).filter((name) => name !== "epoch"),
-    metric = primary(names),
+    metric = names.includes(run.headline) ? run.headline : ordered(names)[0],
     found = best(run),
     seconds = took(run);
   return (

@@ -19,6 +19,7 @@ from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.has import HasClock
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import HasRuns
+from shared.runs.views.summary import best_metric
 
 Json = dict[str, Any]
 
@@ -48,6 +49,7 @@ class RunRow(Struct):
     ended_at: datetime | None
     tags: dict[str, str]
     parameters: dict[str, Any]
+    headline: Annotated[str | None, Meta(description="The metric that tells most; null for none.")]
     best: Annotated[dict[str, float], Meta(description="The best value of each metric.")]
     cost: Annotated[float | None, Meta(description="Dollars so far; null where nothing is known.")]
 
@@ -100,6 +102,7 @@ def _row(run: Run) -> Json:
         "ended_at": ended and ended.isoformat(),
         "tags": run.people.tags,
         "parameters": run.asked.parameters,
+        "headline": best[0] if (best := best_metric(run)) else None,
         "best": run.archive.best_metrics,
         "cost": run.money.cost.dollars if run.money.cost else None,
     }

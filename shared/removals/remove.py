@@ -41,6 +41,8 @@ SENT_AGAIN = 1000  # the newest removals: one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 1000  # blobs deleted before the next are listed
 
+PATIENCE = timedelta(minutes=4)  # well within functionTimeout, which ends the worker
+
 
 class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, Protocol):
     """What is needed here from outside."""
@@ -106,14 +108,18 @@ def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked)
 
 
 def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
-    """Carry out a removal, and record that it is done."""
+    """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
-    files, size = 0, 0
+    files, size, until = removal.files, removal.bytes, ports.clock() + PATIENCE
     for container, blobs in _going(ports, removal):
         files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
         ports.blobs.remove(container, [blob.name for blob in blobs])
+        if ports.clock() > until:
+            removals.put(replace(removal, files=files, bytes=size))
+            _send(ports.queues, removal)
+            return
     if what is What.DROP:
         _forget_drop(ports, DropKey.of(name), asked_at)
     elif what is not What.RUN:

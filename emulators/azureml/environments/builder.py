@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +37,9 @@ AT_ONCE = 8  # environments that are made, or waited for, at a time
 SAID_LINES = 12  # of uv's words, in an error
 
 
+UNREADABLE = "The job's environment can't be made on this machine. A requirement can't be read: {}"
+
+
 class SlowUv(DataError):
     """uv took longer than it may."""
 
@@ -55,6 +58,19 @@ class JobEnvironment:
         return self.folder / SCRIPTS
 
 
+@dataclass(frozen=True)
+class Making:
+    """One who waits for an environment: whether it is wanted no more, and the file that tells how it goes."""
+
+    unwanted: threading.Event
+    log: Path | None
+
+    def say(self, words: str) -> None:
+        if self.log and words:
+            with self.log.open("a") as file:
+                file.write(f"{words}\n")
+
+
 class Environments:
     """Makes them under `folder`. `python` is the interpreter of jobs that don't ask for a version."""
 
@@ -66,23 +82,35 @@ class Environments:
         # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
-    async def give(self, recipe: Recipe, folder: Path) -> JobEnvironment:
-        """Make a job's own environment at `folder`. Raises DataError, with uv's words, if that can't be done.
+    async def give(self, recipe: Recipe, folder: Path, log: Path | None = None) -> JobEnvironment:
+        """Make a job's own environment at `folder`, with what is said of it in `log`.
+
+        Raises DataError, with uv's words, if that can't be done.
 
         Cancelled, it waits no more for another process that makes the one beneath.
         """
         unwanted = threading.Event()
+        making = Making(unwanted, log)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder, unwanted)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder, making)
+        except ValueError as error:
+            raise DataError(UNREADABLE.format(error)) from error
         finally:
             unwanted.set()
+
+    async def is_made(self, recipe: Recipe) -> bool:
+        """Whether an environment with this content is there."""
+        return await asyncio.to_thread(lambda: (self._folder / self._name(recipe) / COMPLETE).exists())
 
     async def check(self, recipe: Recipe) -> None:
         """Raise DataError, with uv's words, for requirements that can't be fulfilled. Makes nothing.
 
         What takes too long to find out is not held against the recipe.
         """
-        await asyncio.to_thread(self._check, recipe)
+        try:
+            await asyncio.to_thread(self._check, recipe)
+        except ValueError as error:
+            raise DataError(UNREADABLE.format(error)) from error
 
     def tidy(self) -> None:
         """Begin to remove those that no job has used for long."""
@@ -94,22 +122,21 @@ class Environments:
         for process in list(self._running):
             process.kill()
 
-    def _give(self, recipe: Recipe, folder: Path, unwanted: threading.Event) -> JobEnvironment:
+    def _give(self, recipe: Recipe, folder: Path, making: Making) -> JobEnvironment:
         began = time.monotonic()
-        base = self._made(recipe, unwanted)
+        base = self._made(recipe, making)
         (base / COMPLETE).touch()  # it was used now
-        notes = json.loads((base / COMPLETE).read_text())["notes"]
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
         _lay_over(base, folder)
-        if unwanted.is_set():
+        if making.unwanted.is_set():
             _remove(folder)  # whoever gave it up has removed the folders around it, which uv made anew
-        return JobEnvironment(folder, recipe.variables, (*recipe.notes, *notes), time.monotonic() - began)
+        return JobEnvironment(folder, recipe.variables, self._notes(recipe), time.monotonic() - began)
 
     def _check(self, recipe: Recipe) -> None:
         name = self._name(recipe)
         if name in self._resolved or (self._folder / name / COMPLETE).exists():
             return
-        version = recipe.python if recipe.python != self._installed.minor and self._has(recipe.python) else ""
+        version = self._version(recipe)
         if version or self._installed.satisfying(recipe.requirements)[1]:
             self._folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=".resolving-") as scratch:
@@ -122,10 +149,37 @@ class Environments:
                     return
         self._resolved.add(name)
 
+    def _version(self, recipe: Recipe) -> str:
+        """The version of Python that the recipe gets, '' for the nodes' own. Raises DataError if none of those that do
+        is on this machine; uv fetches none."""
+        if not recipe.python:
+            return ""
+        for version in (recipe.python, *recipe.or_python):
+            if version == self._installed.minor:
+                return ""
+            if self._has(version):
+                return version
+        asked = " or ".join((recipe.python, *recipe.or_python))
+        raise DataError(
+            f"The job's environment asks for Python {asked}, which this machine does not have; it has: "
+            f"{', '.join(self._versions())}. Install that version, or ask for one of these."
+        )
+
+    def _notes(self, recipe: Recipe) -> tuple[str, ...]:
+        version = self._version(recipe) or self._installed.minor
+        if recipe.python in ("", version):
+            return recipe.notes
+        return (*recipe.notes, f"In Azure this environment has Python {recipe.python}; here it is {version}.")
+
+    def _versions(self) -> list[str]:
+        """The versions of Python that uv finds here, and the nodes' own."""
+        command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
+        return sorted({*found, self._installed.minor}, key=lambda version: int(version.partition(".")[2]))
+
     def _has(self, version: str) -> bool:
         """Whether uv finds this version of Python here."""
-        if not version:
-            return False
         command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -136,21 +190,26 @@ class Environments:
     def _installed(self) -> Installed:
         return Installed.of(self._python)
 
-    def _made(self, recipe: Recipe, unwanted: threading.Event) -> Path:
+    def _made(self, recipe: Recipe, making: Making) -> Path:
         """The environment with this content, made if it is new. Another process that makes it is waited for."""
         base = self._folder / self._name(recipe)
         if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(base.with_suffix(".lock")).acquire(cancel_check=unwanted.is_set):
+            making.say("Preparing the environment; another job may be making the same one, which is waited for")
+            with FileLock(base.with_suffix(".lock")).acquire(cancel_check=making.unwanted.is_set):
                 if not (base / COMPLETE).exists():
-                    self._make(recipe, base)
+                    began = time.monotonic()
+                    self._make(recipe, base, making)
+                    making.say(f"The environment is ready after {time.monotonic() - began:.0f} s")
         return base
 
-    def _make(self, recipe: Recipe, base: Path) -> None:
+    def _make(self, recipe: Recipe, base: Path, making: Making) -> None:
         shutil.rmtree(base, ignore_errors=True)  # what is left of one that was interrupted
-        notes = self._make_empty(recipe.python, base)
+        version = self._version(recipe)
+        making.say(f"Python {version or self._installed.version}, {len(recipe.requirements)} requirements")
+        self._uv("venv", "--quiet", "--python", version or str(self._python), str(base))
         site, missing = _site(base), [*recipe.requirements]
-        if not recipe.python or recipe.python == self._installed.minor or notes:
+        if not version:
             packages, missing = self._installed.satisfying([*missing, "pip"])
             self._installed.link(packages.values(), site)
         else:
@@ -159,29 +218,25 @@ class Environments:
             # All of them, so that what is linked stays only if it goes with the rest.
             wanted = base / "requirements.txt"
             wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
+            making.say(f"Installing {', '.join(missing)[:1000]}")
             with contextlib.suppress(*([DataError] if missing == ["pip"] else [])):  # few jobs need pip itself
-                self._uv("pip", "install", "--quiet", "--python", str(_python_of(base)), "-r", str(wanted))
-        (base / COMPLETE).write_text(json.dumps({"notes": notes}))
+                said = self._uv("pip", "install", "--python", str(_python_of(base)), "-r", str(wanted))
+                making.say(said)
+        (base / COMPLETE).write_text("{}")
 
-    def _make_empty(self, version: str, base: Path) -> list[str]:
-        """An environment without packages, of this version of Python if it can be had."""
-        if version and version != self._installed.minor:
-            try:
-                self._uv("venv", "--quiet", "--python", version, str(base))
-            except DataError:
-                shutil.rmtree(base, ignore_errors=True)
-                self._uv("venv", "--quiet", "--python", str(self._python), str(base))
-                return [f"Python {version} is asked for and can't be had here; this is {self._installed.version}."]
-            return []
-        self._uv("venv", "--quiet", "--python", str(self._python), str(base))
-        return []
-
-    def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> None:
+    def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
+        """Run uv, and return what it says."""
         command = [_uv_program(self._python), *arguments]
         environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
         with subprocess.Popen(
-            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=self._folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         ) as process:
             self._running.add(process)
             try:
@@ -194,6 +249,7 @@ class Environments:
         if process.returncode:
             words = "\n".join(said.strip().splitlines()[:SAID_LINES])
             raise DataError(f"The job's environment can't be made on this machine. {words}")
+        return said.strip()
 
 
 def _uv_program(python: Path) -> str:

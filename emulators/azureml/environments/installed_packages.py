@@ -16,7 +16,7 @@ from importlib.metadata import Distribution, distributions
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from emulators.process import IS_WINDOWS
@@ -54,7 +54,7 @@ class Installed:
         for text in requirements:
             try:
                 needed = self._closure(Requirement(text))
-            except InvalidRequirement:
+            except ValueError:  # it, its marker or a version can't be read; uv will say what is wrong
                 needed = None
             if needed is None:
                 missing.append(text)

@@ -12,12 +12,19 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from emulators.azureml.kernel.errors import BadRequest
 
+# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
+# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
+# https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
+CURATED_FOLDER = Path(__file__).parent / "curated"
+LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(CURATED_FOLDER.glob("*.txt"))}
+LOCKED_FOR = ("3.10", "3.11")
 MLFLOW = ("mlflow-skinny", "azureml-mlflow")  # Azure ML's own environments have both
 
 # Curated environments by a word in their names, as `AzureML-<name>` or in the registry `azureml`: what a job of theirs
@@ -70,12 +77,14 @@ class NotHere(BadRequest):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is to be installed. `python` is a version such as 3.10, '' for the nodes' own; `notes` head the log."""
+    """What is to be installed. `python` is a version such as 3.10, '' for the nodes' own; `or_python` are versions that
+    do where that one is not here; `notes` head the log."""
 
     requirements: tuple[str, ...] = ()
     python: str = ""
     variables: dict[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
+    or_python: tuple[str, ...] = ()
 
     def names(self, packages: Iterable[str]) -> bool:
         """Whether one of these packages is asked for."""
@@ -91,9 +100,12 @@ class Recipe:
 def curated(name: str) -> Recipe:
     """The recipe of one of Microsoft's environments, by its name with or without `AzureML-`."""
     plain = name.lower().removeprefix("azureml-")
+    if (lock := LOCKS.get(plain)) is not None:
+        return Recipe(lock, LOCKED_FOR[0], or_python=LOCKED_FOR[1:])
     for word, packages in CURATED:
         if word in plain:
-            return Recipe(packages)
+            note = f"{name}: there is no lock of its packages here, so they are those of today."
+            return Recipe(packages, notes=(note,) if packages else ())
     known = ", ".join(word for word, _ in CURATED)
     raise NotHere(f"Environment {name!r}: of Azure ML's own environments this machine can make those of {known}.")
 

@@ -28,6 +28,7 @@ from emulators.azureml.storage.blobs import Place
 
 log = logging.getLogger(__name__)
 
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # where Azure ML tells how an environment is made, and MLClient looks
 SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
 
 
@@ -49,6 +50,7 @@ class Attempt:
         self._watched: list[Watched] = []
         self._mounted: list[Watched] = []
         self._scratch: Path | None = None
+        self._build_log: list[str] = []
         self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
@@ -67,7 +69,7 @@ class Attempt:
 
     async def run(self, progress: Progress) -> Outcome:
         try:
-            gang = await self._unless_interrupted(self._prepare())
+            gang = await self._unless_interrupted(self._prepare(progress))
             if gang is None:
                 return Outcome(self._stop)
             await self._launch(gang, progress)
@@ -93,10 +95,10 @@ class Attempt:
             stop.cancel()
             await asyncio.gather(task, stop, return_exceptions=True)
 
-    async def _prepare(self) -> Gang:
+    async def _prepare(self, progress: Progress) -> Gang:
         spec, site = self._spec, self._site
         shutil.rmtree(self._folders.run, ignore_errors=True)
-        made = asyncio.create_task(self._environment())
+        made = asyncio.create_task(self._environment(progress))
         try:
             paths = await self._bring()
             job_environment = await made
@@ -107,9 +109,23 @@ class Attempt:
         ports = free_ports(spec.world_size)
         return Gang(self._node_ids, ports, paths, job_environment, site.service_url, self._scratch)
 
-    async def _environment(self) -> JobEnvironment:
+    async def _environment(self, progress: Progress) -> JobEnvironment:
         recipe = with_launcher(await self._site.recipe(self._spec.environment), self._spec.distribution)
-        return await self._site.environments.give(recipe, self._folders.environment)
+        environments = self._site.environments
+        if await environments.is_made(recipe):
+            return await environments.give(recipe, self._folders.environment)
+        log = self._folders.run / "environment.txt"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        copy = LogCopy(log, self._run_place(BUILD_LOG))
+        await copy.open(self._site.blobs)
+        self._build_log = [BUILD_LOG]
+        progress.logs(self._build_log)
+        async with Copies(self._site.blobs, [copy], []).running():
+            try:
+                return await environments.give(recipe, self._folders.environment, log)
+            finally:
+                await copy.push(self._site.blobs)
 
     async def _bring(self) -> dict[str, str]:
         """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
@@ -145,7 +161,7 @@ class Attempt:
         for copy in self._logs:
             copy.file.write_text(heading(self._job, gang.environment.notes))
             await copy.open(self._site.blobs)
-        progress.logs(names)
+        progress.logs([*self._build_log, *names])
         for launch in self._launches(gang):
             self._ranks.append(await RankProcess.start(launch, self._site.guard))
         progress.entered(Status.RUNNING)

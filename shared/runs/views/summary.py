@@ -14,7 +14,7 @@ from shared.runs.model import FINAL, Run, RunState
 Value = str | float
 
 # The metrics that tell best how good a model is, of a run that has several: the first of these words that one has.
-TELLING = ("accuracy", "map", "perplexity", "loss")
+TELLING = ("accuracy", "acc", "map", "f1", "auc", "perplexity", "loss")
 HELD_OUT = ("test_", "val_", "validation_")
 CAUSE_LIMIT = 300  # characters
 
@@ -29,13 +29,23 @@ def lower_is_better(metric: str) -> bool:
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
-    """The metric that tells most, of data that was held out if there is any, with its best value."""
+    """The metric that tells most, of data that was held out if there is any, with its best value.
+
+    Lists show this one, in the command line and on the page. A run with one metric alone has that.
+    """
+    metrics = run.archive.best_metrics
     for part in (*HELD_OUT, ""):
         for word in TELLING:
-            named = [name for name in run.archive.best_metrics if name.startswith(part) and word in name.split("_")]
+            named = [name for name in metrics if _has(name, part, word)]
             if named:
-                return min(named, key=len), run.archive.best_metrics[min(named, key=len)]
-    return None
+                return min(named, key=len), metrics[min(named, key=len)]
+    return next(iter(metrics.items())) if len(metrics) == 1 else None
+
+
+def _has(name: str, part: str, word: str) -> bool:
+    """Whether a metric's name, such as test_accuracy or val/Acc, begins with the part and has the word."""
+    plain = name.casefold().replace("/", "_")
+    return plain.startswith(part) and word in plain.split("_")
 
 
 def metric_named(name: str, metrics: Iterable[str]) -> str:

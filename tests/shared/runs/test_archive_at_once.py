@@ -80,6 +80,26 @@ def test_what_is_much_to_copy_is_left_to_a_message(
     assert_whole(ended)
 
 
+def test_outputs_that_changed_after_the_end_are_named(ended: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another job writes into a run's outputs before they are archived is named; logs come late by themselves."""
+    monkeypatch.setattr(archive, "AT_ONCE_FILES", 1)
+    ended.handle("job-events")
+    ended.clock.advance(3600)
+    run = ended.only_run().name
+    ended.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.pt", b"another's")
+    ended.blobs.put("azureml", f"ExperimentRun/dcid.{run}/user_logs/std_log_process_0.txt", b"late\n")
+    ended.run_until_idle()
+    assert_whole(ended)
+    assert ended.manifest(ended.only_run())["changed_after_end"] == ["models/model.pt"]
+
+
+def test_outputs_that_stayed_are_not_named(ended: World) -> None:
+    """A run whose outputs were left alone names none, however late it is archived."""
+    ended.clock.advance(30)
+    ended.handle("job-events")
+    assert ended.manifest(ended.only_run())["changed_after_end"] == []
+
+
 def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
     """An archive that fails holds up no state; a message tries it again."""
     whole = ended.system

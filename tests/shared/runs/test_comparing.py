@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api import find_name, queries
+from shared.api import find_name, queries, rows
 from shared.api.requests import RunsQuery
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
@@ -170,3 +170,21 @@ def test_a_list_obeys_its_condition(world: World) -> None:
     """GET /api/runs?where= gives the runs of which it holds."""
     told = queries.runs(world.system, RunsQuery(where="accuracy>=0.9 and lr<1"))
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "headline"),
+    [
+        ({"val/Acc": 0.9, "acc": 1.0, "loss": 0.1}, "val/Acc"),
+        ({"f1": 0.5, "loss": 0.1}, "f1"),
+        ({"score": 3.0}, "score"),
+        ({"score": 3.0, "rate": 1.0}, None),
+        ({}, None),
+    ],
+)
+def test_one_metric_speaks_for_a_run_wherever_it_is_listed(metrics: dict[str, float], headline: str | None) -> None:
+    """The record, by which the command line shows it, and the page's row name the same metric, by one rule."""
+    one = run("mnist-0000000000000001", best_metrics=metrics)
+    best = best_metric(one)
+    assert (best and best[0]) == headline
+    assert rows._row(one)["headline"] == headline

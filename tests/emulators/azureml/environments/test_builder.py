@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -130,6 +131,39 @@ def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec==99\.99"):
         asyncio.run(made.check(Recipe(("msgspec==99.99", "--no-index"))))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("requirement", ["msgspec ==", "msgspec ; colour == 'red'", "ms gspec", "\ud800"])
+def test_what_can_not_be_read_is_said(tmp_path: Path, requirement: str) -> None:
+    """A requirement, or its marker, that nobody can read is an error in words, when it is checked or made."""
+    made = Environments(tmp_path / "made", Path(sys.executable))
+    with pytest.raises(DataError, match="can't be made on this machine"):
+        asyncio.run(made.check(Recipe((requirement,))))
+    with pytest.raises(DataError, match="can't be made on this machine"):
+        asyncio.run(made.give(Recipe((requirement,)), tmp_path / "job"))
+
+
+def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None:
+    """Before anything is made, with the versions that there are; a recipe that takes another gets it, and says so."""
+    made, here = Environments(tmp_path / "made", Path(sys.executable)), f"3.{sys.version_info.minor}"
+    with pytest.raises(DataError, match=rf"asks for Python 3\.5, which this machine does not have; it has: .*{here}"):
+        asyncio.run(made.check(Recipe(python="3.5")))
+    environment = asyncio.run(made.give(Recipe(python="3.5", or_python=(here,)), tmp_path / "job"))
+    assert environment.notes == (f"In Azure this environment has Python 3.5; here it is {here}.",)
+    assert run(environment, "python", "-V").stdout.startswith(f"Python {here}.")
+
+
+def test_how_an_environment_is_made_is_told(tmp_path: Path) -> None:
+    """What is installed, and how long it took, is in a log of its own; of one that is there already nothing is told."""
+    made, log = Environments(tmp_path / "made", Path(sys.executable)), tmp_path / "log.txt"
+    recipe = Recipe(("msgspec",))
+    assert not asyncio.run(made.is_made(recipe))
+    asyncio.run(made.give(recipe, tmp_path / "one", log))
+    assert re.search(r"(?s)Preparing the environment.*1 requirements.*ready after \d+ s", log.read_text())
+    log.write_text("")
+    assert asyncio.run(made.is_made(recipe))
+    asyncio.run(made.give(recipe, tmp_path / "two", log))
+    assert log.read_text() == ""
 
 
 AGES = st.dictionaries(st.text("abc", min_size=1, max_size=6), st.floats(0, 60 * DAY), max_size=60)

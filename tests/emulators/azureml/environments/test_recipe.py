@@ -58,7 +58,23 @@ def test_an_image_stands_for_the_packages_that_it_is_known_for(
 @pytest.mark.parametrize("name", ["AzureML-sklearn-1.5", "AzureML-ACPT-pytorch-2.2-cuda12.1", "lightgbm-3.3"])
 def test_a_curated_environment_is_known_by_its_framework(name: str) -> None:
     """The name says which packages it has; MLflow is in all of Azure ML's own."""
-    assert "mlflow-skinny" in curated(name).requirements
+    assert curated(name).names(("mlflow-skinny",))
+
+
+def test_a_curated_name_is_locked_versions() -> None:
+    """sklearn-1.5 is scikit-learn 1.5 with the packages that Microsoft's definition has, each in one version."""
+    made = curated("AzureML-sklearn-1.5")
+    assert (made.python, made.or_python, made.notes) == ("3.10", ("3.11",), ())
+    versions = dict(line.partition(" ")[0].split("==") for line in made.requirements)
+    assert versions["scikit-learn"].startswith("1.5.")
+    assert versions["pandas"].startswith("1.5.")
+    assert {"joblib", "tensorboard", "azureml-mlflow"} <= versions.keys()
+
+
+def test_a_curated_name_without_a_lock_says_so() -> None:
+    """Whatever else is known by its framework gets the versions of today, and the log's head says that."""
+    assert "no lock" in curated("AzureML-ACPT-pytorch-2.2-cuda12.1").notes[0]
+    assert curated("AzureML-minimal-py311").notes == ()
 
 
 @pytest.mark.parametrize(

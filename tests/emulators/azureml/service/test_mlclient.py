@@ -287,3 +287,17 @@ def test_a_job_for_an_unknown_cluster_is_refused(ml: Any, code_id: str) -> None:
     """Submitting to a cluster that isn't there fails at once, and names those that are."""
     with pytest.raises(HttpResponseError, match=r"'nowhere' was not found; there are: .*cpu-cluster"):
         ml.jobs.create_or_update(job("lost", "python probe.py", code=code_id, compute="nowhere"))
+
+
+def test_a_job_without_a_compute_runs(ml: Any, cloud: Cloud) -> None:
+    """Serverless: no cluster is named, and none shows; two processes find their master."""
+    from azure.ai.ml import PyTorchDistribution
+
+    spread = PyTorchDistribution(process_count_per_instance=2)
+    words = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"
+    ml.jobs.create_or_update(job("no-compute", words, code=None, compute=None, distribution=spread))
+    assert cloud.wait("no-compute")["status"] == "Completed"
+    told = {cloud.log("no-compute", f"user_logs/std_log_process_{rank}.txt").strip() for rank in range(2)}
+    assert len({line.rpartition(" ")[2] for line in told}) == 1
+    assert {line.partition(" at 127.0.0.1:")[0] for line in told} == {"0 of 2", "1 of 2"}
+    assert "serverless" not in [compute.name for compute in ml.compute.list()]
