@@ -129,6 +129,9 @@ class Blobs(Protocol):
     def remove(self, container: str, names: Iterable[str]) -> None:
         """Delete these blobs. Nothing happens for one that isn't there."""
 
+    def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
+        """Delete these blobs as they were listed: one that was written since then stays, one that is gone is fine."""
+
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""
 

@@ -172,6 +172,12 @@ class FakeBlobs:
         for name in names:
             self.delete(container, name)
 
+    def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
+        for blob in blobs:
+            there = self.first(Place(container, blob.name))
+            if there and (there.name, there.etag) == (blob.name, blob.etag):
+                self.delete(container, blob.name)
+
     def read_url(self, container: str, name: str, seconds: float) -> str:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()
         return f"https://fake.blob/{container}/{quote(name)}?sp=r&se={quote(until)}"
