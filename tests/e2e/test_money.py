@@ -16,7 +16,7 @@ from tests.e2e.desk import Desk
 MONEY = """
 region: eastus
 prices:
-- {vm_size: Standard_D2s_v5, tier: low_priority, dollars: 720}  # 0.20 a second
+- {vm_size: Standard_D2s_v3, tier: low_priority, dollars: 720}  # 0.20 a second
 budgets:
   small: {month: 50}
   steady: {month: 10000, run: 3, grace_seconds: 0}

@@ -25,9 +25,9 @@ from tests.e2e.desk import Desk
 
 FILE = """
 clusters:
-  cpu-cluster: {size: Standard_D2s_v5, max: 4, idle: 60}
-  spare: {size: Standard_D2s_v5, max: 2, idle: 60, tier: dedicated}
-  stuck: {size: Standard_D2s_v5, max: 2, idle: 60, tier: dedicated, project: research}
+  cpu-cluster: {size: Standard_D2s_v3, max: 4, idle: 60}
+  spare: {size: Standard_D2s_v3, max: 2, idle: 60, tier: dedicated}
+  stuck: {size: Standard_D2s_v3, max: 2, idle: 60, tier: dedicated, project: research}
 """
 TALK = "import time; time.sleep(600)"
 PATIENCE = 60.0
@@ -94,7 +94,7 @@ def test_the_file_is_made_true_once(office: Office) -> None:
     office.forget("spare")
     (step,) = office.ask("clusters", "plan")["steps"]
     assert step["changes"] == {"min": {"from": 1, "to": 0}}
-    (office.folder / "wrong.yaml").write_text("clusters: {spare: {size: Standard_D2s_v5, max: 1, min: 1}}")
+    (office.folder / "wrong.yaml").write_text("clusters: {spare: {size: Standard_D2s_v3, max: 1, min: 1}}")
     assert "Say why in `pin`" in office.type("clusters", "plan", "--file", "wrong.yaml", expect=1).stderr
 
 
