@@ -27,7 +27,7 @@ async def answer(
     boundary, answers = f"batchresponse_{uuid.uuid4()}", []
     for number, (head, inner) in enumerate(found):
         content_id = headers_of(head).get("Content-ID", str(number))
-        answers.append(_part(content_id, await _one(operation(inner), ask, failure)))
+        answers.append(_part(content_id, await _one(operation(inner, call), ask, failure)))
     body = "".join(f"--{boundary}\r\n{one}\r\n" for one in answers) + f"--{boundary}--\r\n"
     return Answer(202, body.encode(), {"Content-Type": f"multipart/mixed; boundary={boundary}"})
 

@@ -16,9 +16,9 @@ from emulators.storage.blobs.model import Blob, Container, Content
 from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.blobs.xml import UNFIT
-from emulators.storage.common.account import Right
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.rights import Right
 
 CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
 LONGEST_NAME = 1024
@@ -49,9 +49,9 @@ class Requests:
     blobs: Blobs
     account: BlobAccount
 
-    def admit(self, call: Call, *any_of: str, kind: str = "o") -> str:
+    def admit(self, call: Call, *any_of: str, kind: str = "o", action: str = "") -> str:
         """Return what its signature permits, if that is one of these; raises StorageError, 403 or 401."""
-        return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0]))
+        return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
 
     def target(self, call: Call) -> Target:
         """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""

@@ -8,23 +8,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, TextIO
 from urllib.parse import quote, urlencode
 
-from emulators.storage.blobs import batch, xml
+from emulators.storage.blobs import batch
 from emulators.storage.blobs.access import BlobAccount, split
 from emulators.storage.blobs.blocks import BlockOperations
 from emulators.storage.blobs.containers import ContainerOperations
 from emulators.storage.blobs.copies import SOURCE, CopyOperations
 from emulators.storage.blobs.headers import OCTETS
 from emulators.storage.blobs.leasing import LeaseOperations
-from emulators.storage.blobs.operations import XML, BlobOperations
+from emulators.storage.blobs.operations import BlobOperations
 from emulators.storage.blobs.requests import Requests, not_here
 from emulators.storage.blobs.search import SearchOperations
 from emulators.storage.blobs.store import Blobs
-from emulators.storage.common import cors, service_xml
-from emulators.storage.common.account import Terms
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
 from emulators.storage.common.service import Service
@@ -39,7 +36,6 @@ NOT_HERE = {
     "seal": "sealed append blobs",
     "legalhold": "legal holds",
     "immutabilityPolicies": "immutability policies",
-    "userdelegationkey": "user delegation keys",
 }
 HEADERS_NOT_HERE = {
     "x-ms-structured-body": "framed bodies",
@@ -52,17 +48,16 @@ PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "prop
 SECRET = "sig"
 
 
-class BlobService(Service):
+class BlobService(Service[BlobAccount]):
     """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
 
-    def __init__(self, blobs: Blobs, name: str, key: str, endpoint: str = "", journal: TextIO | None = None) -> None:
+    def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
+        super().__init__(account, blobs.settings, endpoint)
         self._blobs = blobs
-        self._requests = Requests(blobs, BlobAccount(name, key, "blob", policy=self._policy))
+        self._requests = Requests(blobs, self.account)
         self._journal = journal
-        self.endpoint = endpoint
-        self._rules = cors.rules(blobs.settings("properties"))
         self._blob = BlobOperations(self._requests)
         self._blocks = BlockOperations(self._requests, self._blob)
         self._copies = CopyOperations(self._requests, self._blob, self._blocks)
@@ -73,34 +68,19 @@ class BlobService(Service):
     def streams(self, method: str, query: Mapping[str, str]) -> bool:
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
 
-    def lets_in(self, method: str, headers: Mapping[str, str]) -> bool:
-        """Pages that a cross-origin rule names, and a browser that follows a signed address."""
-        origin = headers.get("Origin")
-        if origin is not None:
-            return cors.names(self._rules, origin)
-        return method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
-
-    async def answer(self, call: Call) -> Answer:
-        if call.method == "OPTIONS":
-            return Answer(200, headers=cors.preflight(self._rules, call.headers))
-        told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
-        try:
-            found = await self._answered(call)
-        except StorageError as error:
-            error.headers = {**error.headers, **told}
-            self._tell(call, error.status)
-            raise
-        self._tell(call, found.status)
-        return replace(found, headers={**found.headers, **told}) if told else found
-
-    def failure(self, error: StorageError, note: str) -> Answer:
-        body = b"" if error.status == 304 else service_xml.failure(error, note)
-        return Answer(error.status, body, {**XML, **error.headers})
-
     def purge(self) -> bool:
         return self._blobs.purge()
 
     async def _answered(self, call: Call) -> Answer:
+        try:
+            found = await self._routed(call)
+        except StorageError as error:
+            self._tell(call, error.status)
+            raise
+        self._tell(call, found.status)
+        return found
+
+    async def _routed(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
         for header, what in HEADERS_NOT_HERE.items():
@@ -126,19 +106,9 @@ class BlobService(Service):
                 return self._containers.all_listed(call, self.endpoint)
             case "GET", "", "blobs":
                 return self._search.of_all(call, self.endpoint)
-            case "GET", "service", "properties":
-                self._requests.admit(call, "r", kind="s")
-                text = self._blobs.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
-                return Answer(200, text.encode(), XML)
-            case "PUT", "service", "properties":
-                self._requests.admit(call, "w", kind="s")
-                text = service_xml.merged(self._blobs.settings("properties"), call.body)
-                self._rules = cors.rules(text)
-                self._blobs.set_settings("properties", text)
-                return Answer(202)
             case "GET" | "HEAD", "account", "properties":
                 return self._account(call)
-        raise not_served(call.method, call.path)
+        return self._of_service(call)
 
     def _account(self, call: Call) -> Answer:
         self._requests.account.admit_any(call)
@@ -223,8 +193,8 @@ class BlobService(Service):
 
     # What others know
 
-    def _policy(self, container: str, policy: str) -> Terms | None:
-        return xml.read_policies(self._blobs.container(container).policies.encode()).get(policy)
+    def _policies_text(self, name: str) -> str:
+        return self._blobs.container(name).policies
 
     def _tell(self, call: Call, status: int) -> None:
         """Write a line of Azurite's access log for what made a blob, with what there is to know of it behind.

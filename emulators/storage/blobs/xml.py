@@ -14,13 +14,11 @@ from emulators.storage.blobs.headers import OCTETS
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Block, Container, Listed
 from emulators.storage.blobs.tags import Found
-from emulators.storage.common.account import Terms
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
 from emulators.storage.common.service_xml import HEAD, parsed, printable
 
 MOST_BLOCKS = 50_000
-MOST_POLICIES = 5
 ECHOED = (
     ("where", "Where"),
     ("prefix", "Prefix"),
@@ -161,23 +159,3 @@ def read_block_list(body: bytes) -> list[tuple[str, str]]:
     if len(found) > MOST_BLOCKS:
         raise StorageError(400, "BlockListTooLong", f"The block list may not contain more than {MOST_BLOCKS} blocks.")
     return found
-
-
-def read_policies(body: bytes) -> dict[str, Terms]:
-    """Stored access policies by their ids. Raises StorageError, 400."""
-    if not body.strip():
-        return {}
-    root = parsed(body)
-    found = root.findall("SignedIdentifier")
-    if root.tag != "SignedIdentifiers":
-        raise bad_xml("SignedIdentifiers is expected.")
-    if len(found) > MOST_POLICIES or any(not 1 <= len(one.findtext("Id", "")) <= 64 for one in found):
-        raise bad_xml(f"There may be {MOST_POLICIES} policies, with ids of at most 64 characters.")
-    return {
-        one.findtext("Id", ""): Terms(
-            one.findtext("AccessPolicy/Permission") or "",
-            one.findtext("AccessPolicy/Start") or None,
-            one.findtext("AccessPolicy/Expiry") or None,
-        )
-        for one in found
-    }

@@ -10,11 +10,12 @@ from urllib.parse import parse_qsl, unquote
 from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
 
 VERSION = "2021-12-02"
+SECONDARY = "-secondary"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request. `path` is as it was sent, still encoded; names of headers are found in whatever case.
+    """A request. `path` begins with the account and is still encoded; names of headers are found in whatever case.
 
     A long body is not in `body` but comes by `stream`.
     """
@@ -26,10 +27,21 @@ class Call:
     body: bytes
     stream: AsyncIterator[bytes] | None = None
     secure: bool = False  # whether it came by HTTPS
+    at_host: bool = False  # whether the account was named by the host, not in the path
 
     @property
     def account(self) -> str:
-        return self.path[1:].partition("/")[0]
+        return self.path[1:].partition("/")[0].removesuffix(SECONDARY)
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is to the account's other region, which can be read alone."""
+        return self.path[1:].partition("/")[0].endswith(SECONDARY)
+
+    @property
+    def signed_path(self) -> str:
+        """The path as it was sent."""
+        return "/" + self.path[1:].partition("/")[2] if self.at_host else self.path
 
     @property
     def resource(self) -> str:

@@ -34,7 +34,7 @@ class Rule:
         )
 
 
-def rules(properties: str | None) -> list[Rule]:
+def rules(properties: str) -> list[Rule]:
     """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
     if not properties:
         return []

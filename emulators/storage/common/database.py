@@ -45,3 +45,40 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+class Settings:
+    """What a service keeps of itself, beside its data: by name, as text."""
+
+    SCHEMA = "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def get(self, name: str) -> str:
+        """Nothing if it was never set."""
+        row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else ""
+
+    def put(self, name: str, value: str) -> None:
+        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+
+class Policies:
+    """The stored access policies of queues or tables, by their numbers, as the XML that set them."""
+
+    SCHEMA = "CREATE TABLE IF NOT EXISTS policies (owner INTEGER PRIMARY KEY, text TEXT);"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def get(self, owner: int) -> str:
+        row = self._db.execute("SELECT text FROM policies WHERE owner = ?", (owner,)).fetchone()
+        return row[0] if row else ""
+
+    def put(self, owner: int, text: str) -> None:
+        self._db.execute("REPLACE INTO policies VALUES (?, ?)", (owner, text))
+
+    def move(self, owner: int, new: int) -> None:
+        """They are another number's from now on. Part of a transaction."""
+        self._db.execute("UPDATE policies SET owner = ? WHERE owner = ?", (new, owner))
