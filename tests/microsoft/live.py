@@ -93,3 +93,8 @@ def _send_here(ports: dict[str, int]) -> None:
         return send(session, method, url, *given, **more)
 
     requests.Session.request = sent  # type: ignore[method-assign, assignment]
+
+
+@pytest.fixture(scope="session")
+def test_proxy() -> None:
+    """The recorder."""

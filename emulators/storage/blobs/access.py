@@ -65,7 +65,7 @@ class BlobAccount(Account):
 
 def _named(call: Call) -> tuple[str, str]:
     """The container and blob of a request, as a signature for them names them."""
-    if call.text("restype") == "container":
+    if call.text("restype") == "container" or ("restype" in call.query and "/" not in call.resource):
         return call.resource.partition("/")[0], ""
     return split(call.resource)
 

@@ -5,6 +5,7 @@ https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-head
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -13,6 +14,7 @@ from emulators.storage.blobs.tag_query import Query, condition
 from emulators.storage.common.errors import StorageError
 
 ANY = "*"
+ETAG = re.compile(r'\*|(W/)?"[^"]*"|[\w.+/=-]+')
 NO_TAGS: Mapping[str, str] = {}
 
 
@@ -30,8 +32,8 @@ class Conditions:
     def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
         """Read them from a request; `x-ms-source-` is the prefix of those for the source of a copy."""
         return cls(
-            _etag(headers.get(f"{prefix}If-Match")),
-            _etag(headers.get(f"{prefix}If-None-Match")),
+            _etag(headers, f"{prefix}If-Match"),
+            _etag(headers, f"{prefix}If-None-Match"),
             _seconds(headers, f"{prefix}If-Modified-Since"),
             _seconds(headers, f"{prefix}If-Unmodified-Since"),
             _tags(headers, f"{prefix or 'x-ms-'}if-tags"),
@@ -75,8 +77,13 @@ def not_met(code: str = "ConditionNotMet") -> StorageError:
     return StorageError(412, code, "The condition specified using HTTP conditional header(s) is not met.")
 
 
-def _etag(text: str | None) -> str | None:
-    return text.strip().strip('"') if text else None
+def _etag(headers: Mapping[str, str], name: str) -> str | None:
+    text = headers.get(name, "").strip()
+    if not text:
+        return None
+    if not ETAG.fullmatch(text):
+        raise invalid_header(name, text)
+    return text.removeprefix("W/").strip('"')
 
 
 def _seconds(headers: Mapping[str, str], name: str) -> float | None:

@@ -47,6 +47,7 @@ class ContainerOperations:
         container = self._readable(call)
         lease = headers.lease(container.lease, self._blobs.clock())
         facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
+        facts["x-ms-immutable-storage-with-versioning-enabled"] = "false"
         found = {**headers.version(container), **headers.with_prefix(container.metadata), **lease}
         return Answer(200, headers={**found, **facts})
 
@@ -64,6 +65,7 @@ class ContainerOperations:
         self._requests.admit(call, kind="c", action="containers/setAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
         _check_private(call)
+        Conditions.of(call.headers).allow_write(container.etag, container.modified)
         return self._changed(replace(container, policies=text_of(call.body)))
 
     def listed(self, call: Call, endpoint: str) -> Answer:

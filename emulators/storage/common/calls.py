@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -9,7 +11,9 @@ from urllib.parse import parse_qsl, unquote
 
 from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
 
+AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
 VERSION = "2021-12-02"
+OLDEST = "2009-09-19"
 SECONDARY = "-secondary"
 
 
@@ -73,6 +77,17 @@ class Answer:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncGenerator[bytes, None] | None = None
+
+
+def checked_version(headers: Mapping[str, str], now: float) -> None:
+    """Raises StorageError, 400, for a version of the protocol that is none: no date, or far from every other."""
+    text = headers.get("x-ms-version")
+    latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
+    if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):
+        sentence = "The value for one of the HTTP headers is not in the correct format."
+        raise StorageError(
+            400, "InvalidHeaderValue", sentence, {"HeaderName": "x-ms-version", "HeaderValue": text[:40]}
+        )
 
 
 def parse_query(text: str) -> dict[str, str]:

@@ -48,6 +48,8 @@ def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
         if why:
             return web.Response(status=403, text=why)
         answer = await _answer(service, request, request_id)
+        if answer.status >= 300 and (request.method == "HEAD" or answer.status == 304):
+            answer = _bare(answer)
         headers = _headers(asked, answer, request_id)
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
@@ -83,6 +85,12 @@ def _headers(asked: Mapping[str, str], answer: Answer, request_id: str) -> dict[
     if client_id := asked.get("x-ms-client-request-id"):
         found["x-ms-client-request-id"] = client_id
     return {name: value if value.isprintable() else _printable(value) for name, value in found.items()}
+
+
+def _bare(answer: Answer) -> Answer:
+    """A refusal without a body, and without headers that tell of one: .NET's client would read it."""
+    headers = {name: value for name, value in answer.headers.items() if name != "Content-Type"}
+    return replace(answer, body=b"", headers=headers)
 
 
 def _without_requests(record: logging.LogRecord) -> bool:

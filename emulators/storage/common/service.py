@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from emulators.storage.common import cors, service_xml
 from emulators.storage.common.account import Account
-from emulators.storage.common.calls import SECONDARY, Answer, Call
+from emulators.storage.common.calls import SECONDARY, Answer, Call, checked_version
 from emulators.storage.common.database import Settings
 from emulators.storage.common.delegation import delegation_key
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
@@ -43,6 +43,7 @@ class Service(ABC, Generic[Admitting]):
             return Answer(200, headers=cors.preflight(self._rules, call.headers))
         told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
         try:
+            checked_version(call.headers, self.account.clock())
             if call.secondary and call.method not in OF_PAGES:
                 raise _read_only()
             found = await self._answered(call)

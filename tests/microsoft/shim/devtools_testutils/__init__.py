@@ -141,8 +141,10 @@ class FakeTokenCredential:
     """Has a token that no account takes."""
 
     token = ("YOU SHALL NOT PASS", 0)
+    get_token_count = 0
 
     def get_token(self, *_: Any, **__: Any) -> Any:
+        self.get_token_count += 1
         from azure.core.credentials import AccessToken
 
         return AccessToken(*self.token)

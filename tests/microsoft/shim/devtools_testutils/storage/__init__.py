@@ -30,6 +30,15 @@ class StorageRecordedTestCase(AzureRecordedTestCase):
     def assertNamedItemNotInContainer(self, container: Any, name: str, msg: str = "") -> None:
         assert name not in [_name(item) for item in container], msg
 
+    def assert_upload_progress(self, size: int, chunk: int, progress: list[Any], unknown_size: bool = False) -> None:
+        """Told at each part, and of the whole."""
+        assert [current for current, _ in progress] == [*range(chunk, size, chunk), size]
+        assert {total for _, total in progress} == {None if unknown_size else size}
+
+    def assert_download_progress(self, size: int, chunk: int, first: int, progress: list[Any]) -> None:
+        assert [current for current, _ in progress] == [*range(min(first, size), size, chunk), size]
+        assert {total for _, total in progress} == {size}
+
     @staticmethod
     def _set_test_proxy(*_: Any) -> None: ...
 
