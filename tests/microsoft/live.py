@@ -73,6 +73,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         module = getattr(item, "module", None)
         if module is not None and getattr(module, "time", None) is time:
             module.time = Time()
+        if module is not None and getattr(module, "sleep", None) is time.sleep:
+            module.sleep = clock.sleep
 
 
 def _stop(part: process.Part) -> None:

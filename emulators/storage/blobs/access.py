@@ -6,6 +6,7 @@ https://learn.microsoft.com/rest/api/storageservices/create-service-sas
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from emulators.storage.common import sas
 from emulators.storage.common.account import Account
@@ -72,10 +73,10 @@ def _named(call: Call) -> tuple[str, str]:
 
 def _signed_headers(call: Call) -> str:
     """What `srh` names, as the request has it: who signed may bind the signature to it."""
-    names = [name for name in call.text("srh").split(",") if name]
+    names = [unquote(name) for name in call.text("srh").split(",") if name]
     return "".join(f"{name}:{call.headers.get(name, '')}\n" for name in names)
 
 
 def _signed_parameters(call: Call) -> str:
-    names = [name for name in call.text("srq").split(",") if name]
-    return "".join(f"\n{name}:{call.text(name.lower())}" for name in names)
+    names = [unquote(name) for name in call.text("srq").split(",") if name]
+    return "".join(f"\n{name}:{call.text(name)}" for name in names)

@@ -71,8 +71,9 @@ class CopyOperations:
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.there.headers, **facts.headers})
         content = self._requests.content(source)
-        await self._checked(call, content.pieces)
-        return self._operations.written(target, facts, Content(content.pieces))
+        told = await self._checked(call, content.pieces)
+        answer = self._operations.written(target, facts, Content(content.pieces))
+        return replace(answer, headers={**answer.headers, **told})
 
     async def put_block_from_url(self, call: Call) -> Answer:
         block = block_id(call)
@@ -114,7 +115,7 @@ class CopyOperations:
         async with contextlib.aclosing(source):
             upload = await self._blobs.extents.receive(source)
         headers.check_md5(call, upload, "x-ms-source-content-md5")
-        return {"Content-MD5": headers.as_md5(upload.md5)}
+        return headers.hashes(call, upload)
 
     def _source(self, call: Call, own_signature: bool = True) -> Target:
         """The blob that is to be copied. Raises StorageError, 400, 401, 403, 404 or 412."""
@@ -133,7 +134,15 @@ class CopyOperations:
         source = self._requests.place(asked)
         blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
         blob.lease.admit_read(self._blobs.clock(), lease_id(call, "x-ms-source-lease-id"), "Blob")
-        conditions.allow_write(blob.etag, blob.modified, blob.tags)
+        if not own_signature:
+            conditions.allow_write(blob.etag, blob.modified, blob.tags)
+            return source
+        try:  # as the reading that it is in Azure
+            conditions.allow_read(blob.etag, blob.modified, blob.tags)
+        except StorageError as error:
+            told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}
+            status = 404 if error.status == 304 or conditions.match else error.status
+            raise StorageError(status, "CannotVerifyCopySource", error.message, error.details, told) from None
         return source
 
     def _address(self, call: Call) -> tuple[str, dict[str, str]]:

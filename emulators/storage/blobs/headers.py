@@ -34,7 +34,7 @@ CONTENT = {
 }
 OCTETS = "application/octet-stream"
 TIERS = ("Hot", "Cool", "Cold", "Smart", "Archive")
-ARCHIVE = "Archive"
+ARCHIVE, SMART = "Archive", "Smart"
 RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})", re.ASCII)
 MOST_TAGS = 10
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
@@ -97,7 +97,7 @@ def hashes(call: Call, upload: Upload) -> dict[str, str]:
     if given := call.headers.get("x-ms-content-crc64"):
         return {"x-ms-content-crc64": given}
     found = {"Content-MD5": as_md5(upload.md5)}
-    if upload.data is not None and "Content-MD5" in call.headers:
+    if upload.data is not None and ("Content-MD5" in call.headers or "x-ms-source-content-md5" in call.headers):
         crc = Crc64()
         crc.update(upload.data)
         found["x-ms-content-crc64"] = crc.text
@@ -190,6 +190,8 @@ def tier_of(blob: Blob) -> dict[str, str]:
     if blob.kind != "BlockBlob":
         return {}
     found = {"x-ms-access-tier": blob.tier or "Hot", "x-ms-access-tier-inferred": "false" if blob.tier else "true"}
+    if blob.tier == SMART:
+        found["x-ms-smart-access-tier"] = "Hot"
     if blob.tier_set:
         found["x-ms-access-tier-change-time"] = http_date(blob.tier_set)
     if blob.rehydrating:

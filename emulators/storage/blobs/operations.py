@@ -155,6 +155,7 @@ class BlobOperations:
 
     def tags(self, call: Call) -> Answer:
         blob = self._requests.readable(call, "t").there
+        Conditions.of(call.headers, "x-ms-blob-").allow_write(blob.etag, blob.modified)
         return Answer(200, f"{HEAD}{xml.tags(blob.tags)}".encode(), XML)
 
     def set_tags(self, call: Call) -> Answer:
@@ -162,6 +163,7 @@ class BlobOperations:
         target = self._requests.target(call)
         blob = target.there
         self._requests.check_write(call, target)
+        Conditions.of(call.headers, "x-ms-blob-").allow_write(blob.etag, blob.modified)
         tags = headers.checked_tags(xml.read_tags(call.body))
         self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
         return Answer(204)

@@ -54,8 +54,9 @@ _ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodi
 OF_VERSION = frozenset(_ETAGS_AND_TIMES)
 OF_BLOB = OF_VERSION | {"x-ms-if-tags"}
 OF_SOURCE = frozenset(f"x-ms-source-{name}" for name in (*_ETAGS_AND_TIMES, "if-tags"))
+OF_TAGS = frozenset(f"x-ms-blob-{name}" for name in _ETAGS_AND_TIMES)
 OF_TIER = frozenset({"x-ms-access-tier-if-modified-since", "x-ms-access-tier-if-unmodified-since"})
-ALL_CONDITIONS = OF_BLOB | OF_SOURCE | OF_TIER
+ALL_CONDITIONS = OF_BLOB | OF_SOURCE | OF_TIER | OF_TAGS
 Operation = Callable[[Call], Awaitable[Answer]]
 Table = dict[str, tuple[Operation, frozenset[str]]]
 
@@ -123,8 +124,8 @@ class BlobService(Service[BlobAccount]):
             ("PUT metadata", blob.set_metadata, OF_BLOB),
             ("PUT properties", blob.set_properties, OF_BLOB),
             ("PUT tier", blob.set_tier, OF_BLOB),
-            ("GET tags", blob.tags, OF_BLOB),
-            ("PUT tags", blob.set_tags, OF_BLOB),
+            ("GET tags", blob.tags, OF_BLOB | OF_TAGS),
+            ("PUT tags", blob.set_tags, OF_BLOB | OF_TAGS),
             ("PUT snapshot", blob.snapshot, OF_BLOB),
             ("PUT lease", leases.of_blob, OF_BLOB),
             ("PUT copy", copies.abort, OF_BLOB),
