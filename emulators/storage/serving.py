@@ -14,6 +14,7 @@ from emulators.storage.blobs.access import BlobAccount
 from emulators.storage.blobs.service import BlobService
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.account import Account
+from emulators.storage.common.reserve import Reserve
 from emulators.storage.common.server import served
 from emulators.storage.common.service import Service
 from emulators.storage.config import Config
@@ -49,14 +50,16 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
             "table": TableService(tables, Account(*facts, "table", clock, config.identities)),
         }
         urls = {}
+        reserve = Reserve(folder)
         for name, service in services.items():
+            service.reserve = reserve
             ports[name] = await stack.enter_async_context(served(service, config.host, ports[name], log))
             service.endpoint = urls[f"{name}_url"] = f"http://{config.host}:{ports[name]}/{config.account}"
-        if config.certs:
-            tls = certs.ensure(config.certs).server_context()
-            served_at = served(services["table"], config.host, ports["table_tls"], log, tls)
-            ports["table_tls"] = await stack.enter_async_context(served_at)
-            urls["table_tls_url"] = f"https://{config.host}:{ports['table_tls']}/{config.account}"
+        tls = certs.ensure(config.certs).server_context() if config.certs else None
+        for name, service in services.items() if tls else ():
+            served_at = served(service, config.host, ports[f"{name}_tls"], log, tls)
+            ports[f"{name}_tls"] = await stack.enter_async_context(served_at)
+            urls[f"{name}_tls_url"] = f"https://{config.host}:{ports[f'{name}_tls']}/{config.account}"
         (config.state / "ports.json").write_text(json.dumps(ports))
         yield urls
 
@@ -67,7 +70,8 @@ def _ports(config: Config) -> dict[str, int]:
         saved = json.loads((config.state / "ports.json").read_text())
     except (FileNotFoundError, ValueError):
         saved = {}
-    wanted = {"blob": config.blob_port, "queue": config.queue_port, "table": config.table_port, "table_tls": 0}
+    wanted = {"blob": config.blob_port, "queue": config.queue_port, "table": config.table_port}
+    wanted |= {f"{name}_tls": 0 for name in ("blob", "queue", "table")}
     return {name: port or _if_free(config.host, saved.get(name, 0)) for name, port in wanted.items()}
 
 

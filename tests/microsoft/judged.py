@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.microsoft.sdists import HERE, tests_of
+from tests.microsoft.sdists import HERE, NotThere, tests_of
 
 LIST = HERE / "not_passed.yaml"
 REASONS = ("readme", "azure", "shim")
 NOT_RUN = ("test_helpers.py", "test_sas.py")  # no tests in them
 PASSED = "passed"
+NOT_THERE = "MICROSOFT'S TESTS CAN'T BE HAD"
 
 
 @dataclass(frozen=True)
@@ -92,3 +94,16 @@ def differences(package: str, outcomes: dict[str, str]) -> list[str]:
         *(f"passes, so take it off the list: {name}" for name in sorted(expected & (outcomes.keys() - fails.keys()))),
         *(f"is listed, but there is no such test: {name}" for name in sorted(expected - outcomes.keys())),
     ]
+
+
+def judge(package: str, folder: Path, half: int | None = None) -> None:
+    """Run a package's modules, or one half of them, and fail with what is not as listed.
+
+    Skips where the package can't be had.
+    """
+    try:
+        chosen = modules(package)[half or 0 :: 1 if half is None else 2]
+    except NotThere as error:
+        pytest.skip(f"{NOT_THERE} of {package}: {error}")
+    found = differences(package, run(package, chosen, folder))
+    assert not found, "\n".join(found)

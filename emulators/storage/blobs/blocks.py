@@ -18,7 +18,7 @@ from emulators.storage.blobs.model import Block, Content
 from emulators.storage.blobs.operations import XML, BlobOperations
 from emulators.storage.blobs.requests import Requests, Target, blob_not_found, invalid_type, lease_id
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
+from emulators.storage.common.errors import StorageError, bad_parameter, mismatch, out_of_range
 
 LONGEST_ID = 64
 MOST_APPENDED = 50_000
@@ -41,8 +41,10 @@ class BlockOperations:
 
     def check_block(self, call: Call, block: str) -> int:
         """The container, if the blob can take such a block."""
-        self._requests.admit(call, "w", "c")
+        permitted = self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
+        if target.blob is not None and "w" not in permitted:
+            raise mismatch("Permission", "permission")
         if target.blob is not None and target.blob.kind != "BlockBlob":
             raise invalid_type()
         lease = target.blob.lease if target.blob else Lease()

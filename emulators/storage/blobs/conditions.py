@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from emulators.storage.blobs.tag_query import Query, condition
+from emulators.storage.blobs.tag_query import Condition, condition
 from emulators.storage.common.errors import StorageError
 
 ANY = "*"
@@ -26,7 +26,7 @@ class Conditions:
     none_match: str | None = None
     modified_since: float | None = None
     unmodified_since: float | None = None
-    tags: Query | None = None
+    tags: Condition | None = None
 
     @classmethod
     def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
@@ -96,7 +96,7 @@ def _seconds(headers: Mapping[str, str], name: str) -> float | None:
         raise invalid_header(name, text) from None
 
 
-def _tags(headers: Mapping[str, str], name: str) -> Query | None:
+def _tags(headers: Mapping[str, str], name: str) -> Condition | None:
     text = headers.get(name)
     if not text:
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from emulators.storage.blobs.headers import OCTETS, pending
+from emulators.storage.blobs.headers import OCTETS, SMART, pending
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Block, Container, Listed, settled
 from emulators.storage.blobs.tags import Found
@@ -112,6 +112,7 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
+    facts += "<SmartAccessTier>Hot</SmartAccessTier>" if blob.tier == SMART else ""
     more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)

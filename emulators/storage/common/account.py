@@ -22,6 +22,7 @@ from emulators.storage.common.identities import Identities, no_tokens
 from emulators.storage.common.rights import KEY_HOLDER, Right, Terms
 
 SKEW_SECONDS = 15 * 60  # how far a request's date may be from ours, as in Azure
+RANKS = {char: rank for rank, char in enumerate("!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz")}
 SIGNED_HEADERS = (
     "content-encoding",
     "content-language",
@@ -228,9 +229,10 @@ class Account:
             raise unauthenticated(f"Signature not valid in the specified time frame: it starts at {start}.")
 
 
-def _order(header: tuple[str, str]) -> str:
-    """As Azure sorts headers, and its SDKs with it: without hyphens, and `_` before digits, these before letters."""
-    return header[0].replace("-", "").replace("_", "!")
+def _order(header: tuple[str, str]) -> tuple[list[int], list[bool]]:
+    """As Azure sorts headers, and its SDKs with it: hyphens count only between names that are else the same."""
+    name = header[0]
+    return [RANKS[char] for char in name if char in RANKS], [char not in RANKS for char in name]
 
 
 def _seconds(text: str) -> float:

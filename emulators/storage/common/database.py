@@ -7,6 +7,7 @@ may take the last changes, never the file's consistency.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
         connection.executescript(schema)
     except sqlite3.OperationalError as error:
         connection.close()
-        raise RuntimeError(f"{path} can't be opened; is another process serving it? ({error})") from error
+        why = "is another process serving it?" if os.access(path.parent, os.W_OK) else "its folder can't be written"
+        raise RuntimeError(f"{path} can't be opened; {why} ({error})") from error
     return connection
 
 

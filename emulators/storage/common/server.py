@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sqlite3
 import ssl
 import time
 import uuid
@@ -23,6 +24,7 @@ from emulators.origin import refusal
 from emulators.serving import BODY_SECONDS, Door, read_body
 from emulators.storage.common.calls import VERSION, Answer, Call, http_date, parse_query
 from emulators.storage.common.errors import StorageError, invalid_input, too_large
+from emulators.storage.common.reserve import disk_full, is_full
 from emulators.storage.common.service import Service
 
 AnyService = Service[Any]
@@ -134,17 +136,31 @@ async def _streamed(
 
 async def _answer(service: AnyService, request: web.BaseRequest, request_id: str) -> Answer:
     try:
-        return await service.answer(await _call(service, request))
+        call = await _call(service, request)
+        return await (service.answer(call) if call.method != "DELETE" else _deleted(service, call))
     except StorageError as error:
         return _failure(service, error, request_id)
     except web.HTTPException:  # the body did not come in time
         raise
     except (ConnectionError, web.RequestPayloadError):  # the client has gone, or its body is no HTTP
         return _failure(service, invalid_input("The request's body did not come as it was announced."), request_id)
-    except Exception:  # outermost: the client gets an answer, and the log the traceback
+    except Exception as error:  # outermost: the client gets an answer, and the log the traceback
+        if is_full(error):
+            log.warning("the disk is full: %s %s", request.method, request.path)
+            return _failure(service, disk_full(service.state), request_id)
         log.exception("%s %s", request.method, request.path)
         sentence = "The server encountered an internal error. Please retry the request."
         return _failure(service, StorageError(500, "InternalError", sentence), request_id)
+
+
+async def _deleted(service: AnyService, call: Call) -> Answer:
+    """A deletion needs a little room too: on a full disk it gets that which was kept for it."""
+    try:
+        return await service.answer(call)
+    except (OSError, sqlite3.OperationalError) as error:
+        if not (is_full(error) and service.reserve and service.reserve.spend()):
+            raise
+        return await service.answer(call)
 
 
 def _failure(service: AnyService, error: StorageError, request_id: str) -> Answer:
@@ -215,6 +231,8 @@ async def _purge(service: AnyService) -> None:
     while True:
         try:
             more = service.purge()
+            if service.reserve:
+                service.reserve.keep()
         except Exception:  # the next round tries again
             log.exception("cannot remove what is gone")
             more = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from emulators.storage.common import cors, service_xml
@@ -18,6 +19,7 @@ from emulators.storage.common.database import Settings
 from emulators.storage.common.delegation import delegation_key
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
 from emulators.storage.common.policies import policies_of
+from emulators.storage.common.reserve import Reserve
 from emulators.storage.common.rights import Right, Terms
 
 XML = {"Content-Type": "application/xml"}
@@ -30,6 +32,7 @@ class Service(ABC, Generic[Admitting]):
     """A service of the account. `endpoint`, its own address, is known once it is served."""
 
     largest_body: ClassVar[int]
+    reserve: Reserve | None = None  # of the disk on which its data lie
 
     def __init__(self, account: Admitting, settings: Settings, endpoint: str = "") -> None:
         self.account = replace(account, policy=self._policy)
@@ -51,6 +54,10 @@ class Service(ABC, Generic[Admitting]):
             error.headers = {**error.headers, **told}
             raise
         return replace(found, headers={**found.headers, **told}) if told else found
+
+    @property
+    def state(self) -> Path | None:
+        return self.reserve.folder if self.reserve else None
 
     @abstractmethod
     async def _answered(self, call: Call) -> Answer:

