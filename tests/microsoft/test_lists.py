@@ -9,6 +9,7 @@ import yaml
 
 from tests.microsoft.judged import LIST, REASONS
 from tests.microsoft.sdists import pinned
+from tests.microsoft.table import README, written
 
 
 @pytest.mark.parametrize("package", sorted(pinned()))
@@ -25,3 +26,9 @@ def test_each_test_that_does_not_pass_has_one_of_three_reasons() -> None:
         assert set(reasons) <= set(REASONS)
         tests = [test for groups in reasons.values() for names in groups.values() for test in names]
         assert len(tests) == len(set(tests))
+
+
+def test_the_readme_says_what_the_list_says() -> None:
+    """`python -m tests.microsoft.table` makes it so."""
+    text = README.read_text("utf-8")
+    assert written(text) == text
