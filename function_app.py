@@ -4,11 +4,13 @@ import azure.functions as func
 
 from functions import (
     access,
+    attribution,
     clusters,
     costs,
     data,
     drops,
     jobs,
+    monitor,
     notices,
     page,
     removals,
@@ -18,6 +20,8 @@ from functions import (
     uploads,
 )
 
+attribution.prepare_logging()
+monitor.prepare()
 app = func.FunctionApp(http_auth_level=access.level())
 for family in (drops, data, jobs, runs, clusters, notices, schedules, removals, status, costs, page, uploads):
     app.register_functions(family.blueprint)

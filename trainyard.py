@@ -1,25 +1,14 @@
 #!/usr/bin/env python3
-"""Trainyard on one machine. It needs Python 3.11 or newer, nothing else:
+"""Trainyard on one machine. It needs Python 3.11 or newer, nothing else.
 
-    python3 trainyard.py demo      drop a data set into a local cloud, watch it become a model, get the curves
-    python3 trainyard.py up        start the local cloud and keep it; Ctrl-C stops it
-    python3 trainyard.py down      stop it from another terminal; --purge also removes its data
-    python3 trainyard.py COMMAND   the command line: submit, drop, runs, show, logs, metrics, fetch, cancel, retry,
-                                   compare, predict, continue, note, tag, import, run, data, schedule, notify,
-                                   clusters, cost, lease, leases, extend, release, pause, evict, status, du, rm,
-                                   doctor, open, completion, login, logout, admin
-    python3 trainyard.py package   the files that Azure runs, as a folder and a zip in .trainyard/package
-    python3 trainyard.py test      run the tests; further arguments go to pytest
-    python3 trainyard.py check     all that CI runs: format, lint, types, tests
-    python3 trainyard.py bench     run the benchmarks
-
-The first call makes a virtual environment under .trainyard/; later calls start at once. This file
-does only that and hands over. Each command says more with --help.
+The first call makes a virtual environment under .trainyard/; later calls start at once. This file does only that and
+hands over. Each command says more with --help.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import os
 import re
@@ -35,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 HOME = ROOT / ".trainyard"
-VENV, NODE = HOME / "venv", HOME / "node"
+VENV, NODE, PAGE_TOOLS = HOME / "venv", HOME / "node", HOME / "page-tools"
 WINDOWS = os.name == "nt"
 SCRIPTS = VENV / ("Scripts" if WINDOWS else "bin")
 PYTHON = SCRIPTS / ("python.exe" if WINDOWS else "python")
@@ -53,6 +42,7 @@ USE = (*TALK, TRAINERS)
 DEVELOP = ("requirements-dev.txt", TRAINERS)  # all of USE, and the tools of the gate
 COMMANDS = {
     "demo": (USE, ["-m", "local.demo"]),
+    "tour": (USE, ["-m", "local.tour"]),
     "up": (USE, ["-m", "local.up"]),
     "down": (USE, ["-m", "local.down"]),
     "package": (TALK, ["-m", "local.package"]),
@@ -60,12 +50,54 @@ COMMANDS = {
     "check": (DEVELOP, [str(Path(".ci", "check.py"))]),
     "bench": (DEVELOP, ["-m", "benchmarks"]),
 }
-CLI = (
-    "submit", "drop", "runs", "show", "logs", "metrics", "fetch", "cancel", "retry", "continue", "import", "run",
-    "data", "schedule", "notify", "clusters", "cost", "lease", "leases", "extend", "release", "pause", "evict",
-    "status", "du", "rm", "doctor", "open", "login", "logout", "compare", "predict", "note", "tag",
-    "completion", "admin",
-)  # fmt: skip
+HERE = {
+    "demo": "Drop a data set into a local cloud, watch it become a model, get the curves.",
+    "tour": "Walk through a first drop, a comparison, a lost node and the bill, in about three minutes.",
+    "up": "Start the local cloud and keep it; Ctrl-C stops it.",
+    "down": "Stop it from another terminal; --purge also removes its data.",
+    "package": "Make the files that Azure runs, as a folder and a zip in .trainyard/package.",
+    "test": "Run the tests; further arguments go to pytest.",
+    "check": "Run all that CI runs: format, lint, types, tests.",
+    "bench": "Run the benchmarks.",
+}
+CLI = {  # the command line's, with the first sentence of their own help; a test compares the two
+    "submit": "Submit a training: a trainer, an Azure ML job file, or a folder of your own code.",
+    "drop": "Upload a folder as a drop, which makes it a run.",
+    "runs": "List runs, newest first, with the best metric of each and the parameters that differ.",
+    "compare": "Show what is different between runs, with their curves over one another.",
+    "show": "Show a run's history, or why a drop did not start.",
+    "logs": "Print a run's log, and stay with it.",
+    "metrics": "Plot a run's curves here, or into a PNG.",
+    "fetch": "Download a run's models, logs and metrics.",
+    "predict": "Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.",
+    "cancel": "Cancel a run.",
+    "retry": "Repeat a run that has ended from its beginning, as a new run.",
+    "continue": "Go on with a run that has ended from its newest checkpoint, as a new run.",
+    "note": "Write a note on a run, for whoever looks at it later; `show` has them with who and when.",
+    "tag": "Set or take off a run's tags, by which `runs --where` finds it.",
+    "import": "Run a Batch AI job, or see what a Batch AI document becomes.",
+    "run": "Run the project in a folder: submit, show the log, fetch models and logs, and let the cluster go to zero.",
+    "clusters": "List the clusters and why each is up, or make them what a file declares.",
+    "cost": "Show what the nodes cost, and how the budgets stand.",
+    "lease": "Keep nodes of a cluster warm for some time.",
+    "leases": "List the leases that hold nodes now.",
+    "extend": "Let a lease go on for so long from now.",
+    "release": "End a lease now; its nodes go unless something else needs them.",
+    "pause": "Bring a cluster to zero nodes now.",
+    "evict": "Take a node away from a running run, as a preemption does.",
+    "status": "Show queues, poison messages, drops, runs and clusters.",
+    "du": "Show what takes the space: drops, archives, checkpoints, and what jobs left where they wrote it.",
+    "rm": "Delete what a run left, or a drop: archive, checkpoints, logs, files.",
+    "doctor": "Say what is wrong with this set-up, and how to mend it.",
+    "open": "Open the page in the browser: a run, or all of them.",
+    "completion": "Print what makes bash, zsh or fish complete commands, options and names, such as those of runs.",
+    "login": "Store a deployment and its key, and use it from now on.",
+    "logout": "Forget a deployment and its key.",
+    "data": "See the versions of a drop's data.",
+    "schedule": "Make runs again and again.",
+    "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
+    "admin": "Look after a deployment; needs rights on its Azure resources.",
+}
 ADVICE_NET = "This step needs the package registry. Check the network or proxy, then run the same command again."
 ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubuntu: apt install python3-venv"
 
@@ -79,14 +111,16 @@ def main(argv: list[str]) -> int:
         say("Trainyard needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info))
         return 2
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(f"{__doc__}\n")
+        sys.stdout.write(usage())
         return 0
     if argv[0] == "--version":
         found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
         sys.stdout.write(f"trainyard {found[1] if found else 'of no version'}\n")
         return 0
     if argv[0] not in (*COMMANDS, *CLI):
-        say(f"There is no command {argv[0]!r}. Choose from: {', '.join((*COMMANDS, *CLI))}.")
+        near = difflib.get_close_matches(argv[0], (*COMMANDS, *CLI), n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        say(f"There is no command {argv[0]!r}. {hint}`python3 trainyard.py --help` has a line for each.")
         return 2
     alone = USE if argv[0] == "predict" else TALK  # predict runs a trainer's model here
     requirements, target = COMMANDS.get(argv[0], (alone, ["-m", "cli", argv[0]]))
@@ -98,8 +132,16 @@ def main(argv: list[str]) -> int:
     return hand_over([str(PYTHON), *target, *argv[1:]], path)
 
 
+def usage() -> str:
+    """What --help prints: a line for each command."""
+    parts = [f"{__doc__}\n    python3 trainyard.py COMMAND ...\n"]
+    for heading, commands in (("On this machine", HERE), ("The command line", CLI)):
+        parts += [f"\n{heading}:\n", *(f"  {name:<11} {words}\n" for name, words in commands.items())]
+    return "".join(parts)
+
+
 def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
-    """Install what these requirement files need, unless it is there; what tests need too: Azurite, to compare with.
+    """Install what these requirement files need, unless it is there; for tests also, by npm, Azurite and page tools.
 
     Returns the PATH to run with.
     """
@@ -116,7 +158,12 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
     if requirements != DEVELOP:
         return os.environ.get("PATH", "")
     npm, path = node_tools()
-    once(NODE / "stamp", ("tests/node/package-lock.json",), partial(install_azurite, npm, path))
+    for folder, source, what in (
+        (NODE, "tests/node", "Azurite, Microsoft's storage emulator"),
+        (PAGE_TOOLS, "page", "the tools that make the page"),
+    ):
+        install_locked = partial(install_node_packages, npm, path, folder, ROOT / source, what)
+        once(folder / "stamp", (f"{source}/package-lock.json",), install_locked)
     return path
 
 
@@ -166,26 +213,23 @@ def install_packages(requirements: tuple[str, ...], again: list[str] | None = No
     """All files in one command, so that torch and torchvision always come as a pair from one place."""
     files = [argument for name in requirements for argument in ("-r", name)]
     files += [argument for name in again or () for argument in ("--reinstall-package", name)]
-    source = ["--torch-backend", "cpu"] if TRAINERS in requirements and cpu_wheels_serve() else []
-    step(
-        "Installing the Python packages" + " (PyTorch is large)" * (TRAINERS in requirements),
-        uv("install", "--quiet", *source, *files),
-    )
+    source = ["--torch-backend", "auto"] if TRAINERS in requirements and own_index_serves() else []
+    step("Installing the Python packages", uv("install", *source, *files), downloads=True)
 
 
-def cpu_wheels_serve() -> bool:
-    """Whether PyTorch's own CPU wheels are the thing to install: no GPU here, and their index answers soon.
+def own_index_serves() -> bool:
+    """Whether PyTorch's own index answers soon. It has wheels for just this machine's processor or GPU.
 
-    They are a tenth of the size of PyPI's wheels for Linux, which carry CUDA. Elsewhere PyPI's are CPU wheels anyway.
+    Without a GPU they are a twentieth of the size of PyPI's for Linux, which carry CUDA. Elsewhere PyPI's do as well.
     """
-    if not sys.platform.startswith("linux") or shutil.which("nvidia-smi"):
+    if not sys.platform.startswith("linux"):
         return False
     limits = {
         "UV_HTTP_TIMEOUT": str(PROBE_SECONDS),
         "UV_HTTP_CONNECT_TIMEOUT": str(PROBE_SECONDS),
         "UV_HTTP_RETRIES": "0",
     }
-    probe = uv("install", "--dry-run", "--quiet", "--no-deps", "--reinstall", "--torch-backend", "cpu", "-r", TRAINERS)
+    probe = uv("install", "--dry-run", "--quiet", "--no-deps", "--reinstall", "--torch-backend", "auto", "-r", TRAINERS)
     try:
         done = subprocess.run(probe, cwd=ROOT, env={**os.environ, **limits}, capture_output=True, timeout=20)
     except subprocess.TimeoutExpired:
@@ -221,29 +265,53 @@ def node_version() -> int:
     return int(found[1]) if found else 0
 
 
-def install_azurite(npm: list[str], path: str) -> None:
-    NODE.mkdir(parents=True, exist_ok=True)
+def install_node_packages(npm: list[str], path: str, folder: Path, source: Path, what: str) -> None:
+    """Install into the folder what the package-lock.json of `source` pins."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(ROOT / "tests" / "node" / name, NODE / name)
+        shutil.copyfile(source / name, folder / name)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    step("Installing Azurite, Microsoft's storage emulator", [*npm, "ci", *options], cwd=NODE, path=path)
+    step(f"Installing {what}", [*npm, "ci", *options], cwd=folder, path=path)
 
 
-def step(what: str, argv: list[str], advice: str = ADVICE_NET, cwd: Path = ROOT, path: str | None = None) -> None:
-    """Run one command of the installation, showing how long it takes. Its output is shown only if it fails."""
+def step(
+    what: str,
+    argv: list[str],
+    advice: str = ADVICE_NET,
+    cwd: Path = ROOT,
+    path: str | None = None,
+    downloads: bool = False,
+) -> None:
+    """Run one command of the installation, showing how long it takes. Its output is shown only if it fails.
+
+    `downloads`: it is uv, which shows on a terminal how far each download is; elsewhere their sum is said at the end.
+    """
     began = time.monotonic()
     environment = os.environ if path is None else {**os.environ, "PATH": path}
+    bars = downloads and sys.stderr.isatty()
     with tempfile.TemporaryFile() as output:
+        stderr = None if bars else subprocess.STDOUT
+        if bars:
+            say(f"  {what}:")
         try:
-            process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT)
-            status = wait(process, what, began)
+            process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output, stderr=stderr)
+            status = process.wait() if bars else wait(process, what, began)
         except OSError as exc:
             raise InstallFailed(f"{what} failed: {exc}\n  {advice}") from exc
-        if status:
-            output.seek(0)
-            said = output.read().decode("utf-8", "replace").strip()
-            command = subprocess.list2cmdline(argv)
-            raise InstallFailed(f"{what} failed with exit status {status}.\n  {command}\n{said}\n{advice}")
+        output.seek(0)
+        said = output.read().decode("utf-8", "replace").strip()
+    if status:
+        command = subprocess.list2cmdline(argv)
+        raise InstallFailed(f"{what} failed with exit status {status}.\n  {command}\n{said}\n{advice}")
+    if megabytes := downloaded(said):
+        say(f"  {megabytes:,.0f} MB were downloaded.")
+
+
+def downloaded(said: str) -> float:
+    """The sum, in MB, of the downloads that uv speaks of: those of a megabyte and more."""
+    units = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+    sizes = re.findall(r"^Downloading \S+ \(([\d.]+)(KiB|MiB|GiB)\)", said, re.MULTILINE)
+    return sum(float(size) * units[unit] for size, unit in sizes) / 1e6
 
 
 def wait(process: subprocess.Popen[bytes], what: str, began: float) -> int:

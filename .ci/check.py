@@ -34,7 +34,7 @@ STEPS = {
 }
 # What `--quick` leaves out, as globs: what starts a cloud, trains, or waits for timers and retries.
 SLOW = (
-    "tests/cli/test_cli_completion.py",
+    "tests/cli/setup/test_shell_completion.py",
     "tests/trainers/test_readme_commands.py",
     "tests/e2e",
     "tests/cloud",
@@ -44,20 +44,22 @@ SLOW = (
     "tests/trainers/test_checkpoint*.py",
     "tests/trainers/test_trainer_*.py",
     "tests/emulators/*/test_*restart.py",
-    "tests/emulators/azureml/test_jobs.py",
-    "tests/emulators/azureml/test_mlclient.py",
-    "tests/emulators/azureml/test_mpi.py",
-    "tests/emulators/azureml/test_environments.py",
-    "tests/emulators/azureml/test_registries.py",
-    "tests/emulators/azureml/test_tracking.py",
-    "tests/emulators/azureml/test_walk.py",
+    "tests/emulators/azureml/running/test_jobs.py",
+    "tests/emulators/azureml/service/test_mlclient.py",
+    "tests/emulators/azureml/running/test_mpi.py",
+    "tests/emulators/azureml/environments/test_builder.py",
+    "tests/emulators/azureml/workspace/test_registries.py",
+    "tests/emulators/azureml/tracking/test_tracking.py",
+    "tests/emulators/azureml/service/test_pipelines.py",
+    "tests/emulators/azureml/service/test_sweeps.py",
+    "tests/emulators/azureml/service/test_walk.py",
     "tests/emulators/test_up.py",
     "tests/simulation/test_more_schedules.py",
     "tests/shared/money/test_money_month.py",
     "tests/fuzz",
     "tests/benchmarks/test_benchmark_scale.py",
-    "tests/emulators/azureml/test_odd_bodies.py",
-    "tests/emulators/azureml/test_simulation.py",
+    "tests/emulators/azureml/bodies/test_odd_bodies.py",
+    "tests/emulators/azureml/scheduling/test_simulation.py",
     "tests/emulators/eventgrid/test_azurite.py",
     "tests/emulators/eventgrid/test_eventgrid_deadletter.py",
     "tests/emulators/eventgrid/test_eventgrid_faults.py",
@@ -70,6 +72,7 @@ SLOW = (
     "tests/infra/test_roles.py",
     "tests/microsoft/test_*blobs.py",
     "tests/infra/test_package_runtime.py",
+    "tests/infra/test_package_worker.py",
 )
 COVERAGE = {
     "combine": ["combine", "--quiet"],
@@ -77,7 +80,8 @@ COVERAGE = {
 }
 CONFORMANCE = "test_conformance"
 MICROSOFT = "tests.microsoft"
-SHELLS = "test_cli_completion"
+SHELLS = "test_shell_completion"
+WORKER = "test_package_worker"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -90,8 +94,9 @@ def main(argv: list[str] | None = None) -> int:
             rows += [(f"coverage {verb}", *run(verb, ["coverage", *arguments])) for verb, arguments in COVERAGE.items()]
         if report.exists() and not options.quick:
             rows.append(("page", 0.0, browser(report)))
-            rows.append(("completion", 0.0, shells(report)))
-            rows.append(("microsoft", 0.0, judged(report)))
+            rows.append(("completion", 0.0, said_when_skipped(report, SHELLS)))
+            rows.append(("microsoft", 0.0, said_when_skipped(report, MICROSOFT)))
+            rows.append(("worker", 0.0, said_when_skipped(report, WORKER)))
             rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))
     return 0 if all(verdict.startswith(OK) for *_, verdict in rows) else 1
@@ -149,19 +154,12 @@ def browser(report: Path) -> str:
     return f"{OK}, but THE PAGE WAS NOT TESTED IN A BROWSER: install chromium" if skipped else OK
 
 
-def shells(report: Path) -> str:
-    """What became of the tests that press Tab in each shell. To be without one is no failure, only said."""
-    cases = [case for case in ET.parse(report).iter("testcase") if SHELLS in case.get("classname", "")]  # noqa: S314
+def said_when_skipped(report: Path, module: str) -> str:
+    """What became of tests that need a shell, or a worker, that few machines have. To be without is only said."""
+    cases = [case for case in ET.parse(report).iter("testcase") if module in case.get("classname", "")]  # noqa: S314
     skipped = [case.find("skipped") for case in cases]
     words = sorted({case.get("message", "") for case in skipped if case is not None})
     return f"{OK}, but {'; '.join(words)}" if words else OK
-
-
-def judged(report: Path) -> str:
-    """What became of Microsoft's own tests of storage, from the package index. To be without it is only said."""
-    cases = [case for case in ET.parse(report).iter("testcase") if MICROSOFT in case.get("classname", "")]  # noqa: S314
-    skipped = [case for case in cases if case.find("skipped") is not None]
-    return f"{OK}, but STORAGE WAS NOT HELD AGAINST MICROSOFT'S TESTS: no package index" if skipped else OK
 
 
 def conformance(report: Path, python: str | None, strict: bool) -> str:

@@ -15,7 +15,9 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from cli import doctor, replay, results  # noqa: E402
+from cli import results  # noqa: E402
+from cli.api import replay  # noqa: E402
+from cli.setup import doctor  # noqa: E402
 from shared.api import operations, records, removals  # noqa: E402
 
 FILE = ROOT / "schemas" / "cli.json"

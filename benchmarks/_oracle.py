@@ -1,4 +1,4 @@
-"""What a chaos run should have come to, judged from outside: by storage and job list directly, and the HTTP API.
+"""Judge a chaos run from outside: by storage, by Azure ML's job list, and by the HTTP API.
 
 The oracle shares nothing with the system but the names that users see: drops/<route>/<name>, output/<experiment>/<run>.
 """
@@ -19,7 +19,7 @@ from urllib.parse import quote
 from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from local.cloud import Cloud
 
 ROUTE = "chaos"
@@ -47,7 +47,7 @@ def digest(files: Files) -> str:
 
 @dataclass
 class Look:
-    """What was there at one moment. `stored` are the drops' blobs, `runs` those of each drop, newest first."""
+    """A snapshot. `stored` are the drops' blobs, `runs` those of each drop, newest first."""
 
     stored: dict[str, Files]
     drops: dict[str, dict[str, Any]]
@@ -57,7 +57,7 @@ class Look:
 
 @dataclass
 class Verdict:
-    """Counts, and a line for each thing that is not as it should be."""
+    """Counts, and a line for each fault."""
 
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Oracle:
         self._blobs.close()
 
     def look(self, names: list[str]) -> Look:
-        """See what is there now. Raises OSError or AzureError while a part is away."""
+        """Take a snapshot. Raises OSError or AzureError while a part is away."""
         stored = self._stored()
         drops = {name: self._get(f"drops/{ROUTE}/{quote(name)}") or {} for name in names}
         runs: dict[str, list[dict[str, Any]]] = {}
@@ -86,7 +86,7 @@ class Oracle:
         return Look(stored, drops, runs, pending)
 
     def judge(self, acknowledged: dict[str, Files], seen: Look) -> Verdict:
-        """Compare what clients were told with what there is."""
+        """Compare what clients were told with the snapshot."""
         verdict = Verdict()
         for name, files in acknowledged.items():
             self._judge_drop(name, files, seen, verdict)
@@ -124,9 +124,9 @@ class Oracle:
             verdict.find("wrong content", f"{name}: no run trained on what lies there")
 
     def _judge_run(self, name: str, run: dict[str, Any], forgotten: bool, verdict: Verdict) -> str | None:
-        """The digest that this run's archive holds, after its manifest was held against the blobs.
+        """The digest in this run's archive, after its manifest was compared with the blobs.
 
-        `forgotten`: the storage has lost files of this drop that it had taken.
+        `forgotten`: the storage has lost acknowledged files of this drop.
         """
         if run["state"] != "completed":
             if run["state"] in FINAL:

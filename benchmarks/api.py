@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters.storage import account
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.spec import JobSpec
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
 
@@ -65,7 +65,7 @@ def spread(samples: list[float]) -> dict[str, float]:
 
 
 def fill(connection_string: str) -> None:
-    """Write RUNS runs as the app does, with what its lists find them by. One in a thousand failed."""
+    """Write RUNS runs as the app does, with their index rows. One in a thousand failed."""
     clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)
@@ -78,9 +78,19 @@ def finished_run(number: int) -> Run:
     states = (RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED)
     history = tuple(Moment(state, at, "Something happened here.") for state in states)
     state = RunState.FAILED if number % 1000 == 0 else RunState.COMPLETED
-    run = Run(f"run-{number:016x}", "shelf/a", "noop", "f" * 64, "noop", "cpu-cluster", 2, at, {"command": "x" * 2000})
+    run = Run.of(
+        name=f"run-{number:016x}",
+        drop="shelf/a",
+        route="noop",
+        fingerprint="f" * 64,
+        experiment="noop",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=at,
+        request=JobSpec(command="x" * 2000),
+    )
     metrics = {"loss": 0.1, "accuracy": 0.9}
-    return replace(run, state=state, history=history, last_metrics=metrics, archived_at=at)
+    return run.changed(state=state, history=history, last_metrics=metrics, archived_at=at)
 
 
 def table_requests(cloud: Cloud) -> int:

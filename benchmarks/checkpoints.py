@@ -47,7 +47,8 @@ class Learner:
         self._before = time.perf_counter()
 
     def listen(self) -> None:
-        """From now on `waited` has what the hooks between the first and this one took, in the last step."""
+        """From now on `waited` holds the seconds that the hooks between the first and this one took in the last
+        step."""
 
         def note(*_: Any) -> None:
             self.waited = time.perf_counter() - self._before

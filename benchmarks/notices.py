@@ -23,8 +23,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from shared import system
 from shared.adapters.outgoing.sending import NoticeSender
+from shared.kernel import places
 from shared.notices import deliver
 from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.subscribe import Wish, subscribe
@@ -35,7 +35,7 @@ REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for 
 
 @dataclass
 class Endpoint:
-    """What came: how often each id was taken, and how often an answer about it was lost."""
+    """What arrived: how often each id was accepted, and how often its answer was lost."""
 
     luck: random.Random
     taken: Counter[str] = field(default_factory=Counter)
@@ -62,7 +62,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
         began = world.clock()
         for number in range(events):
             notice = Notice(f"e{number}", Kind.COMPLETED, "A run completed.", began)
-            deliver.begin(world.system, world.post, made, notice)
+            deliver.begin(world.system.queues, world.post, made, notice)
         _deliver(world)
         rows = [row.value for row in world.notices.rows.values()]
     waited = sorted((row.done_at - began).total_seconds() for row in rows if row.done_at)
@@ -82,7 +82,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 def _deliver(world: World) -> None:
     """Let time pass until no delivery waits for its next try."""
-    while waiting := world.queues.messages.get(system.DELIVERIES, []):
+    while waiting := world.queues.messages.get(places.DELIVERIES, []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
 

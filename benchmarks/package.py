@@ -29,7 +29,7 @@ import {module}
 used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({{"ms": 1000 * (time.perf_counter() - began), "cpu": 1000 * (time.process_time() - cpu), "kB": used}}))
 """
-MODULES = {"function_app": "function_app", "azure.ai.ml": "azure.ai.ml"}
+MODULES = {name: name for name in ("function_app", "azure.ai.ml", "azure.monitor.opentelemetry")}
 
 
 def environment(folder: Path, compiled: bool) -> Path:

@@ -297,7 +297,7 @@ def answers(address: str) -> bool:
 
 
 def theirs(lab: Lab, mlflow: tuple[str, list[str]]) -> dict[str, Any]:
-    """Both pages by turns, in the same minutes: the list of runs, the drawing of the same curves, idling, bytes."""
+    """Both pages in turn, in the same minutes: the list of runs, the drawing of the same curves, idling, bytes."""
     address, runs = mlflow
     listing = f"{address}/#/experiments/0/runs"
     names = json.dumps(runs)

@@ -221,7 +221,7 @@ def ratio(above: list[dict[str, Any]], below: list[dict[str, Any]], name: str) -
 
 
 def where(case: Case, home: Path) -> dict[str, Any]:
-    """What the steps of both sides spend their time on."""
+    """How the steps of both sides spend their time."""
     if case.processes > 1:
         return {"skipped": "profiles are of one process"}
     data, shares = prepare(case, home), {}
@@ -280,7 +280,7 @@ def main(argv: list[str]) -> int:
 
 
 def measure(case: Case, home: Path, pairs: int) -> dict[str, Any]:
-    """Compare so many pairs, or profile for 0; or say why not."""
+    """Compare so many pairs, or profile for 0. Says why if it can't."""
     if not (DATA / case.data).exists():
         return {"skipped": f"{DATA / case.data} is not there"}
     return compare(case, home, pairs) if pairs else where(case, home)

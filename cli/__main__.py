@@ -5,30 +5,40 @@ from __future__ import annotations
 import os
 import sys
 
-from . import commands  # noqa: F401  # registers them
-from .completion import VARIABLE
 from .errors import ERROR, INTERRUPTED, CliError
-from .session import app, program
-from .visible import visible
 
 
 def main() -> int:
     """Run the command line. Returns the exit status; errors.EXIT_CODES says what each means."""
     try:
-        app(prog_name=program(), complete_var=VARIABLE)
+        _run()
     except CliError as exc:
-        sys.stderr.write(visible(f"trainyard: {exc}\n"))
+        _say(str(exc))
         return exc.status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
     except OSError as exc:
-        if exc.filename is None:
-            raise
-        sys.stderr.write(visible(f"trainyard: {exc.filename}: {exc.strerror}.\n"))
+        where = f"{exc.filename}: " if exc.filename is not None else ""  # a full disk has no name
+        _say(f"{where}{exc.strerror or exc}.")
         return ERROR
     return 0
+
+
+def _run() -> None:
+    # Imported here, since it takes a while in which Ctrl-C may come.
+    from . import commands  # noqa: F401  # registers them
+    from .session import app, program
+    from .setup.shell_completion import VARIABLE
+
+    app(prog_name=program(), complete_var=VARIABLE)
+
+
+def _say(words: str) -> None:
+    from .terminal_text import visible
+
+    sys.stderr.write(visible(f"trainyard: {words}\n"))
 
 
 if __name__ == "__main__":

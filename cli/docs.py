@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,65 +16,87 @@ from .session import COMMON, app
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
+OFTEN = 3  # a row that so many commands have stands at the top of the page, once
+
 HEAD = """<!-- Made by `python -m cli.docs` from the commands' own help. Do not edit: a test holds it against them. -->
 # The command line
 
-In a clone, `python3 trainyard.py <command>`. On a machine that only uses a deployment, `pip install .` of this
-repository gives the command `trainyard`, with light dependencies: no Azure ML, no PyTorch. Extras: `drop` to upload to
-a deployment's storage account and to sign in with Entra ID, `keyring` to keep keys in the system's keyring, `png` to
-write curves to a file; such as `pip install '.[drop,keyring,png]'`.
+Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a machine
+that only uses a deployment, `pip install .` of this repository gives the command `trainyard`, with light dependencies:
+no Azure ML, no PyTorch. Its extras, as in `pip install '.[drop,keyring,png]'`: `drop` uploads to a deployment's storage
+account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `png` writes curves to a file.
 
-It speaks HTTP to one Trainyard, in this order: `--url`, `--profile`, `TRAINYARD_URL`, `TRAINYARD_PROFILE`, the local
+It speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_URL`, `TRAINYARD_PROFILE`, the local
 cloud if it is up, the deployment of the last `login`. `TRAINYARD_CLOUD` names the folder of a local cloud's state if it
-is another than `.trainyard/cloud`.
+is not `.trainyard/cloud`.
 
-`drop` alone needs more than the API: it writes blobs. For the local cloud it uses that cloud's connection string. For a
-deployment it needs `--account-url` (here or at `login`), the extra `drop`, and whoever is signed in (`az login`) needs
-the role Storage Blob Data Contributor on the account. `admin smoke` needs it too.
+`drop` and `admin smoke` also write blobs. To the local cloud they do so with its connection string. For a deployment
+they need `--account-url` (here or at `login`), the extra `drop`, and the role Storage Blob Data Contributor on the
+account for whoever is signed in (`az login`).
 
-Tab completes commands, options, and the names of runs, drops, trainers, routes, clusters and the like, in bash, zsh and
-fish. Put `eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or
-`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone, `python3 trainyard.py completion bash`
-(or zsh, fish) in its place also makes the command `trainyard`, for every folder.
+Tab completes commands, options, and the names of runs, drops, trainers, routes and clusters. Put
+`eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or
+`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone,
+`python3 trainyard.py completion bash` in its place also makes the command `trainyard`, for every folder.
 
 Every command takes these:
 
 {common}
 
-With `--json` a command prints one JSON document, `logs` and `evict` one a line.
-[schemas/cli.json](../schemas/cli.json) has the JSON Schema of each, under `$defs`; fields may come, and none goes
+With `--json` a command prints one JSON document; `logs` and `evict` print one a line.
+[schemas/cli.json](../schemas/cli.json) has the JSON Schema of each, under `$defs`. Fields may be added; none is removed
 without a line in the changelog.
 
-Results go to standard output, all else to standard error. Exit codes:
+Results go to standard output, everything else to standard error. Exit codes:
 
 {codes}
+
+## Arguments and options of many commands
+Where a command's list says "above", these are meant. Square brackets mark an argument that may be left out.
+
+{often}
 """
 
 
 def page() -> str:
     """The whole page."""
     group: Any = typer.main.get_command(app)
-    codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
-    common = _table("option", "", _options(group.commands[ORDER[0]], COMMON))
-    head = HEAD.format(common=common, codes=codes)
-    sections = [_section(name, group.commands[name]) for name in ORDER]
+    commands = {name: group.commands[name] for name in ORDER}
     for family, names in GROUPS.items():
-        sections += [_section(f"{family} {name}", group.commands[family].commands[name]) for name in names]
-    return head + "".join(f"\n{section}" for section in sections)
+        commands |= {f"{family} {name}": group.commands[family].commands[name] for name in names}
+    often = _often(commands.values())
+    codes = _table("code", "meaning", ((str(code), words) for code, words in EXIT_CODES.items()))
+    common = _list(row for row in _options(commands[ORDER[0]], COMMON))
+    head = HEAD.format(common=common, codes=codes, often=_list(often))
+    return head + "".join(f"\n{_section(name, command, often)}" for name, command in commands.items())
 
 
-def _section(name: str, command: Any) -> str:
-    words, _, example = inspect.cleandoc(command.help).replace("\b\n", "").partition("Example: ")
-    arguments = " ".join(_metavar(p) for p in command.params if p.param_type_name == "argument")
-    usage = f"python3 trainyard.py {name} [OPTIONS] {arguments}".rstrip()
-    own = _table("argument or option", "", _options(command, [p.name for p in command.params if p.name not in COMMON]))
-    parts = [f"## {name}", words.strip(), f"```text\n{usage}\n```", f"Example: `{example.strip()}`", own]
+def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
+    """The rows of many commands. An option that means two things there stays with its commands."""
+    counts = Counter(row for command in commands for row in set(_options(command)))
+    rows = [row for row, count in counts.items() if count >= OFTEN]
+    meanings = Counter(option for option, _ in rows)
+    return sorted(row for row in rows if meanings[row[0]] == 1)
+
+
+def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
+    words, *examples = inspect.cleandoc(command.help).replace("\b\n", "").split("Example: trainyard ")
+    rows = list(_options(command))
+    above = ", ".join(option for option, _ in (row for row in rows if row in often))
+    own = [_list(row for row in rows if row not in often), f"- {above}: above" if above else ""]
+    parts = [
+        f"## {name}",
+        words.strip(),
+        *(f"Example: `python3 trainyard.py {' '.join(example.split())}`" for example in examples),
+        "\n".join(part for part in own if part),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _options(command: Any, names: Any) -> Iterator[tuple[str, str]]:
+def _options(command: Any, names: Container[str] | None = None) -> Iterator[tuple[str, str]]:
+    """What a command takes, and what it is: all of its own, or those of these names."""
     for param in command.params:
-        if param.name not in names:
+        if param.name in COMMON if names is None else param.name not in names:
             continue
         if param.param_type_name == "argument":
             yield f"`{_metavar(param)}`", param.help
@@ -89,6 +112,10 @@ def _metavar(param: Any) -> str:
         return name
     several = f"{name}..." if param.nargs == -1 and not name.endswith("...") else name
     return several if param.required else f"[{several}]"
+
+
+def _list(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {option}: {words}".replace("<", r"\<") for option, words in rows)
 
 
 def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> str:

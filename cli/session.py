@@ -19,11 +19,11 @@ import typer
 import typer.core
 from rich.console import RenderableType
 
-from .away import Away
-from .client import Api
-from .names import run_name, suggesting
-from .profiles import Profile, Profiles, choose, config_folder
-from .visible import Console, Text
+from .api.api_outage import OutageMessages
+from .api.client import Api
+from .api.run_names import run_name, suggesting
+from .setup.profiles import Profile, Profiles, choose, config_folder
+from .terminal_text import Console, Text
 
 P = ParamSpec("P")
 RUN = "run"  # the argument of a command that takes whatever names a run
@@ -36,7 +36,8 @@ ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="A p
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 COMMON = {"url": Url, "profile": ProfileName, "as_json": Json}
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+HELP = {"max_content_width": PIPE_WIDTH}  # wide enough for a whole line of each command
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP)
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
@@ -44,12 +45,14 @@ for _name, _help in {
     "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
     "admin": "Look after a deployment; needs rights on its Azure resources.",
 }.items():
-    groups[_name] = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+    groups[_name] = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP
+    )
     app.add_typer(groups[_name], name=_name, help=_help)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         sys.stdout.write(f"trainyard {version()}\n")
         raise typer.Exit
 
@@ -101,8 +104,8 @@ class Session:
         return Api(self.profile.url, self.profiles.authenticate(self.profile))
 
     @cached_property
-    def away(self) -> Away:
-        return Away(lambda words: self.remark(words, "yellow"))
+    def outage(self) -> OutageMessages:
+        return OutageMessages(lambda words: self.remark(words, "yellow"))
 
     def tell(self, value: object, picture: RenderableType) -> None:
         """The command's result: the value as JSON if that was asked for, else the picture."""
@@ -182,7 +185,7 @@ def user_path(path: Path) -> Path:
 
 
 def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr)
+    console = Console(stderr=stderr, trims=not (sys.stderr if stderr else sys.stdout).isatty())
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

@@ -115,7 +115,12 @@ def tail(path: Path, size: int = 4000) -> str:
 
 
 async def serve_until_stopped(**info: Any) -> None:
-    """Print the ready line, and return on SIGTERM or Ctrl-C, or when the process that started this one is gone.
+    """Print the ready line, and return on SIGTERM or Ctrl-C, or when the process that started this one is gone."""
+    await serve_until(asyncio.Event(), **info)
+
+
+async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
+    """The same, and return when `ended` is set.
 
     The signal handlers stand before the line is out: whoever has read it may stop us at once.
     """
@@ -124,7 +129,7 @@ async def serve_until_stopped(**info: Any) -> None:
     sys.stdout.flush()
     parent = int(os.environ.get("EMULATORS_PARENT", "0"))
     while not stopped.is_set():
-        if parent and not _is_parent(parent):
+        if (parent and not _is_parent(parent)) or ended.is_set():
             return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), PARENT_POLL_SECONDS)

@@ -13,10 +13,12 @@ from typing import Any
 
 import azure.functions as func
 
+from functions.on_demand import on_demand
 from shared.kernel.errors import BadInput, BadSetting
-from shared.kernel.parsing import one_line, read_json
-from shared.kernel.person import Person
 from shared.kernel.settings import app_service_signs_in, asks_entra
+
+with on_demand():
+    from shared.kernel import parsing, person
 
 CALLER = "x-trainyard-caller"  # percent-encoded
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
@@ -33,7 +35,7 @@ _ROLE_CLAIMS = ("roles", "http://schemas.microsoft.com/ws/2008/06/identity/claim
 
 
 class Denied(Exception):
-    """The caller is unknown (401), or may not do this (403)."""
+    """The caller is unknown (401), may not do this (403), or sent a body that can't be read (411)."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -104,7 +106,7 @@ def caller(req: func.HttpRequest) -> str:
     With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
     """
     if not by_roles():
-        return one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
+        return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
     claims = _claims(req.headers)
     return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
@@ -115,9 +117,9 @@ def caller_id(req: func.HttpRequest) -> str:
     return next((value for kind in _ID_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
 
 
-def who(req: func.HttpRequest) -> Person:
+def who(req: func.HttpRequest) -> person.Person:
     """The caller, as the records of what people do have them."""
-    return Person(caller(req), caller_id(req))
+    return person.Person(caller(req), caller_id(req))
 
 
 def me(req: func.HttpRequest) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def _claims(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """The claims of X-MS-CLIENT-PRINCIPAL, base64 of JSON with claims of `typ` and `val`, as pairs."""
     text = _header(headers, "x-ms-client-principal")
     try:
-        principal: Any = read_json(base64.b64decode(text, validate=True), "The principal")
+        principal: Any = parsing.read_json(base64.b64decode(text, validate=True), "The principal")
         claims = [(str(claim["typ"]), str(claim["val"])) for claim in principal["claims"]]
         role, provider = principal.get("role_typ"), principal.get("auth_typ")
     except (BadInput, ValueError, KeyError, TypeError, AttributeError) as exc:

@@ -5,23 +5,25 @@ import os
 import azure.functions as func
 
 from functions import access, telemetry
+from functions.attribution import attributed
 from functions.http import answer, handled
-from shared.api import nodes, records, status
-from shared.api.nodes import NodesQuery
-from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery, read_body, read_query
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.clusters import auto_idle, lease_actions, sweep
-from shared.clusters.lease_model import Wish
-from shared.events import incoming
+from shared.kernel.places import CLUSTER_LOOKS
 from shared.kernel.settings import sweep_schedule
-from shared.money import charge_costs
-from shared.system import CLUSTER_LOOKS
+
+with on_demand():
+    from shared.api import nodes, records, requests, status
+    from shared.clusters import auto_idle, lease_actions, lease_model, sweep
+    from shared.events import incoming
+    from shared.money import charge_costs
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
 @blueprint.timer_trigger("timer", sweep_schedule(os.environ))
+@attributed
 def sweep_timer(timer: func.TimerRequest) -> None:
     """One decision for every cluster, then the books of what they have cost."""
     try:
@@ -35,6 +37,7 @@ def sweep_timer(timer: func.TimerRequest) -> None:
 
 
 @blueprint.queue_trigger("message", CLUSTER_LOOKS, STORAGE)
+@attributed
 def cluster_looks(message: func.QueueMessage) -> None:
     """A cluster on which a run has begun or ended."""
     sweep.sweep_one(the_system(), incoming.text(incoming.decode(message.get_body()), "cluster"))
@@ -51,7 +54,7 @@ def list_clusters(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_nodes(req: func.HttpRequest) -> func.HttpResponse:
     """The clusters' nodes over the last hours, and the decisions about them."""
-    return answer(nodes.nodes(the_system(), read_query(req.params, NodesQuery)))
+    return answer(nodes.nodes(the_system(), requests.read_query(req.params, nodes.NodesQuery)))
 
 
 @blueprint.route("leases", methods=["GET"])
@@ -65,8 +68,8 @@ def list_leases(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def make_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Keep nodes of a cluster warm for some time."""
-    system, asked = the_system(), read_body(req.get_body(), LeaseRequest)
-    wish = Wish(int(asked.nodes), asked.seconds, asked.why)
+    system, asked = the_system(), requests.read_body(req.get_body(), requests.LeaseRequest)
+    wish = lease_model.Wish(int(asked.nodes), asked.seconds, asked.why)
     made = lease_actions.lease(system, req.route_params["cluster"], wish, access.who(req))
     return answer(records.lease(made, system.clock()), 201)
 
@@ -75,7 +78,7 @@ def make_lease(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def extend_lease(req: func.HttpRequest) -> func.HttpResponse:
     """Let a lease go on for longer."""
-    system, seconds = the_system(), read_body(req.get_body(), LeaseExtension).seconds
+    system, seconds = the_system(), requests.read_body(req.get_body(), requests.LeaseExtension).seconds
     return answer(records.lease(lease_actions.extend(system, req.route_params["lease"], seconds), system.clock()))
 
 
@@ -92,6 +95,6 @@ def release_lease(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def scale_to_zero(req: func.HttpRequest) -> func.HttpResponse:
     """Bring a cluster to zero, unless something needs it. `?force=true` doesn't wait for its idle time."""
-    force = read_query(req.params, ScaleQuery).force
+    force = requests.read_query(req.params, requests.ScaleQuery).force
     decision = sweep.scale_to_zero(the_system(), req.route_params["cluster"], force, access.who(req))
     return answer({"cluster": decision.cluster, "action": decision.action, "why": decision.why}, 202)

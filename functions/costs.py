@@ -3,9 +3,11 @@
 import azure.functions as func
 
 from functions.http import answer, handled
-from shared.api import costs
-from shared.api.requests import CostsQuery, read_query
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
+
+with on_demand():
+    from shared.api import costs, requests
 
 blueprint = func.Blueprint()
 
@@ -14,4 +16,4 @@ blueprint = func.Blueprint()
 @handled
 def get_costs(req: func.HttpRequest) -> func.HttpResponse:
     """What the nodes cost since a day, by run, cluster, project or owner, and how the budgets stand."""
-    return answer(costs.costs(the_system(), read_query(req.params, CostsQuery)))
+    return answer(costs.costs(the_system(), requests.read_query(req.params, requests.CostsQuery)))

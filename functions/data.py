@@ -1,15 +1,18 @@
 """Data over HTTP: what a drop held, how two generations differ, and to train one once more."""
 
+from __future__ import annotations
+
 import azure.functions as func
 
 from functions import access
 from functions.http import accepted, answer, handled
-from shared.api import data, requests
-from shared.api.data import DiffQuery, FilesQuery
-from shared.api.requests import read_query
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.drops import retrain
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
+
+with on_demand():
+    from shared.api import data, requests
+    from shared.drops import retrain
 
 blueprint = func.Blueprint()
 
@@ -34,14 +37,14 @@ def train_again(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def list_files(req: func.HttpRequest) -> func.HttpResponse:
     """The files of a generation, of a drop as it is now, or of what a run was made for."""
-    return answer(data.files(the_system(), read_query(req.params, FilesQuery)))
+    return answer(data.files(the_system(), requests.read_query(req.params, data.FilesQuery)))
 
 
 @blueprint.route("data/diff", methods=["GET"])
 @handled
 def diff_data(req: func.HttpRequest) -> func.HttpResponse:
     """What is added, changed and gone from one list of files to another."""
-    return answer(data.difference(the_system(), read_query(req.params, DiffQuery)))
+    return answer(data.difference(the_system(), requests.read_query(req.params, data.DiffQuery)))
 
 
 def _drop(req: func.HttpRequest) -> DropKey:

@@ -1,21 +1,28 @@
 """Uploads: their events, and the looks at a drop that they cause."""
 
+from __future__ import annotations
+
 import azure.functions as func
 
 from functions import telemetry
-from shared import system
+from functions.attribution import attributed
+from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
 from shared.bootstrap import system as the_system
-from shared.drops import collect
-from shared.drops.model import DropKey
-from shared.events import incoming
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
+
+with on_demand():
+    from shared.drops import collect
+    from shared.events import incoming
 
 check_routes()
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.DROP_EVENTS, STORAGE)
+@blueprint.queue_trigger("message", places.DROP_EVENTS, STORAGE)
+@attributed
 def drop_events(message: func.QueueMessage) -> None:
     """A blob event that Event Grid put on the queue."""
     body = message.get_body()
@@ -24,6 +31,7 @@ def drop_events(message: func.QueueMessage) -> None:
 
 
 @blueprint.event_grid_trigger("event")
+@attributed
 def drop_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
     _note(incoming.decode(event.encode()), "by a direct call")
@@ -31,12 +39,13 @@ def drop_event(event: str) -> None:
 
 def _note(event: incoming.Json, form: str) -> None:
     written = incoming.blob_written(event)
-    if written and written.container == system.DROPS_CONTAINER:
+    if written and written.container == places.DROPS_CONTAINER:
         with telemetry.span("note upload", drop="/".join(written.name.split("/")[:2])):
             collect.note_upload(the_system(), written.name, written.at, form)
 
 
-@blueprint.queue_trigger("message", system.DROP_CHECKS, STORAGE)
+@blueprint.queue_trigger("message", places.DROP_CHECKS, STORAGE)
+@attributed
 def drop_checks(message: func.QueueMessage) -> None:
     """A look at a drop that may be complete."""
     check = incoming.decode(message.get_body())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import gzip
 import hashlib
@@ -10,11 +11,12 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import azure.functions as func
 
-from functions import access
+from functions import access, monitor
+from functions.attribution import invocation, with_context
 from shared.kernel.errors import (
     BadInput,
     BadSetting,
@@ -25,10 +27,13 @@ from shared.kernel.errors import (
     TrainyardError,
     Unavailable,
 )
-from shared.runs.model import Run
+
+if TYPE_CHECKING:
+    from shared.runs.model import Run
 
 H = TypeVar("H", bound=Callable[..., Any])
 
+DENIED = {401: "unauthenticated", 403: "forbidden", 411: "length_required"}
 STATUS = {  # the first that fits
     BadSetting: 500,
     Impossible: 422,
@@ -51,8 +56,8 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 
 def accepted(run: Run) -> func.HttpResponse:
     """202 for a run that was made, with where it is and what it may cost."""
-    body: dict[str, Any] = {"run": run.name, "state": run.state}
-    body |= {"estimated_cost": run.estimated_cost, "greatest_cost": run.greatest_cost}
+    body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
+    body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest}
     return answer(body, 202, {"Location": f"/api/runs/{run.name}"})
 
 
@@ -94,42 +99,62 @@ def _wrapped(handler: Any, admit: Callable[[func.HttpRequest], None]) -> Any:
     if inspect.iscoroutinefunction(handler):
 
         @functools.wraps(handler)
-        async def waiting(req: func.HttpRequest) -> func.HttpResponse:
-            try:
-                admit(req)
-                answered: func.HttpResponse = await handler(req)
-            except (TrainyardError, access.Denied) as exc:
-                return _problem(exc)
-            return conditional(req, answered)
+        async def waiting(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
+            with invocation(context):
+                try:
+                    _admit(req, admit)
+                    answered: func.HttpResponse = await handler(req)
+                except (TrainyardError, access.Denied) as exc:
+                    return _problem(exc)
+                finally:
+                    monitor.start_soon()
+                return conditional(req, answered)
 
-        return waiting
+        return with_context(waiting, handler)
 
     @functools.wraps(handler)
-    async def wrapper(req: func.HttpRequest) -> func.HttpResponse:
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, answered, req)
+    async def wrapper(req: func.HttpRequest, context: func.Context | None = None) -> func.HttpResponse:
+        with invocation(context):
+            run = contextvars.copy_context().run  # trace and invocation go along
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, run, answered, req)
 
     def answered(req: func.HttpRequest) -> func.HttpResponse:
         try:
-            admit(req)
+            _admit(req, admit)
             response: func.HttpResponse = handler(req)
         except (TrainyardError, access.Denied) as exc:
             return _problem(exc)
+        finally:
+            monitor.start_soon()
         return conditional(req, response)
 
-    return wrapper
+    return with_context(wrapper, handler)
 
 
-def _problem(exc: TrainyardError | access.Denied) -> func.HttpResponse:
-    if isinstance(exc, access.Denied):
-        status, code = exc.status, "unauthenticated" if exc.status == 401 else "forbidden"
-    else:
-        status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
-        code = exc.code
+def _admit(req: func.HttpRequest, admit: Callable[[func.HttpRequest], None]) -> None:
+    admit(req)
+    chunked = "chunked" in (req.headers.get("transfer-encoding") or "").lower()
+    if chunked and not req.headers.get("content-length"):  # Azure's host gives us nothing of such a body
+        raise access.Denied(411, "Send the body with its length (Content-Length): one in chunks is not read.")
+
+
+def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> func.HttpResponse:
+    """An error as RFC 9457 has it."""
     body = {
         "type": "about:blank",
         "title": code.replace("_", " "),
         "status": status,
-        "detail": str(exc),
+        "detail": detail,
         "code": code,
     }
-    return func.HttpResponse(json.dumps(body), status_code=status, mimetype="application/problem+json")
+    kind = "application/problem+json"
+    return func.HttpResponse(json.dumps(body), status_code=status, headers=dict(headers or {}), mimetype=kind)
+
+
+def _problem(exc: TrainyardError | access.Denied) -> func.HttpResponse:
+    if isinstance(exc, access.Denied):
+        status, code = exc.status, DENIED[exc.status]
+    else:
+        status = next((number for kind, number in STATUS.items() if isinstance(exc, kind)), 500)
+        code = exc.code
+    return problem(status, code, str(exc))

@@ -1,28 +1,34 @@
 """Jobs: their submission, their events, their archive, and the timer that asks after them."""
 
+from __future__ import annotations
+
 import os
 
 import azure.functions as func
 
 from functions import telemetry
+from functions.attribution import attributed
 from functions.keyed_lock import KeyedLock
-from shared import system
+from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
-from shared.events import announce, incoming
+from shared.kernel import places
 from shared.kernel.settings import reconcile_schedule
-from shared.reconcile import reconcile
-from shared.runs import data
-from shared.runs.model import run_of_job
-from shared.runs.progress import follow, hourly_reconcile, submit
-from shared.runs.results import archive
+
+with on_demand():
+    from shared import reconcile
+    from shared.events import announce, incoming
+    from shared.runs import data, model
+    from shared.runs.progress import follow, hourly_reconcile, submit
+    from shared.runs.results import archive
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 _one_at_a_time = KeyedLock()  # of runs: the events of one come several at once, and mostly say the same
 
 
-@blueprint.queue_trigger("message", system.SUBMISSIONS, STORAGE)
+@blueprint.queue_trigger("message", places.SUBMISSIONS, STORAGE)
+@attributed
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
     run = incoming.text(incoming.decode(message.get_body()), "run")
@@ -30,13 +36,15 @@ def submissions(message: func.QueueMessage) -> None:
         submit.submit_run(the_system(), run)
 
 
-@blueprint.queue_trigger("message", system.JOB_EVENTS, STORAGE)
+@blueprint.queue_trigger("message", places.JOB_EVENTS, STORAGE)
+@attributed
 def job_events(message: func.QueueMessage) -> None:
     """A run event of Azure ML that Event Grid put on the queue."""
     _follow(incoming.decode(message.get_body()))
 
 
 @blueprint.event_grid_trigger("event")
+@attributed
 def job_event(event: str) -> None:
     """The same event, from an Event Grid subscription that calls the function directly."""
     _follow(incoming.decode(event.encode()))
@@ -44,11 +52,12 @@ def job_event(event: str) -> None:
 
 def _follow(event: incoming.Json) -> None:
     if job := incoming.job_of(event):
-        with telemetry.span("follow run", run=run_of_job(job)), _one_at_a_time.of(run_of_job(job)):
+        with telemetry.span("follow run", run=model.run_of_job(job)), _one_at_a_time.of(model.run_of_job(job)):
             follow.follow_job(the_system(), job, incoming.status_of(event))
 
 
-@blueprint.queue_trigger("message", system.RUN_LOOKS, STORAGE)
+@blueprint.queue_trigger("message", places.RUN_LOOKS, STORAGE)
+@attributed
 def run_looks(message: func.QueueMessage) -> None:
     """A look at the runs of an hour that events may have missed, or at the data of a run that has just started."""
     asked = incoming.decode(message.get_body())
@@ -61,7 +70,8 @@ def run_looks(message: func.QueueMessage) -> None:
             hourly_reconcile.look_at_hour(the_system(), incoming.text(asked, "hour"))
 
 
-@blueprint.queue_trigger("message", system.ARCHIVES, STORAGE)
+@blueprint.queue_trigger("message", places.ARCHIVES, STORAGE)
+@attributed
 def archives(message: func.QueueMessage) -> None:
     """A final run whose outputs are to be copied."""
     run = incoming.text(incoming.decode(message.get_body()), "run")
@@ -69,15 +79,17 @@ def archives(message: func.QueueMessage) -> None:
         archive.archive_run(the_system(), run)
 
 
-@blueprint.queue_trigger("message", system.ANNOUNCEMENTS, STORAGE)
+@blueprint.queue_trigger("message", places.ANNOUNCEMENTS, STORAGE)
+@attributed
 def announcements(message: func.QueueMessage) -> None:
     """A lifecycle event of our own, on its way to the topic."""
     announce.publish(the_system(), incoming.decode(message.get_body()))
 
 
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
+@attributed
 def reconcile_timer(timer: func.TimerRequest) -> None:
     """Make true what events did not tell."""
     with telemetry.span("reconcile"):
-        reconcile(the_system(), the_schedules())
+        reconcile.reconcile(the_system(), the_schedules())
     telemetry.measure_queues(the_system())

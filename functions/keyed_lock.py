@@ -1,4 +1,4 @@
-"""One handler of this process at a time for one thing. Others of the same would read what it is about to write."""
+"""A per-key lock within the process, so that no handler reads what another is about to write."""
 
 from __future__ import annotations
 

@@ -3,27 +3,31 @@
 import azure.functions as func
 
 from functions import access
+from functions.attribution import attributed
 from functions.http import answer, handled
-from shared import system
-from shared.api import notices
-from shared.api.notices import SubscriptionRequest
-from shared.api.requests import read_body
+from functions.on_demand import on_demand
 from shared.bootstrap import post as the_post
 from shared.bootstrap import system as the_system
-from shared.events import incoming
-from shared.notices import deliver, subscribe
+from shared.kernel import places
+
+with on_demand():
+    from shared.api import notices, requests
+    from shared.events import incoming
+    from shared.notices import deliver, subscribe
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.NOTICES, STORAGE)
+@blueprint.queue_trigger("message", places.NOTICES, STORAGE)
+@attributed
 def notices_queue(message: func.QueueMessage) -> None:
     """An event that people may want to be told of."""
     deliver.spread(the_system(), the_post(), incoming.decode(message.get_body()))
 
 
-@blueprint.queue_trigger("message", system.DELIVERIES, STORAGE)
+@blueprint.queue_trigger("message", places.DELIVERIES, STORAGE)
+@attributed
 def deliveries_queue(message: func.QueueMessage) -> None:
     """One notice on its way to one subscription."""
     body = incoming.decode(message.get_body())
@@ -41,7 +45,7 @@ def list_subscriptions(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_subscription(req: func.HttpRequest) -> func.HttpResponse:
     """A new subscription. A webhook's secret is answered this once."""
-    wish = read_body(req.get_body(), SubscriptionRequest).wish()
+    wish = requests.read_body(req.get_body(), notices.SubscriptionRequest).wish()
     made = subscribe.subscribe(the_system(), the_post(), wish, access.who(req))
     return answer(notices.new(made), 201, {"Location": f"/api/notices/{made.id}", "Cache-Control": "no-store"})
 

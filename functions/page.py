@@ -1,6 +1,6 @@
 """The web page: its files of page/, who looks at it, and where it uploads to. The files hold no data, so anyone may
-read them; what they ask the API for needs a key or a role like every other request. Modules and style sheets come
-joined, so that a browser asks five times in all.
+read them; what they ask the API for needs a key or a role like every other request. page/bundle has the script and the
+style sheet, made of page/'s sources by `python -m local.page_bundle`.
 
 The files are told apart from those of another deployment by a version in their path, so that browsers keep them for
 good: loading the page again costs one request that is answered with 304.
@@ -19,20 +19,21 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled, handled_for_anyone
-from functions.modules import joined
-from shared.api.requests import UploadRequest, offered, read_body
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.drops import uploads
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
 from shared.kernel.settings import ROOT, blob_endpoint
+
+with on_demand():
+    from shared.api import requests
+    from shared.drops import uploads
 
 blueprint = func.Blueprint()
 
 FOLDER = ROOT / "page"
 INDEX = "index.html"
-MODULES, BEGIN = "page.js", "app.js"  # all modules in one, and the one that begins
-SHEETS = {"page.css": ("vendor/uplot.css", "style.css")}
+SERVED = (INDEX, "icon.svg", "bundle/early.js", "bundle/page.css", "bundle/page.js", "bundle/LICENCES.txt")
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -75,8 +76,8 @@ def get_me(req: func.HttpRequest) -> func.HttpResponse:
 def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
     """Where a browser puts the files of a drop."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    files = offered(read_body(req.get_body(), UploadRequest))
-    if uploads.may_become_code(the_system(), key, files):
+    files = requests.offered(requests.read_body(req.get_body(), requests.UploadRequest))
+    if uploads.may_become_code(the_system().routes, key, files):
         access.admit_code(req)
     return answer(uploads.upload_addresses(the_system(), key, files, access.caller(req)))
 
@@ -84,8 +85,7 @@ def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
 @cache
 def _files() -> dict[str, Path]:
     """The files by their names in an address. Only what is listed here is ever read."""
-    found = {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in KINDS}
-    return dict(sorted(found.items()))
+    return {PurePosixPath(name).name: FOLDER / name for name in SERVED}
 
 
 @cache
@@ -102,11 +102,6 @@ def _file(name: str) -> tuple[bytes, str, str]:
 
 
 def _body(name: str) -> bytes:
-    if name == MODULES:
-        modules = {file: path.read_text("utf-8") for file, path in _files().items() if path.suffix == ".js"}
-        return joined(modules, BEGIN).encode()
-    if name in SHEETS:
-        return b"\n".join(_files()[part].read_bytes() for part in SHEETS[name])
     if name not in _files():
         raise NotFound("The page has no such file. It begins at /api/page.")
     body = _files()[name].read_bytes()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import azure.functions as func
 
-from shared.runs.views.logs import Chunk
+from functions.http import problem
+
+if TYPE_CHECKING:
+    from shared.runs.views.logs import Chunk
 
 _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 
@@ -29,9 +33,10 @@ def log_answer(chunk: Chunk, ranged: bool = False) -> func.HttpResponse:
         "Accept-Ranges": "bytes",
         "Cache-Control": "no-store",
     }
-    status = 200
+    if ranged and not chunk.data:
+        headers["Content-Range"] = f"bytes */{chunk.size}"
+        return problem(416, "no_such_range", f"The log has {chunk.size} bytes, and none in that range.", headers)
     if ranged:
-        status = 206 if chunk.data else 416
-        said = f"{chunk.offset}-{chunk.next_offset - 1}" if chunk.data else "*"
-        headers["Content-Range"] = f"bytes {said}/{chunk.size}"
+        headers["Content-Range"] = f"bytes {chunk.offset}-{chunk.next_offset - 1}/{chunk.size}"
+    status = 206 if ranged else 200
     return func.HttpResponse(chunk.data, status_code=status, headers=headers, mimetype="text/plain", charset="utf-8")

@@ -6,34 +6,38 @@ from datetime import datetime
 import azure.functions as func
 
 from functions import access
+from functions.attribution import attributed
 from functions.http import answer, handled
-from shared import system
-from shared.api import removals
+from functions.on_demand import on_demand
 from shared.bootstrap import post as the_post
 from shared.bootstrap import removals as the_removals
 from shared.bootstrap import system as the_system
-from shared.drops.model import DropKey
-from shared.events import incoming
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import retention_schedule
-from shared.notices import deliver
-from shared.removals import remove, retention, usage
-from shared.removals.model import What
-from shared.removals.remove import Asked
+
+with on_demand():
+    from shared.api import removals
+    from shared.events import incoming
+    from shared.notices import deliver
+    from shared.removals import model, remove, retention, usage
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.REMOVALS, STORAGE)
+@blueprint.queue_trigger("message", places.REMOVALS, STORAGE)
+@attributed
 def removals_queue(message: func.QueueMessage) -> None:
     """Something that was asked to go."""
     body = incoming.decode(message.get_body())
     at = datetime.fromisoformat(incoming.text(body, "asked_at"))
-    what = What(incoming.text(body, "what"))
+    what = model.What(incoming.text(body, "what"))
     remove.carry_out(the_system(), the_removals(), what, incoming.text(body, "name"), at)
 
 
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
+@attributed
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
     try:
@@ -47,7 +51,7 @@ def retention_timer(timer: func.TimerRequest) -> None:
 @handled
 def remove_run(req: func.HttpRequest) -> func.HttpResponse:
     """Everything that the run left goes; its record stays."""
-    asked = Asked(access.who(req))
+    asked = remove.Asked(access.who(req))
     return answer(
         removals.removal(remove.remove_run(the_system(), the_removals(), req.route_params["run"], asked)), 202
     )
@@ -58,7 +62,7 @@ def remove_run(req: func.HttpRequest) -> func.HttpResponse:
 def remove_drop(req: func.HttpRequest) -> func.HttpResponse:
     """The drop's files and its record go."""
     key = DropKey(req.route_params["route"], req.route_params["name"])
-    done = remove.remove_drop(the_system(), the_removals(), key, Asked(access.who(req)))
+    done = remove.remove_drop(the_system(), the_removals(), key, remove.Asked(access.who(req)))
     return answer(removals.removal(done), 202)
 
 

@@ -1,33 +1,22 @@
 """Runs over HTTP: make, look, follow, fetch, cancel, try again."""
 
+from __future__ import annotations
+
 import azure.functions as func
 
 from functions import access
 from functions.http import accepted, answer, handled
+from functions.on_demand import on_demand
 from functions.ranges import log_answer, wanted_range
-from shared.api import imports, live, queries, requests, rows
-from shared.api.requests import (
-    ArtifactQuery,
-    ArtifactsQuery,
-    Changes,
-    CreateQuery,
-    CurvesQuery,
-    ImportRequest,
-    LiveQuery,
-    LogQuery,
-    MetricsQuery,
-    NoteRequest,
-    RunsQuery,
-    TagsRequest,
-    read_query,
-)
 from shared.bootstrap import system as the_system
-from shared.runs.intake import create, retry_and_continue
-from shared.runs.intake.request import RunRequest
-from shared.runs.model import FINAL
-from shared.runs.progress import submit
-from shared.runs.results import artifacts
-from shared.runs.views import logs, metrics, notes_and_tags
+
+with on_demand():
+    from shared.api import imports, live, queries, requests, rows
+    from shared.runs import model
+    from shared.runs.intake import create, dry_run, request, retry_and_continue
+    from shared.runs.progress import cancel, submit
+    from shared.runs.results import artifacts
+    from shared.runs.views import logs, metrics, notes_and_tags
 
 blueprint = func.Blueprint()
 
@@ -36,11 +25,14 @@ blueprint = func.Blueprint()
 @handled
 def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
-    body, key = requests.read_body(req.get_body(), RunRequest), requests.read_key(req.headers.get("idempotency-key"))
+    body, key = (
+        requests.read_body(req.get_body(), request.RunRequest),
+        requests.read_key(req.headers.get("idempotency-key")),
+    )
     if body.job is not None:  # its command is code
         access.admit_code(req)
-    if read_query(req.params, CreateQuery).dry_run:
-        return answer(create.dry_run(the_system(), body, key))
+    if requests.read_query(req.params, requests.CreateQuery).dry_run:
+        return answer(dry_run.dry_run(the_system(), body, key))
     return accepted(create.create_run(the_system(), body, key, *access.who(req)))
 
 
@@ -48,21 +40,21 @@ def create_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def import_document(req: func.HttpRequest) -> func.HttpResponse:
     """What a Batch AI document becomes, field by field. Makes nothing."""
-    return answer(imports.imported(the_system(), requests.read_body(req.get_body(), ImportRequest)))
+    return answer(imports.imported(the_system(), requests.read_body(req.get_body(), requests.ImportRequest)))
 
 
 @blueprint.route("runs", methods=["GET"])
 @handled
 def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of runs, newest first."""
-    return answer(queries.runs(the_system(), read_query(req.params, RunsQuery)))
+    return answer(queries.runs(the_system(), requests.read_query(req.params, requests.RunsQuery)))
 
 
 @blueprint.route("rows", methods=["GET"])
 @handled
 def list_rows(req: func.HttpRequest) -> func.HttpResponse:
     """The runs as rows of a table, and what changed of them."""
-    return answer(rows.rows(the_system(), read_query(req.params, rows.RowsQuery)))
+    return answer(rows.rows(the_system(), requests.read_query(req.params, rows.RowsQuery)))
 
 
 @blueprint.route("runs/{run}", methods=["GET"])
@@ -106,7 +98,7 @@ def continue_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def note_run(req: func.HttpRequest) -> func.HttpResponse:
     """Write a note on the run, with who and when."""
-    text = requests.read_body(req.get_body(), NoteRequest).text.strip()
+    text = requests.read_body(req.get_body(), requests.NoteRequest).text.strip()
     run = notes_and_tags.add_note(the_system(), req.route_params["run"], text, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
@@ -115,7 +107,7 @@ def note_run(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def tag_run(req: func.HttpRequest) -> func.HttpResponse:
     """Set some of the run's tags, and take others off."""
-    asked = requests.read_body(req.get_body(), TagsRequest)
+    asked = requests.read_body(req.get_body(), requests.TagsRequest)
     run = notes_and_tags.change_tags(the_system(), req.route_params["run"], asked.set, asked.remove, access.who(req))
     return answer(queries.run(the_system(), run.name))
 
@@ -132,7 +124,7 @@ def evict_member(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
     """The log of one rank from a byte offset on, or a range of its bytes; `?wait=` waits for more."""
-    query, run = read_query(req.params, LogQuery), req.route_params["run"]
+    query, run = requests.read_query(req.params, requests.LogQuery), req.route_params["run"]
     if wanted := wanted_range(req.headers.get("range")):
         return log_answer(await logs.ranged(the_system(), run, query.rank, wanted), ranged=True)
     return log_answer(await logs.follow(the_system(), run, query.rank, query.offset, query.wait))
@@ -142,7 +134,7 @@ async def get_logs(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
     """The run's metrics as series."""
-    query = read_query(req.params, MetricsQuery)
+    query = requests.read_query(req.params, requests.MetricsQuery)
     return answer({"series": metrics.series(the_system(), req.route_params["run"], query.name or None)})
 
 
@@ -150,14 +142,14 @@ def get_metrics(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def get_live(req: func.HttpRequest) -> func.HttpResponse:
     """The run, and what came of its metrics and its log since the last look."""
-    return answer(live.live(the_system(), req.route_params["run"], read_query(req.params, LiveQuery)))
+    return answer(live.live(the_system(), req.route_params["run"], requests.read_query(req.params, requests.LiveQuery)))
 
 
 @blueprint.route("curves", methods=["GET"])
 @handled
 def get_curves(req: func.HttpRequest) -> func.HttpResponse:
     """The curves of several runs."""
-    return answer(live.curves(the_system(), read_query(req.params, CurvesQuery)))
+    return answer(live.curves(the_system(), requests.read_query(req.params, requests.CurvesQuery)))
 
 
 @blueprint.route("runs/{run}/artifacts", methods=["GET"])
@@ -165,25 +157,27 @@ def get_curves(req: func.HttpRequest) -> func.HttpResponse:
 def list_artifacts(req: func.HttpRequest) -> func.HttpResponse:
     """The files of the run's archive."""
     return answer(
-        artifacts.artifacts(the_system(), req.route_params["run"], read_query(req.params, ArtifactsQuery).pictures)
+        artifacts.artifacts(
+            the_system(), req.route_params["run"], requests.read_query(req.params, requests.ArtifactsQuery).pictures
+        )
     )
 
 
 @blueprint.route("runs/{run}/artifacts/{*path}", methods=["GET"])
 @handled
-def get_artifact(req: func.HttpRequest) -> func.HttpResponse:
+def read_artifact(req: func.HttpRequest) -> func.HttpResponse:
     """A redirect to where this file can be read for some minutes; `?link=true` tells where, for a page."""
     address = artifacts.address(the_system(), req.route_params["run"], req.route_params.get("path", ""))
-    if read_query(req.params, ArtifactQuery).link:
+    if requests.read_query(req.params, requests.ArtifactQuery).link:
         return answer({"url": address, "seconds": artifacts.ADDRESS_LIFE})
     return func.HttpResponse(status_code=302, headers={"Location": address, "Cache-Control": "no-store"})
 
 
-def _changes(req: func.HttpRequest) -> Changes:
+def _changes(req: func.HttpRequest) -> requests.Changes:
     """What the body changes; older clients send none."""
-    return requests.read_body(req.get_body() or b"{}", Changes)
+    return requests.read_body(req.get_body() or b"{}", requests.Changes)
 
 
 def _canceled(req: func.HttpRequest) -> func.HttpResponse:
-    run = submit.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
-    return answer({"run": run.name, "state": run.state}, 200 if run.state in FINAL else 202)
+    run = cancel.cancel_run(the_system(), req.route_params["run"], by=access.who(req))
+    return answer({"run": run.name, "state": run.progress.state}, 200 if run.progress.state in model.FINAL else 202)

@@ -3,21 +3,24 @@
 import azure.functions as func
 
 from functions import access
+from functions.attribution import attributed
 from functions.http import answer, handled
-from shared import system
-from shared.api import schedules
-from shared.api.requests import read_body, read_query
-from shared.api.schedules import DryRunQuery, ScheduleRequest
+from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
 from shared.bootstrap import system as the_system
-from shared.events import incoming
-from shared.schedules import fire, plan
+from shared.kernel import places
+
+with on_demand():
+    from shared.api import requests, schedules
+    from shared.events import incoming
+    from shared.schedules import fire, plan
 
 blueprint = func.Blueprint()
 STORAGE = "AzureWebJobsStorage"
 
 
-@blueprint.queue_trigger("message", system.SCHEDULE_LOOKS, STORAGE)
+@blueprint.queue_trigger("message", places.SCHEDULE_LOOKS, STORAGE)
+@attributed
 def schedule_looks(message: func.QueueMessage) -> None:
     """A look at a schedule whose time may have come."""
     body = incoming.decode(message.get_body())
@@ -35,11 +38,11 @@ def list_schedules(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def add_schedule(req: func.HttpRequest) -> func.HttpResponse:
     """A new schedule. `?dry_run=true`: its next instants, and the job that each would send."""
-    asked = read_body(req.get_body(), ScheduleRequest)
+    asked = requests.read_body(req.get_body(), schedules.ScheduleRequest)
     if asked.run.job is not None:  # its command is code
         access.admit_code(req)
     wish = asked.wish(*access.who(req))
-    if read_query(req.params, DryRunQuery).dry_run:
+    if requests.read_query(req.params, schedules.DryRunQuery).dry_run:
         return answer(plan.preview(the_system(), wish))
     made = plan.add(the_system(), the_schedules(), wish)
     return answer(schedules.schedule(made), 201, {"Location": f"/api/schedules/{made.id}"})

@@ -5,11 +5,13 @@ from dataclasses import asdict
 import azure.functions as func
 
 from functions.http import answer, handled, handled_for_anyone
-from shared.api import catalogue, queries, requests, status
-from shared.api.requests import CompareQuery, DropsQuery, FindQuery, ReplayQuery, RouteCheck, read_query
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.events.replay import give_back
-from shared.jobs.register import register
+
+with on_demand():
+    from shared.api import catalogue, queries, requests, status
+    from shared.events import replay as set_aside
+    from shared.jobs import register
 
 blueprint = func.Blueprint()
 
@@ -33,15 +35,15 @@ def get_status(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def replay(req: func.HttpRequest) -> func.HttpResponse:
     """Give a queue its poison messages and dead letters back. `?dry_run=true` only counts them."""
-    dry_run = read_query(req.params, ReplayQuery).dry_run
-    return answer(asdict(give_back(the_system(), req.route_params["queue"], dry_run)))
+    dry_run = requests.read_query(req.params, requests.ReplayQuery).dry_run
+    return answer(asdict(set_aside.give_back(the_system(), req.route_params["queue"], dry_run)))
 
 
 @blueprint.route("drops", methods=["GET"])
 @handled
 def list_drops(req: func.HttpRequest) -> func.HttpResponse:
     """The drops by name, `?route=` for those of one route, `?after=` for the next page."""
-    return answer(queries.drops(the_system(), read_query(req.params, DropsQuery)))
+    return answer(queries.drops(the_system(), requests.read_query(req.params, requests.DropsQuery)))
 
 
 @blueprint.route("drops/{route}/{name}", methods=["GET"])
@@ -64,14 +66,14 @@ def get_openapi(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def find(req: func.HttpRequest) -> func.HttpResponse:
     """The run or drop that a name means: a whole name, its beginning, `@latest`, `route@best:accuracy`."""
-    return answer(queries.find(the_system(), read_query(req.params, FindQuery).name))
+    return answer(queries.find(the_system(), requests.read_query(req.params, requests.FindQuery).name))
 
 
 @blueprint.route("compare", methods=["GET"])
 @handled
 def compare(req: func.HttpRequest) -> func.HttpResponse:
     """What is different between runs: parameters, data, code, metrics."""
-    return answer(queries.compared(the_system(), read_query(req.params, CompareQuery).runs))
+    return answer(queries.compared(the_system(), requests.read_query(req.params, requests.CompareQuery).runs))
 
 
 @blueprint.route("trainers", methods=["GET"])
@@ -92,7 +94,7 @@ def list_routes(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def check_route(req: func.HttpRequest) -> func.HttpResponse:
     """What a drop of this route with this job file would become. Makes nothing."""
-    body = requests.read_body(req.get_body(), RouteCheck)
+    body = requests.read_body(req.get_body(), requests.RouteCheck)
     return answer(catalogue.check(the_system(), req.route_params["route"], body))
 
 
@@ -100,4 +102,5 @@ def check_route(req: func.HttpRequest) -> func.HttpResponse:
 @handled
 def register_assets(req: func.HttpRequest) -> func.HttpResponse:
     """Register what every job needs, and say what is wrong with the routes."""
-    return answer(asdict(register(the_system())))
+    system = the_system()
+    return answer(asdict(register.register(system.jobs, system.trainers, system.routes, system.clusters.list())))

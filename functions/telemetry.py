@@ -1,7 +1,7 @@
 """Spans, metrics and logs by OpenTelemetry, where somebody collects them. Without that nothing is imported.
 
-In Azure the Functions worker sends them to Application Insights (PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY, and
-telemetryMode in host.json); here they go to any OTLP endpoint (OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
+In Azure they go to Application Insights (monitor.py, with telemetryMode in host.json); here to any OTLP endpoint
+(OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry's own name).
 
 All that happens to a run is one trace, whatever queues lie in between: its id is a hash of the run's name. The same
 holds for a drop; the span that submits the run of a drop links to the drop's trace.
@@ -17,15 +17,21 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from functions import monitor
+from functions.on_demand import on_demand
 from shared.kernel import measure
 from shared.kernel.errors import NotFound
-from shared.money.admission import prices
-from shared.system import QUEUES, System
+from shared.kernel.places import QUEUES
+
+with on_demand():
+    from shared.money import admission
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
-OTLP, WORKER = "OTEL_EXPORTER_OTLP_ENDPOINT", "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"
+    from shared.system import System
+
+OTLP = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NAME = "trainyard"
 EXPORT_MILLISECONDS = 10_000
 
@@ -34,10 +40,16 @@ log = logging.getLogger(__name__)
 
 @cache
 def on() -> bool:
-    """Whether telemetry is collected. The first call prepares it."""
+    """Whether telemetry is collected. The first call prepares it, or says once why it can't be."""
     if os.environ.get(OTLP):
-        _export_otlp()
-    elif os.environ.get(WORKER, "").lower() != "true":
+        try:
+            _export_otlp()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, no handler fails by it
+            log.warning("%s is set, and nothing is sent: %s: %s", OTLP, type(exc).__name__, exc)
+            return False
+    elif monitor.wanted():
+        monitor.start()
+    else:
         return False
     measure.listen(_count)
     return True
@@ -69,7 +81,7 @@ def submission(system: System, run: str) -> Iterator[None]:
     drop = ""
     if on():
         try:
-            drop = system.runs.get(run).value.drop
+            drop = system.runs.get(run).value.asked.drop
         except NotFound:
             log.info("run %s is not there", run)
     with span("submit run", run=run, follows=drop):
@@ -97,7 +109,7 @@ def measure_clusters(system: System) -> None:
     """Gauges of nodes: all, those that idle, and what they cost an hour."""
     if not on():
         return
-    known = prices(system)
+    known = admission.prices(system)
     for cluster in system.clusters.list():
         gauge("nodes", cluster.nodes, cluster=cluster.name)
         gauge("nodes.idle", max(0, cluster.nodes - cluster.busy_nodes), cluster=cluster.name)

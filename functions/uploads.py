@@ -4,10 +4,12 @@ import azure.functions as func
 
 from functions import access
 from functions.http import answer, handled
-from shared.api import requests
-from shared.api.requests import FolderRequest
+from functions.on_demand import on_demand
 from shared.bootstrap import system as the_system
-from shared.jobs import uploads
+
+with on_demand():
+    from shared.api import requests
+    from shared.jobs import uploads
 
 blueprint = func.Blueprint()
 
@@ -17,7 +19,9 @@ blueprint = func.Blueprint()
 def begin_upload(req: func.HttpRequest) -> func.HttpResponse:
     """Which files of a folder are missing, each with the address that takes it. None: the folder can be used."""
     access.admit_code(req)
-    wanted = uploads.begin(the_system(), requests.files(requests.read_body(req.get_body(), FolderRequest)))
+    announced = requests.files(requests.read_body(req.get_body(), requests.FolderRequest))
+    system = the_system()
+    wanted = uploads.begin(system, system.limits, system.routes, announced)
     files = [{"name": name, "url": url} for name, url in wanted.files]
     told = {"path": wanted.path, "digest": wanted.digest, "seconds": uploads.ADDRESS_SECONDS, "files": files}
     return answer(told)

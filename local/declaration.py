@@ -8,6 +8,7 @@ from typing import Any
 from emulators.arm import declared
 from emulators.arm.access import Access
 from emulators.arm.deploy import Deployment, deploy
+from emulators.arm.refusals import refusals
 from emulators.arm.syntax import BicepError
 from emulators.process import PartFailed
 
@@ -17,7 +18,7 @@ BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pay
 OF_AZURE = (
     "AzureWebJobsStorage",
     "APPLICATIONINSIGHTS_",
-    "PYTHON_APPLICATIONINSIGHTS_",
+    "PYTHON_ENABLE_OPENTELEMETRY",
     "AZURE_CLIENT_ID",
     "AZURE_AUTHORITY_HOST",
     "AML_",
@@ -36,6 +37,8 @@ class Declaration:
             self.deployment: Deployment = deploy(folder / "main.bicep", parameters)
             self.access = Access(self.deployment, role)
             declared.check_delivery(self.deployment, self.access)
+            if refused := [*refusals(role), *refusals(self.deployment)]:
+                raise declared.DeploymentFailed("\n".join(refused))
         except (BicepError, OSError) as exc:
             raise PartFailed(f"{folder} can't be deployed:\n{exc}") from exc
 

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
 from emulators.process import IS_WINDOWS, wait_for
 from local import record
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 from pathspec import GitIgnoreSpec
 
-from local import vendor
+from local import page_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / ".trainyard" / "package"
@@ -45,7 +45,7 @@ def deployed_files(root: Path = ROOT) -> Iterator[Path]:
 
 def build(output: Path = OUTPUT, image: str = "", root: Path = ROOT) -> Package:
     """Write output/app and output/trainyard.zip anew."""
-    vendor.check(root / "page" / "vendor")
+    page_bundle.check(root / "page")
     folder, archive = output / "app", output / "trainyard.zip"
     shutil.rmtree(folder, ignore_errors=True)
     for file in deployed_files(root):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from cli import trust
+from cli.setup import file_trust
 from emulators.private import private_folder, write_private
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -47,9 +47,9 @@ def beside(home: Path) -> Path:
 def read(home: Path) -> Record | None:
     """The cloud that runs on this folder, or None. A stale record counts as none.
 
-    Raises cli.trust.Untrusted for a record that another user could have written.
+    Raises cli.setup.file_trust.Untrusted for a record that another user could have written.
     """
-    trust.check(home / "cloud.json")
+    file_trust.check(home / "cloud.json")
     lock = Lock.take(home)
     if lock:
         lock.release()

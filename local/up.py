@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
 from pathlib import Path
 
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record
 
@@ -38,8 +39,8 @@ Drop a folder into it, and stay until the model is there:
         drops.upload_blob(f"mnist/my-drop/{{file.relative_to(folder).as_posix()}}", file.read_bytes(), overwrite=True)
     drops.upload_blob("mnist/my-drop/_SUCCESS", b"", overwrite=True)  # says that the drop is complete
 
-`python3 trainyard.py status` shows what is there and what it waits for. Connection string of the storage account:
-{connection_string}
+`python3 trainyard.py status` shows what is there and what it waits for. The storage account's connection string, with
+its key, is in {home}/cloud.json.
 """
 
 
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 trainyard.py up", description=__doc__)
     parser.add_argument("--home", type=Path, default=record.HOME, help="folder of the state; default %(default)s")
     home = parser.parse_args(argv).home.resolve()
-    stop_on_sigterm()
+    stop_on_signals()
     try:
         return stay(home)
     except cloud.AlreadyRunning as exc:
@@ -83,7 +84,6 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
         blob_url=found.blob_url,
         azureml=found.azureml,
         eventgrid=found.eventgrid,
-        connection_string=found.connection_string,
     )
 
 
@@ -94,9 +94,24 @@ def where(found: record.Record) -> str:
     )
 
 
-def stop_on_sigterm() -> None:
-    """Let SIGTERM end the program as Ctrl-C does: through KeyboardInterrupt, with everything stopped in order."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def stop_on_signals() -> None:
+    """Let Ctrl-C and SIGTERM end the program through KeyboardInterrupt, with everything stopped in order.
+
+    It is said at once, since stopping takes some seconds; another Ctrl-C meanwhile changes nothing.
+    """
+
+    def stop(*_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: _say_now("Still stopping; nothing is left running at the end."))
+        _say_now("Stopping: its jobs, then its parts ...")
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+def _say_now(words: str) -> None:
+    os.write(sys.stderr.fileno(), f"\n{words}\n".encode())  # a handler may come in the middle of another write
 
 
 def say(line: str) -> None:

@@ -1,4 +1,4 @@
-// Trainyard's API. Conditional requests: what did not change comes as a 304 of a few bytes, and is the very same object.
+// Trainyard's API. What did not change since the last request comes as a 304, and is the very same object.
 import { W } from "./words.js";
 
 const BASE = new URL("/api/", location.origin);
@@ -18,21 +18,25 @@ export const key = {
   get: () => sessionStorage.getItem(KEY) || "",
   set: (value) => {
     globalThis.early?.clear(); // those answers are to somebody else
-    if (value) sessionStorage.setItem(KEY, value); else sessionStorage.removeItem(KEY);
+    if (value) sessionStorage.setItem(KEY, value);
+    else sessionStorage.removeItem(KEY);
   },
 };
 
 export function address(parts, query = {}) {
   const url = new URL(parts.map(encodeURIComponent).join("/"), BASE);
-  for (const [name, value] of Object.entries(query)) if (value !== "" && value !== undefined && value !== null) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query))
+    if (value !== "" && value !== undefined && value !== null) url.searchParams.set(name, value);
   return url;
 }
 
 export async function get(parts, query = {}, { signal, keep = true } = {}) {
-  const url = address(parts, query), known = kept.get(url.href);
+  const url = address(parts, query),
+    known = kept.get(url.href);
   const answer = await send(url, { signal, headers: known ? { "If-None-Match": known.tag } : {} });
   if (answer.status === 304 && known) return known.value;
-  const value = await answer.json(), tag = answer.headers.get("etag");
+  const value = await answer.json(),
+    tag = answer.headers.get("etag");
   kept.delete(url.href);
   if (tag && keep) kept.set(url.href, { tag, value });
   if (kept.size > KEPT) kept.delete(kept.keys().next().value);
@@ -61,7 +65,8 @@ export async function logRange(run, rank, first, last) {
 }
 
 const ranksOf = (answer) => (answer.headers.get("x-ranks") || "").split(",").filter(Boolean).map(Number);
-const asJson = (body) => (body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+const asJson = (body) =>
+  body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
 
 /** The answer that early.js asked for, once. */
 function taken(method, address) {
@@ -74,7 +79,8 @@ async function send(url, { method = "GET", headers = {}, body, signal, accept = 
   const own = key.get() ? { "x-functions-key": key.get() } : {};
   let answer;
   try {
-    answer = await (taken(method, url.href) ?? fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" }));
+    answer = await (taken(method, url.href) ??
+      fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", W.trouble.unreachable);

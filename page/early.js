@@ -1,19 +1,37 @@
-// Asks for what the first view shows while the page's modules are still on their way; api.js takes the answers from here.
+// Asks for what the first view shows while the page's script is on its way; api.js takes the answers from here.
 // Addresses are those that the views ask for. One that no view takes would be a request too many, which a test counts.
 globalThis.early = new Map();
 {
-  const [path, query] = location.hash.replace(/^#?\/?/, "").split("?"), [view = "runs", ...parts] = path.split("/").filter(Boolean), given = new URLSearchParams(query);
+  const [path, query] = location.hash.replace(/^#?\/?/, "").split("?"),
+    [view = "runs", ...parts] = path.split("/").filter(Boolean),
+    given = new URLSearchParams(query);
   const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name)]);
   const firsts = {
     runs: () => [["rows", [...of(["state", "experiment", "owner", "tag"]), ["limit", 100]]]],
-    run: () => [[`runs/${parts[0]}/live`, [["rank", given.get("rank") || 0], ["offset", 0]]]],
+    run: () => [
+      [
+        `runs/${parts[0]}/live`,
+        [
+          ["rank", given.get("rank") || 0],
+          ["offset", 0],
+        ],
+      ],
+    ],
     drops: () => [[parts.length > 1 ? `drops/${parts.join("/")}` : "drops", parts.length > 1 ? [] : of(["route"])]],
-    clusters: () => [["clusters", []], ["leases", []], ["nodes", [["hours", 24]]]],
-    schedules: () => [["schedules", []], ["notices", []]],
+    clusters: () => [
+      ["clusters", []],
+      ["leases", []],
+      ["nodes", [["hours", 24]]],
+    ],
+    schedules: () => [
+      ["schedules", []],
+      ["notices", []],
+    ],
     storage: () => [["removals", []]],
     health: () => [["status", []]],
   };
-  const key = sessionStorage.getItem("trainyard.key"), headers = key ? { "x-functions-key": key } : {};
+  const key = sessionStorage.getItem("trainyard.key"),
+    headers = key ? { "x-functions-key": key } : {};
   for (const [path, query] of [["me", []], ...(firsts[view]?.() || [])]) {
     const url = new URL(`/api/${path}${query.length ? `?${new URLSearchParams(query)}` : ""}`, location.origin).href;
     const answer = fetch(url, { headers, cache: "no-store", redirect: "error" });

@@ -1,6 +1,6 @@
 // A part of long curves with all its points: the API gives at most 2,000 of a series, but of any steps.
 import { get } from "./api.js";
-import { columns } from "./decimate.js";
+import { columns } from "./series.js";
 
 const LONG = 1000; // points; a shorter series is all there is
 
@@ -12,17 +12,33 @@ export function finer(runs, metric, place) {
   const known = runs.filter(({ all }) => all[metric]);
   if (!known.some(({ all }) => all[metric].length >= LONG)) return undefined;
   return async (from, to) => {
-    const [first, last] = steps(known.map(({ all }) => all[metric]), known.map(({ all }) => place(all, all[metric])), from, to);
-    const { runs: found } = await get(["curves"], { runs: known.map(({ run }) => run).join(","), name: metric, first, last }, { keep: false });
-    return known.map(({ run, all, ...drawn }) => ({ ...drawn, ...columns(found[run]?.[metric] || [], place(all, all[metric])) }));
+    const [first, last] = steps(
+      known.map(({ all }) => all[metric]),
+      known.map(({ all }) => place(all, all[metric])),
+      from,
+      to,
+    );
+    const { runs: found } = await get(
+      ["curves"],
+      { runs: known.map(({ run }) => run).join(","), name: metric, first, last },
+      { keep: false },
+    );
+    return known.map(({ run, all, ...drawn }) => ({
+      ...drawn,
+      ...columns(found[run]?.[metric] || [], place(all, all[metric])),
+    }));
   };
 }
 
 /** The steps that lie between two places, and one further on each side, so that the lines go on to the edges. */
 function steps(series, places, from, to) {
-  let first = Infinity, last = -Infinity;
+  let first = Infinity,
+    last = -Infinity;
   series.forEach((points, i) => {
-    const inside = points.map((point, at) => [places[i](point), at]).filter(([x]) => x >= from && x <= to).map(([, at]) => at);
+    const inside = points
+      .map((point, at) => [places[i](point), at])
+      .filter(([x]) => x >= from && x <= to)
+      .map(([, at]) => at);
     if (!inside.length) return;
     first = Math.min(first, points[Math.max(0, inside[0] - 1)][0]);
     last = Math.max(last, points[Math.min(points.length - 1, inside.at(-1) + 1)][0]);

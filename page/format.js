@@ -2,14 +2,20 @@
 import { W } from "./words.js";
 
 /** Formatters take milliseconds to make, which the first view need not wait for. */
-const lazy = (make) => { let made; return (value) => (made ??= make()).format(value); };
+const lazy = (make) => {
+  let made;
+  return (value) => (made ??= make()).format(value);
+};
 const CLOCK = lazy(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }));
-const SHORT = lazy(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }));
+const SHORT = lazy(
+  () => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }),
+);
 const TIME = lazy(() => new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }));
 const COUNT = lazy(() => new Intl.NumberFormat());
 
 /** The time alone where the day is known from another moment, else with its day. */
-export const beside = (text, other) => (new Date(text).toDateString() === new Date(other).toDateString() ? TIME(new Date(text)) : shortClock(text));
+export const beside = (text, other) =>
+  new Date(text).toDateString() === new Date(other).toDateString() ? TIME(new Date(text)) : shortClock(text);
 export const count = (value) => (Math.abs(value) < 1000 ? String(value) : COUNT(value));
 export const clock = (text) => (text ? CLOCK(new Date(text)) : "");
 export const shortClock = (text) => (text ? SHORT(new Date(text)) : "");
@@ -31,7 +37,10 @@ export function money(dollars) {
 export function bytes(value) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;
-  while (value >= 1000 && at < units.length - 1) { value /= 1000; at++; }
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at++;
+  }
   return `${at ? value.toPrecision(3) : value} ${units[at]}`;
 }
 
@@ -47,18 +56,31 @@ export function duration(seconds) {
 export function ago(text, now = Date.now()) {
   const seconds = (now - new Date(text)) / 1000;
   if (seconds < 5) return W.time.now;
-  return W.time.ago(seconds < 60 ? `${Math.round(seconds)} s` : seconds < 3600 ? `${Math.round(seconds / 60)} min` : seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`);
+  return W.time.ago(
+    seconds < 60
+      ? `${Math.round(seconds)} s`
+      : seconds < 3600
+        ? `${Math.round(seconds / 60)} min`
+        : seconds < 172_800
+          ? `${Math.round(seconds / 3600)} h`
+          : `${Math.round(seconds / 86_400)} d`,
+  );
 }
 
 export const between = (from, to) => (new Date(to ?? Date.now()) - new Date(from)) / 1000;
 
-// Control characters, and those that turn the direction of text or take no room: shown, so that nothing hides in a name.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+// Control characters, and those that turn the direction of text or take no room: shown, so that none hides.
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 export function visible(text) {
   return String(text ?? "").replace(HIDDEN, (sign) => {
     const code = sign.codePointAt(0);
-    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "␡" : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+    return code < 0x20
+      ? String.fromCharCode(0x2400 + code)
+      : code === 0x7f
+        ? "␡"
+        : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
 }
 

@@ -12,7 +12,10 @@ export class Lines {
   }
 
   append(more) {
-    if (this.length + more.length > LONGEST) { more = more.subarray(0, LONGEST - this.length); this.full = true; }
+    if (this.length + more.length > LONGEST) {
+      more = more.subarray(0, LONGEST - this.length);
+      this.full = true;
+    }
     if (!more.length) return;
     this.bytes = room(this.bytes, this.length, this.length + more.length);
     this.bytes.set(more, this.length);
@@ -39,20 +42,27 @@ export class Lines {
   /** The line's text without its end, at most `limit` bytes of it. */
   text(i, limit) {
     const from = this.starts[i];
-    return new TextDecoder().decode(this.bytes.subarray(from, from + Math.min(limit, this.size(i)))).replace(/[\r\n]+$/, "");
+    return new TextDecoder()
+      .decode(this.bytes.subarray(from, from + Math.min(limit, this.size(i))))
+      .replace(/[\r\n]+$/, "");
   }
 
   /** The numbers (from 0) of the lines that hold the text, whatever its case. Gives way to the page now and then. */
   async search(wanted, stopped = () => false, piece = 2 << 20) {
-    const found = [], low = wanted.toLowerCase();
+    const found = [],
+      low = wanted.toLowerCase();
     for (let line = 0; low && line < this.count && !stopped();) {
       let until = line;
       while (until < this.count && this.starts[until] - this.starts[line] < piece) until++;
       const end = until < this.count ? this.starts[until] : this.length;
       const text = new TextDecoder().decode(this.bytes.subarray(this.starts[line], end)).toLowerCase();
-      let number = line, counted = 0;
+      let number = line,
+        counted = 0;
       for (let at = text.indexOf(low); at >= 0;) {
-        for (let end = text.indexOf("\n", counted); end >= 0 && end < at; end = text.indexOf("\n", counted)) { number++; counted = end + 1; }
+        for (let end = text.indexOf("\n", counted); end >= 0 && end < at; end = text.indexOf("\n", counted)) {
+          number++;
+          counted = end + 1;
+        }
         found.push(number);
         const next = text.indexOf("\n", at); // one hit a line is enough
         at = next < 0 ? -1 : text.indexOf(low, next);

@@ -1,7 +1,9 @@
-// Look again, at a pace that suits: often while something changes, seldom when nothing does, not at all in the background.
-import { useEffect, useRef, useState } from "./html.js";
+// Look again: often while something changes, seldom when nothing does, not at all in the background.
+import { useEffect, useRef, useState } from "preact/hooks";
 
-const SOON = 2000, SELDOM = 10_000, LONGEST = 30_000; // milliseconds
+const SOON = 2000,
+  SELDOM = 10_000,
+  LONGEST = 30_000; // milliseconds
 
 /**
  * Call `look(signal)` at once, whenever `deps` change, and again and again. Its value is the news; the same object as
@@ -13,7 +15,10 @@ export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
   const wake = useRef(() => {});
   useEffect(() => {
     const stop = new AbortController();
-    let timer = 0, pause = soon, value, asking = false;
+    let timer = 0,
+      pause = soon,
+      value,
+      asking = false;
     set({ value: undefined, error: null });
     const later = (wait) => {
       clearTimeout(timer);
@@ -40,8 +45,16 @@ export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
       }
     };
     let failed = false;
-    const seen = () => { if (!document.hidden && !(value !== undefined && still(value))) { pause = soon; later(0); } };
-    wake.current = () => { pause = soon; later(0); };
+    const seen = () => {
+      if (!document.hidden && !(value !== undefined && still(value))) {
+        pause = soon;
+        later(0);
+      }
+    };
+    wake.current = () => {
+      pause = soon;
+      later(0);
+    };
     document.addEventListener("visibilitychange", seen);
     addEventListener("online", seen);
     once();

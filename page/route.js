@@ -1,5 +1,5 @@
 // The address holds the whole view, behind the #, so that it can be shared and never reaches a server's log.
-import { useEffect, useState } from "./html.js";
+import { useEffect, useState } from "preact/hooks";
 
 export function read(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?");
@@ -8,7 +8,11 @@ export function read(hash = location.hash) {
 }
 
 function decoded(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function to(view, parts = [], query = {}) {

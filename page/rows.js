@@ -1,13 +1,26 @@
-// The list of runs: its first page at once, then only what changed of it, and older pages while somebody looks for them.
+// The list of runs: its first page at once, then only what changed of it, and older pages for whoever scrolls.
 import { get } from "./api.js";
 
-const FIRST = 100, OLDER = 1000;
-const MOST = 20_000; // rows that are fetched ahead of somebody who scrolls, sorts or searches; further ones at the end of the list
+const FIRST = 100,
+  OLDER = 1000;
+// Rows that are fetched ahead of somebody who scrolls, sorts or searches; further ones at the end of the list.
+const MOST = 20_000;
 
 export class Rows {
   /** `asked`: the filters that the API knows. `told` hears of each older page. */
   constructor(asked, told) {
-    Object.assign(this, { asked, told, byName: new Map(), list: [], token: null, mark: null, last: null, wanted: false, busy: false, gone: false });
+    Object.assign(this, {
+      asked,
+      told,
+      byName: new Map(),
+      list: [],
+      token: null,
+      mark: null,
+      last: null,
+      wanted: false,
+      busy: false,
+      gone: false,
+    });
   }
 
   /** One request. The very same array as before if nothing is new. */
@@ -16,9 +29,13 @@ export class Rows {
       const found = await get(["rows"], { ...this.asked, changes: this.mark }, { signal });
       if (found === this.last) return this.list;
       this.last = found;
-      if (found.complete) { this.mark = found.changes; return this.#apply(found); }
+      if (found.complete) {
+        this.mark = found.changes;
+        return this.#apply(found);
+      }
     }
-    const page = await get(["rows"], { ...this.asked, limit: FIRST }, { signal }), first = !this.list.length;
+    const page = await get(["rows"], { ...this.asked, limit: FIRST }, { signal }),
+      first = !this.list.length;
     this.mark = page.changes;
     if (first) this.token = page.continue;
     return this.#apply(page);
@@ -36,16 +53,25 @@ export class Rows {
         this.#apply(page);
         this.told(this.list);
       }
-    } catch { /* the next look says that the API is away; who scrolls on asks again */ } finally { this.busy = false; }
+    } catch {
+      /* the next look says that the API is away; who scrolls on asks again */
+    } finally {
+      this.busy = false;
+    }
   }
 
-  stop() { this.gone = true; }
+  stop() {
+    this.gone = true;
+  }
 
   #apply({ rows, gone }) {
-    const news = rows.filter((row) => JSON.stringify(row) !== JSON.stringify(this.byName.get(row.run))), lost = gone.filter((name) => this.byName.delete(name));
+    const news = rows.filter((row) => JSON.stringify(row) !== JSON.stringify(this.byName.get(row.run))),
+      lost = gone.filter((name) => this.byName.delete(name));
     if (!news.length && !lost.length) return this.list;
     for (const row of news) this.byName.set(row.run, row);
-    this.list = [...this.byName.values()].sort((a, b) => (a.created_at < b.created_at ? 1 : a.created_at > b.created_at ? -1 : 0));
+    this.list = [...this.byName.values()].sort((a, b) =>
+      a.created_at < b.created_at ? 1 : a.created_at > b.created_at ? -1 : 0,
+    );
     return this.list;
   }
 }

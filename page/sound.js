@@ -1,11 +1,16 @@
 // A curve as sound: time goes from left to right, the pitch follows the value, two octaves from least to greatest.
-const SECONDS = 2.5, LOW = 220, OCTAVES = 2, STEPS = 250;
+const SECONDS = 2.5,
+  LOW = 220,
+  OCTAVES = 2,
+  STEPS = 250;
 let playing = null;
 
 export function hear({ x, y }) {
   silence();
   if (!x.length) return Promise.resolve();
-  const context = new AudioContext(), tone = context.createOscillator(), volume = context.createGain();
+  const context = new AudioContext(),
+    tone = context.createOscillator(),
+    volume = context.createGain();
   tone.frequency.setValueCurveAtTime(pitches({ x, y }), context.currentTime, SECONDS);
   volume.gain.setValueAtTime(0, context.currentTime);
   volume.gain.linearRampToValueAtTime(0.2, context.currentTime + 0.03);
@@ -15,7 +20,12 @@ export function hear({ x, y }) {
   tone.start();
   tone.stop(context.currentTime + SECONDS);
   playing = context;
-  return new Promise((done) => { tone.onended = () => { if (playing === context) silence(); done(); }; });
+  return new Promise((done) => {
+    tone.onended = () => {
+      if (playing === context) silence();
+      done();
+    };
+  });
 }
 
 export function silence() {
@@ -25,9 +35,14 @@ export function silence() {
 
 /** Frequencies at even steps between the ends of x. */
 export function pitches({ x, y }) {
-  let least = Infinity, greatest = -Infinity;
-  for (const value of y) { least = Math.min(least, value); greatest = Math.max(greatest, value); }
-  const range = greatest - least || 1, width = x.at(-1) - x[0] || 1;
+  let least = Infinity,
+    greatest = -Infinity;
+  for (const value of y) {
+    least = Math.min(least, value);
+    greatest = Math.max(greatest, value);
+  }
+  const range = greatest - least || 1,
+    width = x.at(-1) - x[0] || 1;
   let at = 0;
   return Float32Array.from({ length: STEPS }, (_, i) => {
     const wanted = x[0] + (i / (STEPS - 1)) * width;

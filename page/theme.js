@@ -1,5 +1,6 @@
 // Light, dark, or as the system says. The choice is kept in this browser.
-const KEY = "trainyard.theme", ORDER = ["auto", "light", "dark"];
+const KEY = "trainyard.theme",
+  ORDER = ["auto", "light", "dark"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 export const chosen = () => (ORDER.includes(localStorage.getItem(KEY)) ? localStorage.getItem(KEY) : "auto");

@@ -1,26 +1,34 @@
 // Long lists: only the rows that are seen are in the page.
-import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const SPARE = 10; // rows above and below what is seen
 
 /** For rows of one height in a scrolling box: { box, from, to, above, below }, heights in pixels. */
 export function useRows(count, height) {
-  const box = useRef(), [seen, set] = useState([0, 40]);
+  const box = useRef(),
+    [seen, set] = useState([0, 40]);
   const look = () => {
     if (!box.current) return; // the view has just gone
     const { scrollTop, clientHeight } = box.current;
-    const from = Math.max(0, Math.floor(scrollTop / height) - SPARE), to = Math.ceil((scrollTop + clientHeight) / height) + SPARE;
+    const from = Math.max(0, Math.floor(scrollTop / height) - SPARE),
+      to = Math.ceil((scrollTop + clientHeight) / height) + SPARE;
     set((before) => (before[0] === from && before[1] === to ? before : [from, to]));
   };
-  useLayoutEffect(() => { if (box.current) look(); }, [count]);
+  useLayoutEffect(() => {
+    if (box.current) look();
+  }, [count]);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     const watch = new ResizeObserver(look);
     watch.observe(element);
     element.addEventListener("scroll", look, { passive: true });
-    return () => { watch.disconnect(); element.removeEventListener("scroll", look); };
+    return () => {
+      watch.disconnect();
+      element.removeEventListener("scroll", look);
+    };
   }, [box.current]);
-  const from = Math.min(seen[0], Math.max(0, count - 1)), to = Math.min(count, seen[1]);
+  const from = Math.min(seen[0], Math.max(0, count - 1)),
+    to = Math.min(count, seen[1]);
   return { box, from, to, above: from * height, below: Math.max(0, (count - to) * height) };
 }

@@ -98,15 +98,14 @@ def build(settings: Settings) -> System:
     from shared.system import System
 
     clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
-    jobs = azureml.AzureMLJobs(
-        settings.workspace, asset_table.TableAssets(clients.table), clients.account, clients.blob.url
-    )
+    files = blobs.StorageBlobs(clients.blob)
+    jobs = azureml.AzureMLJobs(settings.workspace, asset_table.TableAssets(clients.table), files, clients.account)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)
     return System(
         drops=drop_table.TableDrops(clients.table),
         runs=run_table.TableRuns(clients.table),
         queues=queues.StorageQueues(clients.queue),
-        blobs=blobs.StorageBlobs(clients.blob),
+        blobs=files,
         jobs=jobs,
         clusters=azureml.AzureMLClusters(settings.workspace),
         sweeps=sweep_table.TableSweepLog(clients.table),

@@ -1,6 +1,6 @@
-"""Make true what events did not tell. Events are hints; this timer is why a lost one costs a period and no more.
+"""Repair what lost events missed. Events are hints; because of this timer a lost one costs one period at most.
 
-It asks for looks, and leaves them to the queues: so it takes seconds, however much there is to look at.
+It only queues checks, so it takes seconds however many there are.
 """
 
 from __future__ import annotations
@@ -9,24 +9,51 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Protocol
 
-from shared.drops.collect import send_check
+from shared.drops.checks import send_check
 from shared.drops.find_unannounced import find_missed_drops
 from shared.drops.model import DropState
+from shared.drops.ports import HasDrops
+from shared.events.poison import look_at_poison
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
-from shared.notices.watch import look_at_poison
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 from shared.runs.progress.hourly_reconcile import ask_for_looks
 from shared.schedules.fire import ask_for_overdue
 from shared.schedules.ports import Schedules
-from shared.system import System
 
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(minutes=5)  # then the next time begins; half of functionTimeout, which would end the worker
 
 
-def reconcile(system: System, schedules: Schedules | None = None) -> None:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    HasRendezvous,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def reconcile(ports: Ports, schedules: Schedules | None = None) -> None:
     """Ask for a look at every run that isn't settled and every drop that isn't closed, and find drops without events.
 
     It also registers what every job needs, so that a new deployment is ready before its first job. One part that fails
@@ -34,26 +61,26 @@ def reconcile(system: System, schedules: Schedules | None = None) -> None:
     error at the end, so that the timer's failure is seen.
     """
     errors: list[Exception] = []
-    until = system.clock() + PATIENCE
-    _try(errors, "workspace", system.jobs.check)
-    _try(errors, "assets", partial(register_assets, system))
-    _try(errors, "runs", partial(ask_for_looks, system))
-    _try(errors, "poison", partial(look_at_poison, system))
+    until = ports.clock() + PATIENCE
+    _try(errors, "workspace", ports.jobs.check)
+    _try(errors, "assets", partial(register_assets, ports.jobs, ports.trainers))
+    _try(errors, "runs", partial(ask_for_looks, ports))
+    _try(errors, "poison", partial(look_at_poison, ports))
     if schedules:
-        _try(errors, "schedules", partial(ask_for_overdue, system, schedules))
-    for route in sorted(system.routes):
-        _try(errors, f"route {route}", partial(find_missed_drops, system, route))
-    _try(errors, "drops", partial(_check_open_drops, system, until))
+        _try(errors, "schedules", partial(ask_for_overdue, ports, schedules))
+    for route in sorted(ports.routes):
+        _try(errors, f"route {route}", partial(find_missed_drops, ports, route))
+    _try(errors, "drops", partial(_check_open_drops, ports, until))
     if errors:
         raise errors[0]
 
 
-def _check_open_drops(system: System, until: datetime) -> None:
-    for drop in system.drops.open():
-        if system.clock() > until:
+def _check_open_drops(ports: Ports, until: datetime) -> None:
+    for drop in ports.drops.open():
+        if ports.clock() > until:
             raise Unavailable(f"open drops took longer than {PATIENCE}; the rest come with their own looks")
         if drop.state is not DropState.BROKEN:
-            send_check(system, drop, last=True)
+            send_check(ports.queues, drop, last=True)
 
 
 def _try(errors: list[Exception], what: str, step: Callable[[], object]) -> None:

@@ -5,47 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
+from shared.clusters.capacity import ClusterCapacity
 from shared.clusters.ports import Budgets, Clusters, Leases, NoBudgets, Samples, SweepLog
+from shared.drops.datasets import DropDatasets
 from shared.drops.ports import Drops
 from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
 from shared.jobs.ports import Jobs
 from shared.jobs.routes_file import Routes
+from shared.kernel.facts import Fact
 from shared.kernel.parallel import Each, in_turn
 from shared.kernel.settings import Rules
 from shared.kernel.storage import Blobs, Queues
-from shared.money.model import Policy
+from shared.money.admission import ProjectPurse
+from shared.money.policy import Policy
 from shared.money.ports import Books, RetailPrices
-from shared.runs.ports import Runs
-
-DROPS_CONTAINER = "drops"
-OUTPUT_CONTAINER = "output"
-
-DROP_EVENTS = "drop-events"
-DROP_CHECKS = "drop-checks"
-SUBMISSIONS = "submissions"
-JOB_EVENTS = "job-events"
-ARCHIVES = "archives"
-ANNOUNCEMENTS = "announcements"
-RUN_LOOKS = "run-looks"
-NOTICES = "notices"
-DELIVERIES = "deliveries"
-SCHEDULE_LOOKS = "schedule-looks"
-REMOVALS = "removals"
-CLUSTER_LOOKS = "cluster-looks"
-QUEUES = (
-    *(DROP_EVENTS, DROP_CHECKS, SUBMISSIONS, JOB_EVENTS, RUN_LOOKS, CLUSTER_LOOKS, ARCHIVES),
-    *(ANNOUNCEMENTS, NOTICES, DELIVERIES, SCHEDULE_LOOKS, REMOVALS),
-)
+from shared.reactions import react
+from shared.runs.ports import Capacity, Datasets, Purse, Runs
 
 
 @dataclass(frozen=True, eq=False)
 class System:
     """Everything outside that a use case touches. `events` is None where no topic is configured.
 
-    `audience` is None where nobody knows who wants notices: then somebody may.
+    `audience` is None where subscriptions are unknown: assume that there are some.
     """
 
     drops: Drops
@@ -72,3 +58,22 @@ class System:
     audience: Audience | None = None
     each: Each = in_turn  # how what is slow is done to many
     rendezvous: str = ""  # the table service's address, where the nodes of elastic runs meet
+
+    @cached_property
+    def purse(self) -> Purse:
+        """May a run be afforded?"""
+        return ProjectPurse(self)
+
+    @cached_property
+    def capacity(self) -> Capacity:
+        """Can the clusters give its nodes?"""
+        return ClusterCapacity(self.clusters)
+
+    @cached_property
+    def datasets(self) -> Datasets:
+        """What do drops hold?"""
+        return DropDatasets(self.drops)
+
+    def happened(self, fact: Fact) -> None:
+        """State a fact: all that follows from it is done."""
+        react(self, fact)

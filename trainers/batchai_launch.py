@@ -2,8 +2,8 @@
 
     python batchai_launch.py scripts=PATH mounts=PATH ...       # where the job's inputs and outputs are
 
-Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, which
-shared/batchai/translate.py writes. The first process of a node lays out the mount roots and runs the job preparation,
+Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, written by
+shared/jobs/batchai/translate.py. The first process of a node lays out the mount roots and runs the job preparation,
 once; then each runs its old command line in a shell. The images of 2018 have Python 3.6, so nothing newer is used here.
 
 It stays one file: a job's command names it alone, so whoever takes the printed job to `az ml job create` with code of
@@ -137,12 +137,13 @@ def fixed_variables(spec: Dict[str, Any], paths: Variables, root: str, process: 
 
 
 def expanded(text: str, known: Variables) -> str:
-    """The text with the variables that are known here; what else has a $ is left to the shell."""
+    """The text with known variables filled in; any other $ is left to the shell."""
     return VARIABLE.sub(lambda match: known.get(match.group(1) or match.group(2), match.group(0)), text)
 
 
 def host_variables(spec: Dict[str, Any], process: Process, everyone: List[Dict[str, Any]]) -> Variables:
-    """What takes all nodes to know: hosts, and a TensorFlow cluster; and the ranks, as torch and MPI's programs ask."""
+    """Variables that need all nodes: hosts, a TensorFlow cluster, and the ranks as torch and MPI's programs name
+    them."""
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
     ranks = {
         ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"): process.rank,
@@ -258,7 +259,7 @@ def mount_folder(mount: Dict[str, Any], variables: Variables) -> str:
 
 
 def keep_strays(spec: Dict[str, Any], paths: Variables, root: str) -> None:
-    """Copy what was written into a mount beside the places that are known to be written to."""
+    """Copy what was written into a mount outside of the known output folders."""
     roots = {"AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts")}
     roots["AZ_BATCHAI_JOB_MOUNT_ROOT"] = os.path.join(root, "job-mounts")
     for mount in spec["mounts"]:
@@ -370,7 +371,7 @@ def free_port() -> int:
 
 
 def run_role(spec: Dict[str, Any], process: Process, meeting: Meeting, variables: Variables) -> int:
-    """Run what this process is for, and return its status."""
+    """Run this process's role, and return its status."""
     lines, root = spec["lines"], os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     if "workers" not in spec:
         if spec["only_master"] and process.rank:

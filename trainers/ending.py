@@ -1,4 +1,4 @@
-"""The end of a process: its exit code, its last line, and that it goes when its launcher does."""
+"""The end of a process: its exit code, its last line, and ending with its launcher."""
 
 from __future__ import annotations
 

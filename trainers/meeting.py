@@ -149,7 +149,7 @@ def device_of(place: Place) -> torch.device:
     """One GPU per process of this host, or a fair share of its cores.
 
     PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
-    are cores, and each step takes several times as long. OMP_NUM_THREADS, when set, is left to rule.
+    are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.
     """
     hosts: list[str] = [""] * place.world_size
     dist.all_gather_object(hosts, socket.gethostname())

@@ -1,4 +1,4 @@
-"""What a trainer measures, and where it leaves that: metrics.jsonl, MLflow, TensorBoard."""
+"""What a trainer measures, written to metrics.jsonl, MLflow and TensorBoard."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Metrics:
     def write(self, step: int, epoch: int, **values: float) -> None:
         """Add one row. Raises ValueError, in every process, for a value that is no number: nan or inf.
 
-        A row that the disk does not take is told, and comes with a later one.
+        A row that can't be written is reported, and written with a later one.
         """
         if unfit := [name for name, value in values.items() if not math.isfinite(value)]:
             raise ValueError(f"{unfit[0]} is {values[unfit[0]]} at step {step}")
@@ -86,7 +86,7 @@ class Metrics:
         self._put_down()
 
     def _put_down(self) -> None:
-        """Bring the file as far as the rows are, as far as they are in memory."""
+        """Append the rows in memory that the file lacks."""
         if not self._path or self._in_file == self._rows:
             return
         try:
@@ -200,7 +200,7 @@ def _wants_mlflow(environ: Mapping[str, str]) -> bool:
 
 
 class MLflow:
-    """Rows for MLflow, sent by a thread: a slow or absent server costs rows, never the training.
+    """Rows for MLflow, sent by a thread, so that a slow or absent server costs rows, never the training.
 
     The run is the one that MLFLOW_RUN_ID names, as on Azure ML, or a new one. MLflow forgets nothing: after a resume, a
     step that comes again has two values there.

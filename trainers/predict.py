@@ -44,7 +44,7 @@ SURE = 0.3  # boxes with a lower score are left out
 
 
 def predictor(folder: Path) -> Predict:
-    """How the model in this folder looks at a file. Raises DataError for a model of none of the trainers."""
+    """The prediction function of the model in this folder. Raises DataError for a model of no trainer here."""
     facts = warm_start.facts(folder)
     architecture = str(facts.get("architecture", ""))
     if "plan" in facts:

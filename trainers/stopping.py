@@ -1,4 +1,4 @@
-"""How all processes stop at the same step when one of them is told to go."""
+"""How all processes stop at the same step when one of them gets SIGTERM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """SIGTERM, as a wish that all processes follow at the same step.
+    """A SIGTERM that all processes obey at the same step.
 
     Azure ML sends SIGTERM before it takes a low-priority node away and when a job is cancelled. A process that
     left at once would leave the others waiting in an exchange that never ends. With a `team` those that got none go on
@@ -48,14 +48,14 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._note)
 
     def watch(self, environ: Mapping[str, str]) -> None:
-        """From now on this node's end is known when Azure announces it. One process of a node asks."""
+        """Ask for announced evictions from now on, in one process of each node."""
         if environ.get("LOCAL_RANK", "0") == "0":
             from elastic import eviction
 
             self._watch = eviction.watch(environ, self._hear)
 
     def end(self) -> None:
-        """Ask no more whether this node is to go."""
+        """Stop asking for announced evictions."""
         if self._watch:
             self._watch.stop()
 
@@ -89,7 +89,7 @@ class StopRequest:
         return None
 
     def saves_now(self) -> bool:
-        """Whether a node is to go and nothing was saved since that was known; asking takes it for saved."""
+        """Whether an eviction was announced since the last save. Calling this counts as a save."""
         soon, self._save_soon = self._save_soon, False
         return soon
 

@@ -1,4 +1,4 @@
-"""Processes that train together, and what they noted of it."""
+"""Processes that train together, and the steps that they logged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 def lines(file: Path) -> list[Line]:
-    """What was noted so far; a last line that is being written does not count."""
+    """The lines logged so far, without a last one that is still being written."""
     return [json.loads(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
 
 
@@ -56,7 +56,7 @@ class Crowd:
         return [process for process in self.processes if process.poll() is None]
 
     def said(self) -> str:
-        """The end of what all of them printed."""
+        """The last lines that all of them printed."""
         return Path(self._log.name).read_text(errors="replace")[-3000:]
 
     def wait(self, world: int, after: float = 0.0, seconds: float = START_SECONDS) -> None:
@@ -79,7 +79,7 @@ class Crowd:
         return max(first.values()) - began
 
     def by_rank(self) -> list[subprocess.Popen[bytes]]:
-        """Those that live, the first of their team first, as far as they noted their ranks."""
+        """The living processes in the order of their ranks, as far as they logged them."""
         ranks = {e["process"]: e["rank"] for e in lines(self.events) if e["what"] == "node joined"}
         return sorted(self.alive(), key=lambda process: ranks.get(process.pid, 0))
 

@@ -40,7 +40,7 @@ def with_c10d(folder: Path, port: int, count: int, most: int) -> Crowd:
 
 
 def replay(crowd: Crowd, moments: Sequence[Moment], speed: float, seed: int = 1) -> Span:
-    """Let nodes go and come, and give the window. An agent that ended by itself is started again."""
+    """Take nodes away and back as the trace says; gives the window. An agent that ended by itself is started again."""
     dice = random.Random(seed)
     crowd.wait(moments[0].nodes)
     began = time.time()
@@ -56,7 +56,7 @@ def replay(crowd: Crowd, moments: Sequence[Moment], speed: float, seed: int = 1)
 
 
 def judged(steps: Sequence[dict[str, Any]], moments: Sequence[Moment], speed: float, window: Span) -> dict[str, float]:
-    """The figures of a replay, from the steps that all processes noted."""
+    """The figures of a replay, from the steps that all processes logged."""
     kept = kept_steps(steps)
     spans = [(line["began"], line["time"]) for line in kept.values()]
     seconds, useful = window[1] - window[0], covered(spans, window)

@@ -67,7 +67,7 @@ def killed(crowd: Crowd, count: int, first: bool) -> dict[str, float]:
 
 
 def told(crowd: Crowd, count: int) -> float:
-    """SIGTERM to the first: the longest pause between two steps of the others around it."""
+    """Send SIGTERM to the first; returns the longest pause between two steps of the others."""
     crowd.wait(count, time.time())
     began = time.time()
     crowd.by_rank()[0].terminate()
@@ -78,7 +78,7 @@ def told(crowd: Crowd, count: int) -> float:
 
 
 def p95(values: Sequence[float]) -> float:
-    """The value that 95 in 100 do not exceed: the nearest that was measured, so of fewer than 20 the worst."""
+    """The 95th percentile as the nearest measured value; of fewer than 20 the worst."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 

@@ -27,7 +27,7 @@ KNOWN = "node sees a change"
 
 
 def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[dict[str, Any]]:
-    """A row for each of the four, all of one crowd."""
+    """A row for each of the four outages, on one set of processes."""
     with tempfile.TemporaryDirectory() as folder:
         crowd = in_place(Path(folder), account.table_url, nodes)
         try:
@@ -62,7 +62,7 @@ def _silent(account: Azurite) -> Iterator[None]:
 
 
 def _pace(crowd: Crowd, nodes: int, seconds: float) -> float:
-    """Steps a second that all make."""
+    """Steps a second that all processes make together."""
     began = time.time()
     time.sleep(seconds)
     steps = {line["step"] for line in lines(crowd.file) if line["world"] == nodes and line["time"] > began}
@@ -87,7 +87,7 @@ def _family(process: subprocess.Popen[bytes]) -> list[int]:
 
 @contextmanager
 def _stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
-    """All processes of a node are stopped; gives when that was."""
+    """Stop all processes of a node; returns when."""
     pids, began = _family(victim), time.time()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

@@ -15,7 +15,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Moment:
-    """From `time` on, in seconds, there are so many nodes. The last of a trace is its end."""
+    """Number of nodes since `time` (seconds). The last moment of a trace is its end."""
 
     time: float
     nodes: int
@@ -67,7 +67,7 @@ def node_seconds(moments: Sequence[Moment]) -> float:
 
 
 def kept_steps(lines: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Each step as it was made last: of one that was made again from a checkpoint the first time is no step."""
+    """The last time that each step was made; earlier times, before a checkpoint was resumed, do not count."""
     kept: dict[int, dict[str, Any]] = {}
     for line in sorted(lines, key=lambda line: line["time"]):
         kept[line["step"]] = line
@@ -75,7 +75,7 @@ def kept_steps(lines: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 
 def covered(spans: Iterable[Span], window: Span) -> float:
-    """Seconds of the window that lie in any of the spans."""
+    """Seconds of the window that any of the spans cover."""
     done, total = window[0], 0.0
     for begin, end in sorted(spans):
         begin, end = max(begin, done), min(end, window[1])

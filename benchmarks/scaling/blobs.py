@@ -19,10 +19,10 @@ from emulators import process
 from emulators.storage.keys import ACCOUNT, KEY
 from shared.adapters.storage import account
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.drops.decide import survey
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import ROOT, Storage
 from shared.kernel.storage import Blob, Place
+from shared.runs.content import survey
 
 FEW = 1000
 

@@ -35,7 +35,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """`life` of the simulated jobs, see emulators.azureml.config.Life; `writes` is Resource Manager's other bucket."""
+    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket."""
 
     life: dict[str, Any] = field(default_factory=dict)
     writes: tuple[int, int] = ARM_READS
@@ -95,7 +95,7 @@ class ScaleCloud(cloud.Cloud):
         return bootstrap.build(Settings.from_env(env))
 
     def ask(self, url: str, body: Any = None) -> Any:
-        """One of the parts' own control routes."""
+        """Ask one of the parts' own control routes."""
         data = None if body is None else json.dumps(body).encode()
         context = ssl.create_default_context(cafile=str(self.certs)) if url.startswith("https") else None
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
@@ -132,17 +132,27 @@ def running(home: Path, plan: Plan) -> Iterator[ScaleCloud]:
 
 
 def cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
-    """What each process has used so far, user and system."""
-    tick = os.sysconf("SC_CLK_TCK")
-    used = {}
-    for name, pid in pids.items():
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        used[name] = (int(fields[11]) + int(fields[12])) / tick
-    return used
+    """What each part has used so far, user and system: its process, and those that it started."""
+    return {name: sum(_cpu_seconds(each) for each in _family(pid)) for name, pid in pids.items()}
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _family(pid: int) -> list[int]:
+    """The process and its children: the host has a worker."""
+    children = (path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [pid, *(int(child) for each in children for child in each)]
 
 
 def memory_mib(pid: int, key: str = "VmRSS") -> float:
-    """VmRSS is the memory now, VmHWM the most it ever was."""
+    """VmRSS is the memory now, VmHWM the most it ever was; of the process and its children."""
+    return sum(_memory_mib(each, key) for each in _family(pid))
+
+
+def _memory_mib(pid: int, key: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{key}:"):
             return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""The first job of a new process of the app: from the sealing of its drop to Azure ML's yes."""
+"""The first job of a new process of the app: from the sealing of its drop to Azure ML's acceptance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.runs.ports import RunFilter
 
 
 def measure(home: Path, starts: int) -> dict[str, Any]:
-    """The very first job of a new workspace registers the environment too, and is told apart."""
+    """The very first job of a new workspace registers the environment too, and is reported separately."""
     with running(home, Plan(life={"queued_seconds": 0.0})) as cloud:
         new = _first_job(cloud, "new")
         found = []
@@ -46,5 +46,5 @@ def _between(first: datetime, then: datetime) -> float:
 
 def _sent(cloud: ScaleCloud, name: str) -> Run | None:
     runs = cloud.system().runs.page(RunFilter(), 5).runs
-    wanted = (run for run in runs if f"/{name}-" in run.drop and run.state is not RunState.RECEIVED)
+    wanted = (run for run in runs if f"/{name}-" in run.asked.drop and run.progress.state is not RunState.RECEIVED)
     return next(wanted, None)

@@ -36,7 +36,7 @@ def measure(home: Path, a_minute: int, minutes: float, azurite: bool = False) ->
             done = _wait_for(cloud, count + 3, DRAIN_SECONDS, memory.look)
             seconds = time.monotonic() - began
         used = {name: round(1000 * (now - before[name]) / count, 1) for name, now in cpu_seconds(pids).items()}
-        runs = [run for run in _all_runs(cloud) if "/drop-" in run.drop]
+        runs = [run for run in _all_runs(cloud) if "/drop-" in run.asked.drop]
         return {
             **_told(runs, count),
             "uploaded_seconds": round(uploaded, 1),
@@ -49,12 +49,16 @@ def measure(home: Path, a_minute: int, minutes: float, azurite: bool = False) ->
 
 
 def _told(runs: list[Run], count: int) -> dict[str, Any]:
-    accepted = [(run.history[1].at - run.history[0].at).total_seconds() for run in runs if len(run.history) > 1]
+    accepted = [
+        (run.progress.history[1].at - run.progress.history[0].at).total_seconds()
+        for run in runs
+        if len(run.progress.history) > 1
+    ]
     return {
         "drops": count,
-        "sealed": len({run.drop for run in runs}),
+        "sealed": len({run.asked.drop for run in runs}),
         "runs": len(runs),
-        "completed": sum(run.state is RunState.COMPLETED for run in runs),
+        "completed": sum(run.progress.state is RunState.COMPLETED for run in runs),
         "archived": _archived(runs),
         "accepted_p95_seconds": round(p95(accepted), 2),
     }
@@ -62,13 +66,13 @@ def _told(runs: list[Run], count: int) -> dict[str, Any]:
 
 def _rate(runs: list[Run]) -> int:
     """Archived a minute, from the first archive to the last."""
-    ends = sorted(run.archived_at for run in runs if run.archived_at is not None)
+    ends = sorted(run.archive.at for run in runs if run.archive.at is not None)
     seconds = (ends[-1] - ends[0]).total_seconds() if len(ends) > 1 else 0.0
     return round(60 * (len(ends) - 1) / seconds) if seconds else 0
 
 
 def _archived(runs: list[Run]) -> int:
-    return sum(run.archived_at is not None for run in runs)
+    return sum(run.archive.at is not None for run in runs)
 
 
 class _Memory:

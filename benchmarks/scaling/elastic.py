@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, running
-from shared.jobs.job import LAUNCHER
+from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run
 from shared.runs.progress.elastic_policy import begin
@@ -37,7 +36,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
     return {
         "members": members,
         "events": len(reads),
-        "state": str(state.state),
+        "state": str(state.progress.state),
         "most_reads_an_event": max(reads),
         "reads_an_event": round(sum(reads) / len(reads), 2),
     }
@@ -53,16 +52,25 @@ def _event(cloud: ScaleCloud, system: System, job: str) -> int:
 def _run(members: int) -> Run:
     now = datetime.now(UTC)
     name = "noop-00000000000000e1"
-    job: dict[str, Any] = {
-        "type": "command",
-        "name": name,
-        "display_name": "noop/elastic",
-        "experiment_name": "noop",
-        "command": f"python -m {LAUNCHER} train.py",
-        "environment": "azureml:AzureML-none:1",
-        "compute": f"azureml:{CLUSTER}",
-        "resources": {"instance_count": members},
-        "limits": {"timeout": 3600},
-    }
-    run = Run(name, "noop/e", "noop", "0", "noop", CLUSTER, members, now, request=job)
-    return replace(run, history=first_moment(run), elastic=begin(job, (1, members), now))
+    job = JobSpec(
+        name=name,
+        title="noop/elastic",
+        experiment="noop",
+        command=f"python -m {LAUNCHER} train.py",
+        environment="azureml:AzureML-none:1",
+        cluster=CLUSTER,
+        nodes=members,
+        timeout_seconds=3600,
+    )
+    run = Run.of(
+        name=name,
+        drop="noop/e",
+        route="noop",
+        fingerprint="0",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=members,
+        created_at=now,
+        request=job,
+    )
+    return run.changed(history=first_moment(run), elastic=begin(job, (1, members), now))

@@ -1,4 +1,4 @@
-"""Ten thousand live runs: one round of truth within Resource Manager's limits, and events meanwhile.
+"""Ten thousand live runs: one reconciling round within Resource Manager's limits, and events meanwhile.
 
 The runs are rows of the table service, their jobs live in the workspace on a simulated cluster. While the jobs are put
 there no event is delivered. Then some end, their events are lost too, and the round has to find them. Beside it other
@@ -22,11 +22,14 @@ from typing import Any
 import aiohttp
 
 from benchmarks.scaling.cloud import CLUSTER, Plan, ScaleCloud, cpu_seconds, memory_mib, p95, running
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
+from shared.jobs.spec import JobSpec
+from shared.kernel.places import RUN_LOOKS
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState, hour_of
-from shared.system import RUN_LOOKS, System
+from shared.system import System
 
 CHANGED = 0.05  # of the runs, during the round and unseen by events
 ROUND_SECONDS = 600.0  # until this benchmark gives up
@@ -61,10 +64,10 @@ def _round(cloud: ScaleCloud, system: System, unseen: list[Run], seen: list[Run]
     events = threading.Thread(target=_events, args=(cloud, system, seen, stop, waited))
     began = time.monotonic()
     events.start()
-    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer?wait=true", {"input": ""})
+    cloud.ask(f"{cloud.api.removesuffix('/api')}/admin/functions/reconcile_timer", {"input": ""})
     left = {run.name for run in unseen}
     while (left or _looks_wait(system)) and time.monotonic() - began < ROUND_SECONDS:
-        left = {name for name in left if system.runs.get(name).value.state is not RunState.COMPLETED}
+        left = {name for name in left if system.runs.get(name).value.progress.state is not RunState.COMPLETED}
         time.sleep(0.5)
     seconds = time.monotonic() - began
     stop.set()
@@ -100,7 +103,9 @@ def _events(cloud: ScaleCloud, system: System, runs: list[Run], stop: threading.
             return
         began = time.monotonic()
         _end(cloud, run)
-        while system.runs.get(run.name).value.state is not RunState.COMPLETED and time.monotonic() - began < 60:
+        while (
+            system.runs.get(run.name).value.progress.state is not RunState.COMPLETED and time.monotonic() - began < 60
+        ):
             time.sleep(0.05)
         waited.append(time.monotonic() - began)
         stop.wait(EVENT_SECONDS)
@@ -122,19 +127,28 @@ def _run(number: int, count: int, hours: float) -> Run:
     now = datetime.now(UTC)
     at = now - timedelta(hours=hours) * (1 - number / count) - timedelta(minutes=2)
     name = f"noop-{number:016x}"
-    job = {
-        "type": "command",
-        "name": name,
-        "display_name": f"noop/d{number}",
-        "experiment_name": "noop",
-        "command": "python -c pass",
-        "environment": "azureml:AzureML-local:1",
-        "compute": f"azureml:{CLUSTER}",
-        "resources": {"instance_count": 1},
-        "limits": {"timeout": 3600},
-    }
-    run = Run(name, f"noop/d{number}", "noop", f"{number:064x}", "noop", CLUSTER, 1, at, request=job)
-    return replace(run, history=first_moment(run), job=name, state=RunState.RUNNING)
+    job = JobSpec(
+        name=name,
+        title=f"noop/d{number}",
+        experiment="noop",
+        command="python -c pass",
+        environment="azureml:AzureML-local:1",
+        cluster=CLUSTER,
+        nodes=1,
+        timeout_seconds=3600,
+    )
+    run = Run.of(
+        name=name,
+        drop=f"noop/d{number}",
+        route="noop",
+        fingerprint=f"{number:064x}",
+        experiment="noop",
+        cluster=CLUSTER,
+        nodes=1,
+        created_at=at,
+        request=job,
+    )
+    return run.changed(history=first_moment(run), job=name, state=RunState.RUNNING)
 
 
 async def _put_jobs(cloud: ScaleCloud, runs: list[Run]) -> None:
@@ -144,7 +158,7 @@ async def _put_jobs(cloud: ScaleCloud, runs: list[Run]) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4, ssl=context), headers=headers) as session:
 
         async def put(run: Run) -> None:
-            job = {**run.request, "properties": {"trainyard.hour": hour_of(run.created_at)}}
+            job = document(replace(run.asked.request, properties={"trainyard.hour": hour_of(run.created_at)}))
             url = f"{cloud.azureml}{workspace}/jobs/{run.name}?api-version=2024-04-01"
             async with session.put(url, data=json.dumps(job_body(job, workspace))) as answer:
                 answer.raise_for_status()

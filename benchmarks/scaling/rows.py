@@ -1,7 +1,7 @@
 """A table of a million runs: the newest hundred, and filters.
 
 Two hundred runs are inserted by the app's own adapter; the others are these, copied row by row inside the service's
-file under other names and times. Through the door a million inserts would take two hours.
+file under other names and times. Over HTTP a million inserts would take two hours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +23,7 @@ from benchmarks.scaling.cloud import p95
 from emulators.storage import services
 from shared.adapters.tables import keys
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.spec import JobSpec
 from shared.runs.decide import first_moment
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
@@ -72,7 +72,7 @@ def _service(running: services.Services) -> TableServiceClient:
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
-    """The newest 100 that are wanted, some times: milliseconds, and the requests of one page."""
+    """Ask for the newest 100 some times: milliseconds, and the requests of one page."""
     taken, requests, found = [], Counter[int](), 0
     for _ in range(ROUNDS):
         before, began = len(log.read_bytes().splitlines()), time.perf_counter()
@@ -85,7 +85,7 @@ def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
 
 def _run(number: int) -> Run:
     at = FIRST + number * STEP
-    run = Run(
+    run = Run.of(
         name=_name(number),
         drop=f"noop/d{number}",
         route="noop",
@@ -97,10 +97,10 @@ def _run(number: int) -> Run:
         state=STATES[number % 4],
         owner=f"owner-{number % 20}",
         tags={"team": str(number % 50)},
-        request={"command": "python train.py " + 40 * "--option value ", "inputs": {"epochs": 2}},
+        request=JobSpec(command="python train.py " + 40 * "--option value ", inputs={"epochs": 2}),
         archived_at=None if STATES[number % 4] is RunState.RUNNING else at,
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))
 
 
 def _name(number: int) -> str:

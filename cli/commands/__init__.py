@@ -9,15 +9,15 @@ from . import (
     data,
     drop,
     evict,
-    files,
+    fetch,
     logs,
+    notes_and_tags,
     notify,
     predict,
-    remarks,
     runs,
     schedule,
     setup,
-    space,
+    storage,
 )
 
 __all__ = [
@@ -30,15 +30,15 @@ __all__ = [
     "data",
     "drop",
     "evict",
-    "files",
+    "fetch",
     "logs",
+    "notes_and_tags",
     "notify",
     "predict",
-    "remarks",
     "runs",
     "schedule",
     "setup",
-    "space",
+    "storage",
 ]
 
 # As --help and docs/cli.md show them: start something, look at it, take it home, look after the system, set up.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
-from .. import replay as replaying
-from .. import smoke as smoking
-from .. import upload
+from ..api import replay as replaying
+from ..files import drop_upload
+from ..nodes import smoke as smoking
 from ..results import SmokeCheck
 from ..session import Session, command_of
-from ..visible import one_line
+from ..terminal_text import one_line
 from . import options
 
 
@@ -48,13 +48,13 @@ def register(session: Session) -> None:
 
     Example: trainyard admin register
     """
-    told = session.api.post("register")
-    broken = [route for route in told["routes"] if route["problem"]]
-    lines = [f"code         {told['code']}", f"environment  {told['environment']}"]
+    answer = session.api.post("register")
+    broken = [route for route in answer["routes"] if route["problem"]]
+    lines = [f"code         {answer['code']}", f"environment  {answer['environment']}"]
     lines += [
-        f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in told["routes"]
+        f"route {route['route']}: {route['problem'] or 'ready on ' + route['cluster']}" for route in answer["routes"]
     ]
-    session.tell(told, "\n".join(one_line(line) for line in lines))
+    session.tell(answer, "\n".join(one_line(line) for line in lines))
     if broken:
         raise typer.Exit(1)
 
@@ -78,13 +78,15 @@ def smoke(
 
     Example: trainyard admin smoke --markdown
     """
-    with upload.opened(session.profile, account_url) as container, upload.translated():
+    with drop_upload.opened(session.profile, account_url) as container, drop_upload.translated():
         local = bool(session.profile.connection_string) and not account_url
         stand_in = session.profile if local else None
         tried = smoking.Smoke(session.api, cluster, route, patience, session.remark, stand_in)
         checks = tried.run(container)
-    told: list[SmokeCheck] = [{"check": check.name, "result": check.result, "detail": check.detail} for check in checks]
-    session.tell(told, smoking.markdown(checks) if markdown else _table(checks))
+    results: list[SmokeCheck] = [
+        {"check": check.name, "result": check.result, "detail": check.detail} for check in checks
+    ]
+    session.tell(results, smoking.markdown(checks) if markdown else _table(checks))
     if any(check.result == smoking.FAILED for check in checks):
         raise typer.Exit(1)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import typer
 
-from .. import batchai
-from .. import fetch as fetching
-from ..batchai import Beside, Folder
-from ..client import patiently
+from ..api import fetch as fetching
+from ..api.client import retry_unreachable
 from ..errors import CliError
+from ..files import batchai_documents
+from ..files.batchai_documents import Beside, Folder
 from ..session import Session, command, user_path
 from . import options
-from .following import end_with, follow
+from .follow import end_with, follow
 from .runs import PATIENCE_SECONDS, go_on, seconds
 
 MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
@@ -48,24 +48,26 @@ def _import(
 
     Example: trainyard import job.json --cluster cpu-cluster --dry-run
     """
-    content = batchai.mounted(batchai.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name)
+    content = batchai_documents.mounted(
+        batchai_documents.read(user_path(document)), afs_name or [], bfs_name or [], storage_account_name
+    )
     files = [user_path(file) if file else None for file in (cluster_file, project_file)]
     beside = Beside(files[0], files[1], _mounts(mount), storage_account_name, environment)
-    asked = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
-    told = session.api.post("imports", body=_filled(asked))
-    if scripts := batchai.scripts_beside(told.get("scripts", []), user_path(document).parent):
+    request = {"document": content, "cluster": cluster, "experiment": experiment, "batchai": beside.body()}
+    answer = session.api.post("imports", body=_filled(request))
+    if scripts := batchai_documents.scripts_beside(answer.get("scripts", []), user_path(document).parent):
         for name in scripts:
             session.remark(f"{name} travels with the run.", "dim")
-        asked["batchai"] = replace(beside, files=scripts).body()
-        told = session.api.post("imports", body=_filled(asked))
-    lossy = [row for row in told["report"] if row["lossy"]]
-    if told["kind"] != "job" or dry_run or (strict and lossy):
-        _tell(session, told)
+        request["batchai"] = replace(beside, files=scripts).body()
+        answer = session.api.post("imports", body=_filled(request))
+    lossy = [row for row in answer["report"] if row["lossy"]]
+    if answer["kind"] != "job" or dry_run or (strict and lossy):
+        _tell(session, answer)
         if strict and lossy:
             raise CliError(f"--strict: {len(lossy)} fields have no full equivalent.", "lossy")
         return
-    session.remark(batchai.as_text(told["report"]))
-    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": asked["batchai"]}
+    session.remark(batchai_documents.as_text(answer["report"]))
+    body = {"job": content, "cluster": cluster, "experiment": experiment, "batchai": request["batchai"]}
     go_on(session, _submit(session, _filled(body), key), following)
 
 
@@ -103,24 +105,24 @@ def run(
     end_with(ended)
 
 
-def _tell(session: Session, told: dict[str, Any]) -> None:
-    found = told.get(told["kind"]) or {}
-    session.tell(told, batchai.as_yaml(found))
-    session.remark(batchai.as_text(told["report"]))
-    for reason in told.get("reasons", []):
+def _tell(session: Session, answer: dict[str, Any]) -> None:
+    document = answer.get(answer["kind"]) or {}
+    session.tell(answer, batchai_documents.as_yaml(document))
+    session.remark(batchai_documents.as_text(answer["report"]))
+    for reason in answer.get("reasons", []):
         session.remark(f"not now: {reason['message']}", "yellow")
-    if told["kind"] == "compute" or told.get("compute"):
+    if answer["kind"] == "compute" or answer.get("compute"):
         session.remark("Make it with `az ml compute create --file`, or in infra/ if it is to stay.", "dim")
-    elif told["kind"] == "project":
+    elif answer["kind"] == "project":
         session.remark(f"Run it with `{session.program} run`, in its folder.", "dim")
 
 
 def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}  # a repeat is safe when the first answer was lost
-    answer: dict[str, Any] = patiently(
+    answer: dict[str, Any] = retry_unreachable(
         lambda: session.api.post("runs", body=body, headers=headers),
         PATIENCE_SECONDS,
-        session.away,
+        session.outage,
     )
     return answer
 
@@ -128,8 +130,8 @@ def _submit(session: Session, body: dict[str, Any], key: str) -> dict[str, Any]:
 def _bring(session: Session, run: str, folder: Path) -> None:
     """Fetch what this run wrote, and nothing of any other: models and logs, each to a folder of the run's name."""
     everything = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    for part, wanted in (("models", MODELS), ("logs", re.compile("logs/"))):
-        files = [file for file in everything if wanted.match(file.name)]
+    for part, pattern in (("models", MODELS), ("logs", re.compile("logs/"))):
+        files = [file for file in everything if pattern.match(file.name)]
         place = folder / part / run
         fetching.fetch(session.api, run, files, place, lambda _: None)
         session.remark(f"{len(files)} files in {place}")
@@ -145,13 +147,13 @@ def _let_go(session: Session, cluster: str) -> None:
 
 
 def _mounts(texts: list[str] | None) -> dict[str, str]:
-    found = {}
+    shares = {}
     for text in texts or []:
         name, equals, path = text.partition("=")
         if not name or not equals or not path:
             raise typer.BadParameter(f"--mount is {text!r}; write NAME=PATH.")
-        found[name] = path
-    return found
+        shares[name] = path
+    return shares
 
 
 def _filled(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import typer
 
-from .. import batchai, clusterfile, listing, show
-from .. import workspace as workspaces
+from .. import show
+from ..api import azure_workspace as workspaces
+from ..api import run_list
 from ..errors import CliError, NotFound
+from ..files import batchai_documents, clusters_file
 from ..results import ClusterSteps
 from ..session import Session, command, user_path
 from . import options
@@ -43,38 +45,40 @@ def clusters(
     Example: trainyard clusters plan --file clusters.yaml
     """
     if history:
-        told = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
-        if history not in told:
-            raise NotFound(f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(told)) or 'none'}.")
-        session.tell(told[history], show.clusters.decisions(history, told[history]))
+        decisions = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
+        if history not in decisions:
+            raise NotFound(
+                f"No sweep has seen a cluster {history!r}; it saw: {', '.join(sorted(decisions)) or 'none'}."
+            )
+        session.tell(decisions[history], show.clusters.decisions(history, decisions[history]))
         return
     if what is ClusterVerb.list:
         answer = session.api.get("clusters")
         session.tell(answer, show.clusters.many(answer))
         return
-    declared = clusterfile.read(_text(file), str(file))
+    declared = clusters_file.read(_text(file), str(file))
     with workspaces.opened(session.profile, workspace) as azure:
-        found = azure.clusters()
-        steps = clusterfile.plan(declared, found)
+        existing = azure.clusters()
+        steps = clusters_file.plan(declared, existing)
         if what is ClusterVerb.apply:
-            _apply(azure, steps, found)
-    others = sorted(set(found) - {cluster.name for cluster in declared})
+            _apply(azure, steps, existing)
+    others = sorted(set(existing) - {cluster.name for cluster in declared})
     plan: ClusterSteps = {"steps": [step.told() for step in steps], "not_in_the_file": others}
     session.tell(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
         raise CliError("Some clusters can't become what the file declares; see above.")
 
 
-def _apply(azure: workspaces.Workspace, steps: list[clusterfile.Step], found: dict[str, Any]) -> None:
+def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], existing: dict[str, Any]) -> None:
     """Make the steps that can be made. Someone who changed a cluster since it was read wins."""
-    like = next((c for c in found.values() if c.get("identity")), next(iter(found.values()), None))
+    like = next((c for c in existing.values() if c.get("identity")), next(iter(existing.values()), None))
     for step in steps:
         name = step.cluster.name
         if step.action == "create":
-            azure.put(name, clusterfile.body(step, None, like or {"location": azure.location()}))
+            azure.put(name, clusters_file.body(step, None, like or {"location": azure.location()}))
         elif step.action == "change":
             present, etag = azure.get(name)
-            azure.put(name, clusterfile.body(step, present, None), etag)
+            azure.put(name, clusters_file.body(step, present, None), etag)
 
 
 def _text(file: Path) -> str:
@@ -94,7 +98,7 @@ def pause(session: Session, cluster: options.PausedCluster = "", force: options.
     Example: trainyard pause cpu-cluster
     """
     if not cluster:
-        cluster = batchai.project_cluster(user_path(Path()))
+        cluster = batchai_documents.project_cluster(user_path(Path()))
         held = [lease for lease in session.api.get("leases") if lease["cluster"] == cluster]
         for lease in held:
             session.api.delete("leases", lease["lease"])
@@ -134,7 +138,7 @@ def leases(session: Session, mine: options.Mine = False) -> None:
     Example: trainyard leases --mine
     """
     answer: Any = session.api.get("leases")
-    answer = listing.own_rows(session.api, answer) if mine else answer
+    answer = run_list.own_rows(session.api, answer) if mine else answer
     session.tell(answer, show.clusters.leases(answer))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,17 +12,18 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from .. import people, png
-from ..costs import dollars
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..show import people, png
+from ..show.costs import dollars
+from ..terminal_text import Text, one_line
 from . import options
 from .runs import moment
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
-BY = ("run", "cluster", "project", "owner")
+DAY = "day"
+BY = ("run", "cluster", "project", "owner", DAY)
 NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "cluster": ""}
-By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project or owner.")]
+By = Annotated[str, typer.Option(metavar="WHAT", help="A line for each run, cluster, project, owner or day.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the lines as CSV.")]
 Png = Annotated[
     Path | None,
@@ -34,43 +35,57 @@ Png = Annotated[
 def cost(session: Session, by: By = "project", since: options.Since = "", as_csv: Csv = False, to: Png = None) -> None:
     """Show what the nodes cost, and how the budgets stand.
 
-    Without --since it is this month, by days of UTC. Idle is what a run left behind; unexplained is what no run and no
-    lease explains.
+    Without --since it is this month. Costs are kept by days of UTC, so a day counts whole from its beginning. Idle is
+    what a run left behind; unexplained is what no run and no lease explains.
 
     Example: trainyard cost --by run --since 7d
     """
     if by not in BY:
         raise typer.BadParameter(f"--by is {by!r}; choose from {', '.join(BY)}.")
-    found = session.api.get("costs", by=by, since=moment(since) if since else "")
+    begin = moment(since) if since else ""
+    costs = session.api.get("costs", by="cluster" if by == DAY else by, since=begin)
+    if begin and datetime.fromisoformat(begin) != datetime.fromisoformat(costs["since"]):
+        session.remark(f"Costs are kept by days of UTC: this is all since {costs['since'][:10]}, 00:00 UTC.", "yellow")
     if to:
-        png.draw_days(_every_day(found["days"]), KINDS, f"cost by day, from {found['since'][:10]}", user_path(to))
+        png.draw_days(_every_day(costs["days"]), KINDS, f"cost by day, from {costs['since'][:10]}", user_path(to))
         session.remark(f"{to} is written.", "dim")
     if as_csv:
-        _write_csv(found)
-        for gap in _gaps(found):
+        (_write_days if by == DAY else _write_csv)(costs)
+        for gap in _gaps(costs):
             session.remark(gap.plain, "red")
     else:
-        session.tell(found, picture(found))
+        session.tell(costs, picture(costs, by_day=by == DAY))
 
 
 def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The days from the first to the last, those without any node too."""
-    known = {date.fromisoformat(day["day"]): day for day in days}
-    if not known:
+    recorded_days = {date.fromisoformat(day["day"]): day for day in days}
+    if not recorded_days:
         return []
-    count = (max(known) - min(known)).days + 1
-    each = [min(known) + timedelta(days=number) for number in range(count)]
-    return [known.get(day) or {"day": day.isoformat(), **dict.fromkeys(KINDS, 0.0)} for day in each]
+    count = (max(recorded_days) - min(recorded_days)).days + 1
+    each = [min(recorded_days) + timedelta(days=number) for number in range(count)]
+    return [recorded_days.get(day) or {"day": day.isoformat(), **dict.fromkeys(KINDS, 0.0)} for day in each]
 
 
-def _write_csv(found: dict[str, Any]) -> None:
-    columns = [name for name in found["total"] if name not in ("key", "name")]
-    named = ["name"] if found["by"] == "owner" else []
+def _write_csv(costs: dict[str, Any]) -> None:
+    columns = [name for name in costs["total"] if name not in ("key", "name")]
+    named = ["name"] if costs["by"] == "owner" else []
     writer = csv.writer(sys.stdout)
-    writer.writerow([found["by"], *named, *columns])
-    for line in found["lines"]:
+    writer.writerow([costs["by"], *named, *columns])
+    for line in costs["lines"]:
         names = [_safe(line.get("name", "")) for _ in named]
         writer.writerow([_safe(line["key"]), *names, *(line[name] for name in columns)])
+
+
+def _write_days(costs: dict[str, Any]) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow([DAY, "spent", *KINDS])
+    for day in _every_day(costs["days"]):
+        writer.writerow([day["day"], _spent(day), *(day[kind] for kind in KINDS)])
+
+
+def _spent(day: dict[str, Any]) -> float:
+    return float(sum(day[kind] for kind in KINDS))
 
 
 def _safe(text: str) -> str:
@@ -78,21 +93,36 @@ def _safe(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def picture(found: dict[str, Any]) -> RenderableType:
+def picture(costs: dict[str, Any], by_day: bool = False) -> RenderableType:
     """The report as a table, with what was saved and the budgets below."""
-    by, total = found["by"], found["total"]
-    heading = Text.assemble(("Cost", "bold"), (f"  from {found['since'][:10]} to now, in dollars", "dim"))
-    if not found["lines"]:
-        return Group(heading, Text("  no node was seen", "dim"), *_below(found))
+    heading = Text.assemble(("Cost", "bold"), (f"  from {costs['since'][:10]} to now, in dollars", "dim"))
+    if not costs["lines"]:
+        return Group(heading, Text("  no node was seen", "dim"), *_below(costs))
+    return Group(heading, _days(costs) if by_day else _lines(costs), *_below(costs))
+
+
+def _lines(costs: dict[str, Any]) -> Table:
+    table = _table(costs["by"], "spent", *KINDS, "node hours")
+    for line in costs["lines"]:
+        table.add_row(*_cells(line, people.payer(line, costs["lines"]) or NOBODY[costs["by"]]))
+    if len(costs["lines"]) > 1:
+        table.add_row(*_cells(costs["total"], "all"), style="bold")
+    return table
+
+
+def _days(costs: dict[str, Any]) -> Table:
+    table = _table(DAY, "spent", *KINDS)
+    for day in _every_day(costs["days"]):
+        table.add_row(day["day"], dollars(_spent(day)), *(dollars(day[kind]) if day[kind] else "" for kind in KINDS))
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
     table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(by, overflow="fold")
-    for column in ("spent", *KINDS, "node hours"):
+    table.add_column(first, overflow="fold")
+    for column in numbers:
         table.add_column(column, justify="right", no_wrap=True)
-    for line in found["lines"]:
-        table.add_row(*_cells(line, people.payer(line, found["lines"]) or NOBODY[by]))
-    if len(found["lines"]) > 1:
-        table.add_row(*_cells(total, "all"), style="bold")
-    return Group(heading, table, *_below(found))
+    return table
 
 
 def _cells(line: dict[str, Any], name: str) -> list[str]:
@@ -100,9 +130,9 @@ def _cells(line: dict[str, Any], name: str) -> list[str]:
     return [name, dollars(line["spent"]), *money, f"{line['node_hours']:,.2f}"]
 
 
-def _below(found: dict[str, Any]) -> list[Text]:
-    total = found["total"]
-    lines = [Text(), *_gaps(found)]
+def _below(costs: dict[str, Any]) -> list[Text]:
+    total = costs["total"]
+    lines = [Text(), *_gaps(costs)]
     if total["unpriced_hours"]:
         words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
         lines.append(Text(words, "yellow"))
@@ -117,19 +147,19 @@ def _below(found: dict[str, Any]) -> list[Text]:
             lines.append(Text(f"{dollars(abs(total[name]))} {less} than with {words}.", "dim"))
     lines += [
         Text(f"{one_line(name)}: {dollars(value)} without any node.", "dim")
-        for name, value in found["standing"].items()
+        for name, value in costs["standing"].items()
     ]
-    return [*lines, *(_budget(budget) for budget in found["budgets"])]
+    return [*lines, *(_budget(budget) for budget in costs["budgets"])]
 
 
-def _gaps(found: dict[str, Any]) -> list[Text]:
+def _gaps(costs: dict[str, Any]) -> list[Text]:
     """The days that are in no number of this, and what brings them back."""
     return [
         Text(
             one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),
             "red",
         )
-        for gap in found.get("missing", ())  # an older deployment does not say
+        for gap in costs.get("missing", ())  # an older deployment does not say
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import show
-from ..names import data_ref, drop_name
+from ..api.run_names import data_ref, drop_name
 from ..session import Session, command_of
 from . import options
 
@@ -17,8 +17,8 @@ def data_log(session: Session, drop: options.DataDrop) -> None:
     Example: trainyard data log mnist/digits-1
     """
     route, _, name = drop_name(session.api, drop).partition("/")
-    found = session.api.get("drops", route, name, "generations")
-    session.tell(found, show.drops.generations(f"{route}/{name}", found))
+    generations = session.api.get("drops", route, name, "generations")
+    session.tell(generations, show.drops.generations(f"{route}/{name}", generations))
 
 
 @command_of("data")
@@ -29,8 +29,8 @@ def data_diff(session: Session, a: options.DataRef, b: options.DataRef) -> None:
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """
-    found: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
-    session.tell(found, show.drops.difference(found))
+    difference: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
+    session.tell(difference, show.drops.difference(difference))
 
 
 @command_of("data")
@@ -40,9 +40,9 @@ def data_files(session: Session, data: options.DataRef) -> None:
     Example: trainyard data files mnist/digits-1@now
     """
     data = data_ref(session.api, data)
-    found: dict[str, Any] = session.api.get("data", "files", of=data)
-    rows = page = found["files"]
-    while page and len(rows) < found["count"]:
+    listing: dict[str, Any] = session.api.get("data", "files", of=data)
+    rows = page = listing["files"]
+    while page and len(rows) < listing["count"]:
         page = session.api.get("data", "files", of=data, offset=len(rows))["files"]
         rows = rows + page
-    session.tell(found | {"files": rows}, show.drops.files(found | {"files": rows}))
+    session.tell(listing | {"files": rows}, show.drops.files(listing | {"files": rows}))

@@ -9,20 +9,20 @@ from typing import Any
 
 from rich.prompt import Prompt
 
-from .. import given, upload
+from ..api.follow import find_drop, wait_for_drop
+from ..api.run_names import drop_name
 from ..errors import CliError, NotFound
-from ..follow import find_drop, wait_for_drop
-from ..names import drop_name
+from ..files import arguments, drop_upload
+from ..files.drop_upload import Plan
 from ..results import Dropped, DropPlan
 from ..session import Session, command, user_path
+from ..setup.user_name import local_name
+from ..show.live import Screen
 from ..show.tables import file_count
-from ..upload import Plan
-from ..visible import one_line
-from ..watch import Screen
-from ..who import local_name
+from ..terminal_text import one_line
 from . import options
-from .bars import bar
-from .following import end_with, follow
+from .follow import end_with, follow
+from .progress_bar import bar
 
 NAMED = 3  # files in a sentence
 RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
@@ -54,27 +54,32 @@ def drop(
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """
     source = user_path(source)
-    chosen = [name for name, given in (("--delete", delete), ("--merge", merge), ("--new", new)) if given]
+    chosen = [name for name, is_given in (("--delete", delete), ("--merge", merge), ("--new", new)) if is_given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(chosen)}.")
     target = drop_name(session.api, target) if "@" in target else target
     route, _, name = target.removeprefix("drops/").strip("/").partition("/")
-    values = given.parameters(parameter)
-    job = given.job_file(source, values)
-    given.check_route(session.api, route, job and job[1])
-    with upload.opened(session.profile, account_url) as container, given.written(job if values else None) as job_file:
-        upload_ = _Upload(session, container, source, route, upload.target_name(source, name), job_file)
+    if any(part in ("", ".", "..") for part in name.split("/")) and name:
+        raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
+    values = arguments.parameters(parameter)
+    job = arguments.job_file(source, values)
+    arguments.check_route(session.api, route, job and job[1])
+    with (
+        drop_upload.opened(session.profile, account_url) as container,
+        arguments.written(job if values else None) as job_file,
+    ):
+        upload_ = _Upload(session, container, source, route, drop_upload.target_name(source, name), job_file)
         if new:
-            upload_.name = upload.free_name(container, route, upload_.name)
+            upload_.name = drop_upload.free_name(container, route, upload_.name)
         todo, choice = upload_.plan(), DELETE if delete else MERGE if merge else ""
         session.remark(_summary(todo, delete))
         if dry_run:
             session.tell(_told(todo), "Nothing was uploaded.")
             return
-        if not choice and (why := _why_ask(todo, upload.whose(source))):
-            choice = _ask(session, why, upload.free_name(container, route, upload_.name))
+        if not choice and (why := _why_ask(todo, drop_upload.whose(source))):
+            choice = _ask(session, why, drop_upload.free_name(container, route, upload_.name))
             if choice == NEW:
-                upload_.name = upload.free_name(container, route, upload_.name)
+                upload_.name = drop_upload.free_name(container, route, upload_.name)
                 todo = upload_.plan()
         upload_.send(todo, choice == DELETE)
     upload_.finish(again, following)
@@ -96,9 +101,9 @@ class _Upload:
         return f"{self.route}/{self.name}"
 
     def plan(self) -> Plan:
-        wanted = upload.items(self.source, self.route, self.name)
-        return upload.plan(
-            self.container, self.drop, given.with_job_file(wanted, self.drop, self.job_file), lambda _: None
+        items = drop_upload.items(self.source, self.route, self.name)
+        return drop_upload.plan(
+            self.container, self.drop, arguments.with_job_file(items, self.drop, self.job_file), lambda _: None
         )
 
     def send(self, todo: Plan, delete: bool) -> None:
@@ -106,23 +111,26 @@ class _Upload:
         self.before = find_drop(self.session.api, self.route, self.name)
         size = sum(item.size for item in (*todo.added, *todo.changed))
         with bar(self.session, "uploading", size) as progress:
-            self.done = upload.upload(self.container, todo, progress, delete, self._said())
+            self.done = drop_upload.upload(self.container, todo, progress, delete, self._said())
 
     def _said(self) -> dict[str, str]:
         """Who uploads, as this Trainyard calls them, so that `runs --mine` finds the drop's run."""
-        return {upload.OWNER: self.session.api.get("me")["name"] or local_name(), upload.BY: upload.whose(self.source)}
+        return {
+            drop_upload.OWNER: self.session.api.get("me")["name"] or local_name(),
+            drop_upload.BY: drop_upload.whose(self.source),
+        }
 
     def finish(self, again: bool, following: bool) -> None:
         """Say what was uploaded and which run it is, follow it if asked to, and train once more if asked to."""
         done, session = self.done, self.session
-        found = self._closed(following)
-        run = str(found.get("run") or "") if found.get("state") == "sealed" else ""
-        unchanged = bool(run) and (not done.marked or found.get("code") == "unchanged" or self._is_old(found))
+        drop = self._closed(following)
+        run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
+        unchanged = bool(run) and (not done.marked or drop.get("code") == "unchanged" or self._is_old(drop))
         if again and unchanged:
             key = {"Idempotency-Key": uuid.uuid4().hex}
             run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
             unchanged = False
-        told: Dropped = {
+        result: Dropped = {
             **_told(self.todo),
             "drop": self.drop,
             "files": done.files,
@@ -131,7 +139,7 @@ class _Upload:
             "deleted": done.deleted,
             "closed": done.marked,
             "run": run,
-            "generation": found.get("generation", 0),
+            "generation": drop.get("generation", 0),
             "trained_before": unchanged,
         }
         words = _done_words(self.drop, done, run, unchanged, session.program)
@@ -139,7 +147,7 @@ class _Upload:
             session.remark(words)
             end_with(follow(session, run))
             return
-        session.tell(told, words)
+        session.tell(result, words)
         if unchanged:
             session.remark(f"See it: {session.program} show {run}", "dim")
             return
@@ -156,13 +164,13 @@ class _Upload:
         with Screen(self.session.err, {}).shown() as screen:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
-    def _is_old(self, found: dict[str, Any]) -> bool:
+    def _is_old(self, drop: dict[str, Any]) -> bool:
         """Whether an earlier generation had the same content, and so the same run."""
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:
             return False
-        return any(row["run"] == found["run"] and row["number"] < found["generation"] for row in rows)
+        return any(row["run"] == drop["run"] and row["number"] < drop["generation"] for row in rows)
 
 
 def _summary(todo: Plan, delete: bool) -> str:
@@ -222,7 +230,7 @@ def _told(todo: Plan) -> DropPlan:
     }
 
 
-def _done_words(drop: str, done: upload.Uploaded, run: str, unchanged: bool, program: str) -> str:
+def _done_words(drop: str, done: drop_upload.Uploaded, run: str, unchanged: bool, program: str) -> str:
     kept = f"; {file_count(done.kept)} were there" if done.kept else ""
     deleted = f"; {done.deleted:,} deleted" if done.deleted else ""
     words = f"{file_count(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."

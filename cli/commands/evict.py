@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import png
+from ..api.phases import FINAL
 from ..errors import CliError
-from ..phases import FINAL
-from ..preempt import Way, preempt
+from ..nodes.preempt import Way, preempt
+from ..nodes.preemption_trace import Replay, Trace, read_trace
 from ..results import EvictedNode
 from ..session import Session, command, user_path
-from ..trace import Replay, Trace, read_trace
+from ..show import png
 from . import options
 from .runs import seconds
 
@@ -58,14 +58,14 @@ def evict(
         return
     pause = seconds(every) if every else 0.0
     while True:
-        told = session.api.get("runs", run)
-        if told["state"] in FINAL:
+        row = session.api.get("runs", run)
+        if row["state"] in FINAL:
             break
-        _tell(session, told, node, way, patient=bool(pause))
+        _tell(session, row, node, way, patient=bool(pause))
         if not pause or not _still_runs(session, run, pause):
             return
     if not pause:
-        raise CliError(f"Run {run} is {told['state']}; nothing of it runs.", "not_running")
+        raise CliError(f"Run {run} is {row['state']}; nothing of it runs.", "not_running")
 
 
 def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
@@ -74,12 +74,12 @@ def _replay(session: Session, run: str, trace: Trace, way: Way) -> Replay:
     for moment in trace.moments:
         if not _still_runs(session, run, max(0.0, moment.time / trace.speed - seen.seconds())):
             break
-        told = session.api.get("runs", run)
-        members = (told.get("elastic") or {}).get("members", [])
+        row = session.api.get("runs", run)
+        members = (row.get("elastic") or {}).get("members", [])
         running = [member["member"] for member in members if member["state"] == "running"]
         session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
         for chosen in running[moment.nodes :]:
-            if _tell(session, told, chosen, way, patient=True):
+            if _tell(session, row, chosen, way, patient=True):
                 seen.taken.append(seen.seconds())
     return seen
 

@@ -8,15 +8,15 @@ from typing import Any
 import typer
 from rich.console import Group
 
-from .. import plot, png
-from ..client import patiently
+from ..api.client import retry_unreachable
+from ..api.follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..errors import INTERRUPTED, CliError
-from ..follow import PATIENCE_SECONDS, LogReader, uninterrupted
 from ..results import LogPiece, Picture
 from ..session import Session, command, user_path
-from ..visible import LogText, Text
+from ..show import plot, png
+from ..terminal_text import LogText, Text
 from . import options
-from .following import end_with
+from .follow import end_with
 
 WAIT_SECONDS = 20.0
 WIDEST = 110  # characters; a curve needs no more
@@ -48,7 +48,7 @@ def logs(
         )
         raise typer.Exit(INTERRUPTED) from None
     if following:
-        end_with(patiently(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.away))
+        end_with(retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage))
     elif not reader.complete:
         session.remark("The log may go on; -f stays with it.", "dim")
 
@@ -57,10 +57,10 @@ def _print_all(session: Session, reader: LogReader, following: bool, shown: LogT
     patience = PATIENCE_SECONDS if following else 0.0
     while not reader.complete:
         before = reader.offset
-        text = patiently(
+        text = retry_unreachable(
             lambda: reader.read(WAIT_SECONDS if following else 0.0),
             patience,
-            session.away,
+            session.outage,
         )
         with uninterrupted():
             if session.as_json and (text or reader.complete):

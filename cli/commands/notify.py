@@ -6,7 +6,8 @@ from typing import Any
 
 import typer
 
-from .. import listing, show
+from .. import show
+from ..api import run_list
 from ..session import Session, command_of
 from . import options
 
@@ -42,9 +43,9 @@ def notify_list(session: Session, mine: options.Mine = False) -> None:
 
     Example: trainyard notify list --mine
     """
-    found: Any = session.api.get("notices")
-    found = listing.own_rows(session.api, found) if mine else found
-    session.tell(found, show.notices.subscriptions(found))
+    subscriptions: Any = session.api.get("notices")
+    subscriptions = run_list.own_rows(session.api, subscriptions) if mine else subscriptions
+    session.tell(subscriptions, show.notices.subscriptions(subscriptions))
 
 
 @command_of("notify")
@@ -73,5 +74,5 @@ def notify_log(session: Session, subscription: options.SubscriptionName) -> None
 
     Example: trainyard notify log n-0123456789abcdef
     """
-    found: list[dict[str, Any]] = session.api.get("notices", subscription, "deliveries")
-    session.tell(found, show.notices.deliveries(found))
+    deliveries: list[dict[str, Any]] = session.api.get("notices", subscription, "deliveries")
+    session.tell(deliveries, show.notices.deliveries(deliveries))

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .. import offers
+from ..setup import tab_completion
 
 Run = Annotated[
     str,
     Argument(
         metavar="RUN",
         help="Name of the run or its beginning; @latest, mnist@latest, mnist@best:accuracy.",
-        autocompletion=offers.runs,
+        autocompletion=tab_completion.runs,
     ),
 ]
 Files = Annotated[list[str], Argument(metavar="FILE", help="Images, or texts for bert.")]
@@ -24,7 +24,9 @@ PredictPicture = Annotated[
 ]
 Runs = Annotated[
     list[str],
-    Argument(metavar="RUN", help="Names of two or more runs, as for the other commands.", autocompletion=offers.runs),
+    Argument(
+        metavar="RUN", help="Names of two or more runs, as for the other commands.", autocompletion=tab_completion.runs
+    ),
 ]
 Where = Annotated[
     str, Option(metavar="CONDITION", help="Only runs of which this holds, such as 'lr<0.1 and accuracy>0.9'.")
@@ -51,13 +53,19 @@ Queue = Annotated[str, Option(metavar="NAME", help="Only this queue; default: al
 SmokeCluster = Annotated[
     str,
     Option(
-        "--cluster", metavar="NAME", help="Where the jobs run; it needs four nodes.", autocompletion=offers.clusters
+        "--cluster",
+        metavar="NAME",
+        help="Where the jobs run; it needs four nodes.",
+        autocompletion=tab_completion.clusters,
     ),
 ]
 SmokeRoute = Annotated[
     str,
     Option(
-        "--route", metavar="NAME", help="Where the data are dropped; a route of mnist.", autocompletion=offers.routes
+        "--route",
+        metavar="NAME",
+        help="Where the data are dropped; a route of mnist.",
+        autocompletion=tab_completion.routes,
     ),
 ]
 Patience = Annotated[float, Option(min=10, metavar="SECONDS", help="How long to wait for each run.")]
@@ -70,7 +78,7 @@ Trainer = Annotated[
     Argument(
         metavar="WHAT",
         help="A trainer, such as mnist; a job file, such as job.yml; a folder, with --command.",
-        autocompletion=offers.trainers,
+        autocompletion=tab_completion.trainers,
     ),
 ]
 CodeCommand = Annotated[
@@ -87,7 +95,9 @@ Save = Annotated[Path | None, Option(metavar="FILE", help="Also write the folder
 Template = Annotated[
     str,
     Option(
-        metavar="NAME", help="A route whose job template to use, instead of a trainer.", autocompletion=offers.routes
+        metavar="NAME",
+        help="A route whose job template to use, instead of a trainer.",
+        autocompletion=tab_completion.routes,
     ),
 ]
 JobFile = Annotated[
@@ -115,7 +125,7 @@ FromRun = Annotated[
         "--from",
         metavar="RUN",
         help="Begin with the model of this completed run, instead of new weights.",
-        autocompletion=offers.runs,
+        autocompletion=tab_completion.runs,
     ),
 ]
 Tags = Annotated[
@@ -146,7 +156,7 @@ ReplayPng = Annotated[
     Path | None,
     Option("--png", metavar="FILE", help="With a trace: draw nodes and loss over time. Needs the extra `png`."),
 ]
-Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.", autocompletion=offers.clusters)]
+Cluster = Annotated[str, Option(metavar="NAME", help="The cluster to run on.", autocompletion=tab_completion.clusters)]
 Experiment = Annotated[str, Option(metavar="NAME", help="Experiment, and first folder of the archive.")]
 Timeout = Annotated[str, Option(metavar="TIME", help="Limit of the job: seconds, or 90m, 2h, 1d.")]
 Project = Annotated[
@@ -197,7 +207,7 @@ Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCl
 # runs
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only of this experiment.")]
 OfCluster = Annotated[
-    str, Option("--cluster", metavar="NAME", help="Only on this cluster.", autocompletion=offers.clusters)
+    str, Option("--cluster", metavar="NAME", help="Only on this cluster.", autocompletion=tab_completion.clusters)
 ]
 OfState = Annotated[
     str,
@@ -212,7 +222,8 @@ Since = Annotated[
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many.")]
 RunOrDrop = Annotated[
-    str, Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=offers.runs_or_drops)
+    str,
+    Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=tab_completion.runs_or_drops),
 ]
 
 # logs, metrics
@@ -234,7 +245,7 @@ Target = Annotated[
     Argument(
         metavar="ROUTE[/NAME]",
         help="Where to; without NAME, the folder's own name. mnist@latest is that run's drop.",
-        autocompletion=offers.targets,
+        autocompletion=tab_completion.targets,
     ),
 ]
 Delete = Annotated[bool, Option("--delete", help="Delete what is in the drop and not in the folder.")]
@@ -250,13 +261,13 @@ Only = Annotated[
 Wait = Annotated[bool, Option("--wait", help="Wait until the run is archived.")]
 
 # data
-DataDrop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.", autocompletion=offers.drops)]
+DataDrop = Annotated[str, Argument(metavar="DROP", help="A drop, as route/name.", autocompletion=tab_completion.drops)]
 DataRef = Annotated[
     str,
     Argument(
         metavar="DATA",
         help="A drop as route/name, route/name@2 for a generation, @now, or a run.",
-        autocompletion=offers.runs_or_drops,
+        autocompletion=tab_completion.runs_or_drops,
     ),
 ]
 
@@ -275,23 +286,28 @@ ChannelName = Annotated[
     Option("--channel", metavar="NAME", help="webhook, slack, teams or mail. Default: what the address looks like."),
 ]
 OfRoute = Annotated[
-    str, Option("--route", metavar="NAME", help="Only of this route's runs.", autocompletion=offers.routes)
+    str, Option("--route", metavar="NAME", help="Only of this route's runs.", autocompletion=tab_completion.routes)
 ]
 SubscriptionName = Annotated[
-    str, Argument(metavar="ID", help="A subscription, as `notify list` shows it.", autocompletion=offers.subscriptions)
+    str,
+    Argument(
+        metavar="ID", help="A subscription, as `notify list` shows it.", autocompletion=tab_completion.subscriptions
+    ),
 ]
 
 # clusters
 ClusterName = Annotated[
     str,
-    Argument(metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.", autocompletion=offers.clusters),
+    Argument(
+        metavar="CLUSTER", help="Name of the cluster, as `clusters` shows it.", autocompletion=tab_completion.clusters
+    ),
 ]
 PausedCluster = Annotated[
     str,
     Argument(
         metavar="CLUSTER",
         help="Name of the cluster. Default: the one of the project.json in this folder.",
-        autocompletion=offers.clusters,
+        autocompletion=tab_completion.clusters,
     ),
 ]
 Force = Annotated[bool, Option("--force", help="Do not wait for its idle time. Work that runs is left alone.")]
@@ -313,7 +329,7 @@ DecisionsOf = Annotated[
         "--history",
         metavar="CLUSTER",
         help="What was decided about this cluster, newest first.",
-        autocompletion=offers.clusters,
+        autocompletion=tab_completion.clusters,
     ),
 ]
 WorkspaceId = Annotated[
@@ -322,7 +338,9 @@ WorkspaceId = Annotated[
 For = Annotated[str, Option("--for", metavar="TIME", help="For how long from now: seconds, or 90m, 2h, 1d.")]
 LeaseNodes = Annotated[int, Option("--nodes", min=1, max=1000, metavar="N", help="How many nodes.")]
 Why = Annotated[str, Option(metavar="TEXT", help="What for: shown to whoever asks why the cluster is up.")]
-LeaseId = Annotated[str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.", autocompletion=offers.leases)]
+LeaseId = Annotated[
+    str, Argument(metavar="LEASE", help="A lease, as `leases` shows it.", autocompletion=tab_completion.leases)
+]
 KeepWarm = Annotated[
     str, Option("--keep-warm", metavar="TIME", help="Keep its nodes up for so long after its end: 30m, 2h.")
 ]
@@ -346,6 +364,7 @@ Scope = Annotated[
     ),
 ]
 OpenWhat = Annotated[
-    str, Argument(metavar="RUN", help="A run; without one, the status of everything.", autocompletion=offers.runs)
+    str,
+    Argument(metavar="RUN", help="A run; without one, the status of everything.", autocompletion=tab_completion.runs),
 ]
 PrintOnly = Annotated[bool, Option("--print", help="Print the address, open nothing.")]

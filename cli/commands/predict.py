@@ -6,47 +6,64 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.table import Table
 
-from .. import fetch as fetching
-from ..errors import CliError
-from ..profiles import config_folder
+from ..api import fetch as fetching
+from ..errors import CliError, NotFound
 from ..results import Guess, Prediction
 from ..session import Session, command, user_path
-from ..visible import Text, one_line
+from ..setup.profiles import config_folder
+from ..terminal_text import Text, one_line
 from . import options
-from .bars import bar
+from .progress_bar import bar
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
+REFUSED = 2  # the exit status of trainers/predict.py for a file or model that it says something about
 NOTHING: Guess = {"label": "nothing", "score": None}
 
 
 @command
 def predict(session: Session, run: options.Run, files: options.Files, picture: options.PredictPicture = None) -> None:
-    """Show what a run's model makes of files: images, or texts with [MASK] for bert.
+    """Show what a run's model makes of files, or of a folder's: images, or texts with [MASK] for bert.
 
     The model is fetched once, checked against the run's manifest, and kept. It runs here, in a clone of Trainyard, with
     the preprocessing of its trainer. --picture draws the images with their class, or with boxes around what was found.
 
     Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
     """
+    paths = list(_files(files))
     if not PROGRAM.is_file():
         raise CliError("predict runs the trainers' code: use `python3 trainyard.py predict` in a clone of Trainyard.")
     folder = config_folder(os.environ) / "models" / run
-    found = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
-    models = fetching.chosen(found, ["models"])
+    archived = [fetching.File.of(row) for row in session.api.get("runs", run, "artifacts")["files"]]
+    models = fetching.chosen(archived, ["models"])
     if not models:
         raise CliError(f"{run} has no models. Only a completed run that is archived has.", "no_model")
     with bar(session, "fetching", sum(file.size for file in models)) as progress:
         fetching.fetch(session.api, run, models, folder, progress)
     drawing = ["--picture", str(user_path(picture))] if picture else []
-    told = _look([*drawing, "--", str(folder / "models"), *(str(user_path(Path(file))) for file in files)])
-    session.tell(told, _table(told))
+    predictions = _look([*drawing, "--", str(folder / "models"), *map(str, paths)])
+    session.tell(predictions, _table(predictions))
     if picture:
         session.remark(f"The picture is {one_line(str(picture))}.")
+
+
+def _files(names: list[str]) -> Iterator[Path]:
+    """The files of these names; of a folder those that lie in it. Raises NotFound for what is not there."""
+    for path in (user_path(Path(name)) for name in names):
+        if not path.exists():
+            raise NotFound(f"There is no file {path}.")
+        if not path.is_dir():
+            yield path
+            continue
+        inside = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        if not inside:
+            raise NotFound(f"There are no files in {path}.")
+        yield from inside
 
 
 def _look(arguments: list[str]) -> list[Prediction]:
@@ -55,9 +72,14 @@ def _look(arguments: list[str]) -> list[Prediction]:
         done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
-    if done.returncode:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise CliError(last or "The model could not be run.", "bad_data")
+    if done.returncode == REFUSED:
+        raise CliError(done.stderr.strip().rpartition("\n")[2] or "The model can't be used.", "bad_data")
+    if done.returncode:  # an error of PyTorch's or Python's own, which would advise to trust the file
+        raise CliError(
+            "The model can't be used here: it is damaged, or was written by another version of its trainer. "
+            "`fetch RUN --only models` brings its files.",
+            "bad_data",
+        )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -12,18 +12,21 @@ from typing import Any
 
 import typer
 
-from .. import comparing, given, listing, show
-from ..client import patiently
-from ..costs import before
+from .. import show
+from ..api import run_list
+from ..api.client import retry_unreachable
+from ..api.run_names import data_path, drop_or_run, run_name, suggesting
 from ..errors import CliError
-from ..names import data_path, drop_or_run, run_name, suggesting
-from ..sending import sent_data
+from ..files import arguments, folder_job
+from ..files.job_upload import sent_data
 from ..session import Session, command, command_as, user_path
-from ..trainer_help import SubmitCommand
+from ..show import comparison
+from ..show.costs import before
+from ..show.trainer_help import SubmitCommand
 from . import options
-from .following import end_with, follow
-from .remarks import pairs
-from .work import Work
+from .follow import end_with, follow
+from .job_request import Work
+from .notes_and_tags import pairs
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
@@ -60,7 +63,8 @@ def submit(
     trainer's parameters.
 
     Code, local inputs and build contexts that a job file names are sent first, but for what .amlignore or .gitignore
-    leaves out. A folder runs --command: in it {data} is the data, {name} a parameter or else a folder for results.
+    leaves out; --dry-run sends them too, since the check reads them. A folder runs --command: in it {data} is the data,
+    {name} a parameter or else a folder for results.
 
     Example: trainyard submit mnist --data drops/mnist/digits-1 -p epochs=5 --nodes 2 --follow
 
@@ -73,10 +77,10 @@ def submit(
         return
     # The key makes a repeat safe when the answer to the first one was lost on its way.
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-    answer = patiently(
+    answer = retry_unreachable(
         lambda: session.api.post("runs", body=body, headers=headers),
         PATIENCE_SECONDS,
-        session.away,
+        session.outage,
     )
     go_on(session, answer, following)
 
@@ -84,10 +88,11 @@ def submit(
 def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
     """The body of the request that these arguments of `submit` make."""
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
-    parameters = given.parameters(words["parameter"])
+    parameters = arguments.parameters(words["parameter"])
     what = Work(*(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
+    runs_what = what.read(session, parameters, bool(words["data"]))
     body = {
-        **what.read(session, parameters, bool(words["data"])),
+        **runs_what,
         "parameters": {} if words["code_command"] else parameters,
         "from_run": run_name(session.api, start) if start else "",
         "data": data_path(session.api, sent_data(session.api, words["data"], user_path, session.remark)),
@@ -96,10 +101,16 @@ def requested(session: Session, words: dict[str, Any]) -> dict[str, Any]:
         "cluster": words["cluster"],
         "experiment": words["experiment"],
         "timeout_seconds": seconds(timeout) if timeout else None,
-        "tags": {**pairs(words["tag"]), **({"project": project} if project else {})},
+        "tags": {
+            **folder_job.tags_of(runs_what.get("job") or {}),
+            **pairs(words["tag"]),
+            **({"project": project} if project else {}),
+        },
         "keep_warm_seconds": seconds(warm) if warm else None,
     }
-    return {name: value for name, value in body.items() if value not in ("", None, {})}
+    body = {name: value for name, value in body.items() if value not in ("", None, {})}
+    what.write_job_file(session, parameters, body)
+    return body
 
 
 @command
@@ -119,21 +130,19 @@ def runs(
 
     Example: trainyard runs --where "lr<0.1 and accuracy>0.9" --sort -accuracy
     """
-    if state not in ("", *listing.STATES):
-        raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(listing.STATES)}.")
+    if state not in ("", *run_list.STATES):
+        raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(run_list.STATES)}.")
     began = moment(since) if since else ""
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
-    ask = listing.own if mine else listing.found
-    found = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
-    shown, more = found.runs, found.more
+    ask = run_list.own if mine else run_list.matching
+    page = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
+    shown, more = page.runs, page.more
     if sort:
-        shown, more = listing.ordered(shown, sort)[:limit], len(shown) > limit
+        shown, more = run_list.ordered(shown, sort)[:limit], len(shown) > limit
     order = f"by {sort}" if sort else "the newest"
     session.tell(shown, show.runs.many(shown, f"{order}, {len(shown)} shown; --limit for more" if more else ""))
-    if found.gave_up:
-        session.remark(
-            f"These are of the newest {found.looked_at:,} runs; --experiment, --owner or --since find older."
-        )
+    if page.gave_up:
+        session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
 
 
 @command
@@ -151,7 +160,7 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
         return
     names = [run["run"] for run in answer["runs"]]
     curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
-    session.out.print(comparing.picture(answer, curves, name or [], min(session.out.width, comparing.WIDEST)))
+    session.out.print(comparison.picture(answer, curves, name or [], min(session.out.width, comparison.WIDEST)))
 
 
 @command
@@ -191,7 +200,7 @@ def retry(
 
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
-    body = {"parameters": given.parameters(parameter)}
+    body = {"parameters": arguments.parameters(parameter)}
     go_on(session, session.api.post("runs", run, "retry", body=body), following)
 
 
@@ -206,7 +215,7 @@ def _continue(
 
     Example: trainyard continue mnist-0123456789abcdef -p epochs=20 --follow
     """
-    body = {"parameters": given.parameters(parameter)}
+    body = {"parameters": arguments.parameters(parameter)}
     go_on(session, _once_archived(lambda: session.api.post("runs", run, "continue", body=body)), following)
 
 

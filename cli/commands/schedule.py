@@ -8,8 +8,10 @@ import typer
 import typer.core
 from typer import Argument, Option
 
-from .. import listing, offers, show
+from .. import show
+from ..api import run_list
 from ..session import Session, app, command_of
+from ..setup import tab_completion
 from . import options
 from .runs import requested
 
@@ -28,7 +30,8 @@ Overlap = Annotated[
 DryRun = Annotated[bool, Option("--dry-run", help="Only show the next instants, and what would keep the run.")]
 Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
 Name = Annotated[
-    str, Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=offers.schedules)
+    str,
+    Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=tab_completion.schedules),
 ]
 
 
@@ -81,9 +84,9 @@ def schedule_list(session: Session, mine: options.Mine = False) -> None:
 
     Example: trainyard schedule list --mine
     """
-    found: Any = session.api.get("schedules")
-    found = listing.own_rows(session.api, found) if mine else found
-    session.tell(found, show.schedules.many(found))
+    schedules: Any = session.api.get("schedules")
+    schedules = run_list.own_rows(session.api, schedules) if mine else schedules
+    session.tell(schedules, show.schedules.many(schedules))
 
 
 @command_of("schedule")
@@ -92,8 +95,8 @@ def schedule_log(session: Session, schedule: Name) -> None:
 
     Example: trainyard schedule log s-0123456789abcdef
     """
-    found = session.api.get("schedules", schedule, "firings")
-    session.tell(found, show.schedules.firings(found))
+    firings = session.api.get("schedules", schedule, "firings")
+    session.tell(firings, show.schedules.firings(firings))
 
 
 @command_of("schedule")
@@ -131,7 +134,7 @@ def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dic
     if words[0] != "submit":
         raise typer.BadParameter(f"Behind the options comes the submission: submit mnist ..., not {words[0]!r}.")
     group: Any = typer.main.get_command(app)
-    given = group.commands["submit"].make_context("submit", words[1:]).params
-    if given["following"]:
+    options = group.commands["submit"].make_context("submit", words[1:]).params
+    if options["following"]:
         raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
-    return requested(session, given), given
+    return requested(session, options), options

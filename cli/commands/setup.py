@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import typer
 
-from .. import completion as completing
-from .. import doctor as examining
-from ..client import Api
+from ..api.client import Api
 from ..errors import CliError
-from ..profiles import LOCAL, FileSecrets, Profile
 from ..results import Address, Completion, LoggedIn, LoggedOut
 from ..session import Session, command
-from ..visible import Text
+from ..setup import doctor as examining
+from ..setup import shell_completion as completing
+from ..setup.profiles import LOCAL, FileSecrets, Profile
+from ..terminal_text import Text
 from . import options
 
 Shell = Annotated[

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from .. import people
 from ..results import ClusterSteps
-from ..visible import Text, one_line
+from ..terminal_text import Text, one_line
+from . import people
 from .tables import clock, grid, titled_table
 
 

@@ -10,10 +10,11 @@ from rich.console import ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 
-from ..visible import Text
+from ..terminal_text import Text
 
 SENTENCES = ("why", "decision", "error")  # below, each of these has a line of its own
 LONG = (*SENTENCES, "data", "drop", "parameters", "notice")  # these may wrap; the others are for copying
+MOST = 60  # characters of a line of what may wrap and is no sentence: one long name leaves room for the rest
 GAP = 2  # characters between columns
 INDENT = 4  # characters, of what is below
 LEAST = 32  # characters: a sentence in a narrower column is one word a line
@@ -60,7 +61,8 @@ class Columns:
         table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, GAP, 0, 0), show_header=header)
         for place in beside:
             name = self.names[place]
-            table.add_column(name, no_wrap=name not in LONG, overflow="fold", width=fixed.get(place))
+            most = MOST if name in LONG and name not in SENTENCES else None
+            table.add_column(name, no_wrap=name not in LONG, overflow="fold", width=fixed.get(place), max_width=most)
         for row in rows:
             table.add_row(*(row[place] for place in beside))
         return table

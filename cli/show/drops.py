@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..visible import Text, one_line
+from ..terminal_text import Text, one_line
 from .tables import clock, facts_table, file_count, state_text, titled_table
 
 
@@ -39,9 +39,11 @@ def difference(between: dict[str, Any]) -> RenderableType:
     """What is added, changed and gone, each file on a line of its own as `diff` marks them."""
     lines: list[RenderableType] = [Text(f"{one_line(between['a'])} -> {one_line(between['b'])}", "bold")]
     for part, sign, style in (("added", "+", "green"), ("changed", "~", "yellow"), ("gone", "-", "red")):
-        found = between[part]
-        lines += [Text(f"  {sign} {one_line(file['path'])}  {file['size']:,}", style) for file in found["files"]]
-        if more := found["count"] - len(found["files"]):
+        part_difference = between[part]
+        lines += [
+            Text(f"  {sign} {one_line(file['path'])}  {file['size']:,}", style) for file in part_difference["files"]
+        ]
+        if more := part_difference["count"] - len(part_difference["files"]):
             lines.append(Text(f"  {sign} and {more:,} more", style))
     counts = ", ".join(f"{between[part]['count']:,} {part}" for part in ("added", "changed", "gone"))
     return Group(*lines, Text(f"{counts}, {between['same']:,} the same", "dim"))

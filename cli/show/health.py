@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..visible import Text
+from ..terminal_text import Text
 from . import clusters, drops, runs
 from .tables import titled_table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from ..visible import Text, one_line
+from ..terminal_text import Text, one_line
 from .tables import clock, state_text, titled_table
 
 

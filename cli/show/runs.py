@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from .. import costs, listing, people, phases, plot
-from ..visible import Text, one_line
+from ..api import phases, run_list
+from ..terminal_text import Text, one_line
+from . import costs, people, plot
 from .tables import clock, facts_table, grid, state_text, titled_table
 
 MOST_WHY = 90  # characters
@@ -17,7 +18,7 @@ _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    names = listing.differing(rows)  # of each kind of training
+    names = run_list.differing(rows)  # of each kind of training
     columns = ["run", "state", "data", "best", "took", "cost", "parameters", "began", "why"]
     return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
 
@@ -95,7 +96,7 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
-    took, cost, values = run.get("duration_seconds"), listing.cost_of(run), run.get("parameters") or {}
+    took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     return [
         Text(run["run"]),
         state_text(run),
@@ -135,11 +136,11 @@ def _code(run: dict[str, Any]) -> str:
 
 def _waiting(run: dict[str, Any]) -> str:
     """What a run that has not started waits for, and since when."""
-    found = run.get("waiting")
-    if not found:
+    waiting = run.get("waiting")
+    if not waiting:
         return ""
-    since = f" Since {clock(found['since'])}." if found["since"] else ""
-    return one_line(f"{found['why']}{since}")
+    since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
+    return one_line(f"{waiting['why']}{since}")
 
 
 def nodes(run: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..visible import Text, one_line
+from ..terminal_text import Text, one_line
 from .tables import STYLES, clock, titled_table
 
 

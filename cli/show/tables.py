@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..visible import Text
+from ..terminal_text import Text
 from .columns import Columns
 
 STYLES = {

@@ -59,10 +59,11 @@ def deploy(
     parameters: Mapping[str, Any],
     runtime: Runtime | None = None,
     subscription: str = SUBSCRIPTION,
+    tenant: str = TENANT,
     cloud: str = "AzureCloud",
 ) -> Deployment:
     """Work out everything that the file declares with these parameters, in one of CLOUDS. Raises BicepError."""
-    deployment = Deployment(runtime or value_of, subscription, TENANT, cloud)
+    deployment = Deployment(runtime or value_of, subscription, tenant, cloud)
     place = f"/subscriptions/{subscription}"
     deployment.outputs = Template(deployment, syntax.read(file.resolve()), parameters, place).run()
     return deployment
@@ -137,14 +138,25 @@ class Template:
         raise BicepError(f"{file.path.name}: {name} is not declared")
 
     def _parameter(self, name: str, parameter: syntax.Parameter) -> Any:
-        if name not in self._given:
-            if parameter.default is None:
-                raise BicepError(f"{self.file.path.name}: parameter {name} has no value")
-            return evaluate(parameter.default, self.scope)
-        value = self._given[name]
-        if parameter.allowed is not None and value not in (choices := evaluate(parameter.allowed, self.scope)):
-            raise BicepError(f"{self.file.path.name}: {name} is {value!r}; choose one of {', '.join(choices)}")
+        if name not in self._given and parameter.default is None:
+            raise BicepError(f"{self.file.path.name}: parameter {name} has no value")
+        given = name in self._given
+        value = self._given[name] if given else evaluate(parameter.default, self.scope)  # type: ignore[arg-type]
+        if given:
+            bounds = {bound: evaluate(node, self.scope) for bound, node in parameter.bounds.items()}
+            self._check(name, value, bounds)
         return value
+
+    def _check(self, name: str, value: Any, bounds: Json) -> None:
+        what = f"{self.file.path.name}: {name} is {value!r}"
+        if "allowed" in bounds and value not in bounds["allowed"]:
+            raise BicepError(f"{what}; choose one of {', '.join(bounds['allowed'])}")
+        if isinstance(value, str | list) and not bounds.get("minLength", 0) <= len(value) <= bounds.get(
+            "maxLength", len(value)
+        ):
+            raise BicepError(f"{what}; its length must be {_between(bounds, 'minLength', 'maxLength')}")
+        if isinstance(value, int) and not bounds.get("minValue", value) <= value <= bounds.get("maxValue", value):
+            raise BicepError(f"{what}; it must be {_between(bounds, 'minValue', 'maxValue')}")
 
     def _each(self, item: Any, make: Callable[[Any, Scope], Any]) -> Any:
         """The one value of a declaration, or the list of a loop's. None where its condition says no."""
@@ -191,7 +203,11 @@ class Template:
         subscription = "/subscriptions/" + self.deployment.subscription
         storage, login = CLOUDS[self.deployment.cloud]
         known: dict[str, Callable[..., Any]] = {
-            "subscription": lambda: {"id": subscription, "subscriptionId": self.deployment.subscription},
+            "subscription": lambda: {
+                "id": subscription,
+                "subscriptionId": self.deployment.subscription,
+                "tenantId": self.deployment.tenant,
+            },
             "resourceGroup": lambda: {"id": self.place, "name": self.place.rpartition("/")[2]},
             "tenant": lambda: {"tenantId": self.deployment.tenant},
             "environment": lambda: {
@@ -199,6 +215,14 @@ class Template:
                 "suffixes": {"storage": storage},
                 "authentication": {"loginEndpoint": login},
             },
+            "extensionResourceId": lambda base, kind, *names: resource_id(base, kind, "/".join(names)),
+            "resourceId": lambda kind, *names: resource_id(self.place, kind, "/".join(names)),
             "subscriptionResourceId": lambda kind, *names: resource_id(subscription, kind, "/".join(names)),
+            "tenantResourceId": lambda kind, *names: resource_id("", kind, "/".join(names)),
         }
         return known.get(name)
+
+
+def _between(bounds: Json, least: str, most: str) -> str:
+    words = [f"at least {bounds[least]}"] if least in bounds else []
+    return " and ".join([*words, *([f"at most {bounds[most]}"] if most in bounds else [])])

@@ -9,8 +9,10 @@ from typing import Any
 
 from tree_sitter import Node
 
+from emulators.arm.collection_functions import equal
 from emulators.arm.functions import PURE, Json
-from emulators.arm.syntax import children, error, part, text
+from emulators.arm.string_functions import shown
+from emulators.arm.syntax import SPREAD, BicepError, children, error, part, text
 
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'"}
 
@@ -52,14 +54,10 @@ def _string(node: Node, scope: Scope) -> str:
     parts = []
     for child in children(node):
         if child.type == "interpolation":
-            parts.append(_shown(evaluate(children(child)[0], scope)))
+            parts.append(shown(evaluate(children(child)[0], scope)))
         else:
             parts.append(ESCAPES.get(text(child), text(child)))
     return "".join(parts)
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _object(node: Node, scope: Scope) -> Json:
@@ -67,14 +65,22 @@ def _object(node: Node, scope: Scope) -> Json:
     for entry in children(node, "object_property"):
         key, value = children(entry)
         name = text(key) if key.type == "identifier" else _string(key, scope)
-        found[name] = evaluate(value, scope)
+        found |= evaluate(value, scope) if name == SPREAD else {name: evaluate(value, scope)}
     return found
 
 
 def _array(node: Node, scope: Scope) -> list[Any]:
     if (parts := children(node)) and parts[0].type == "for_statement":
         return _for(parts[0], scope)
-    return [evaluate(child, scope) for child in parts]
+    found: list[Any] = []
+    spread = False
+    for child in parts:
+        if child.type == "string" and text(child) == f"'{SPREAD}'":
+            spread = True
+            continue
+        found += evaluate(child, scope) if spread else [evaluate(child, scope)]
+        spread = False
+    return found
 
 
 def _for(node: Node, scope: Scope) -> list[Any]:
@@ -86,27 +92,37 @@ def _name(node: Node, scope: Scope) -> Any:
     return scope.local[name] if name in scope.local else scope.symbol(name)
 
 
+@dataclass(frozen=True)
+class Step:
+    """`.name`, or `.?name`, which makes null of what is not there."""
+
+    name: str
+    optional: bool
+
+
 def _member(node: Node, scope: Scope) -> Any:
-    path: list[str] = []
+    path: list[Step] = []
     inner = node
     while inner.type == "member_expression":
-        path.insert(0, text(part(inner, "property")))
+        path.insert(0, Step(text(part(inner, "property")), any(child.type == ".?" for child in inner.children)))
         inner = part(inner, "object")
     if inner.type == "lambda_expression":  # the grammar reads `w => w.id` as `(w => w).id`
         each = _lambda(inner, scope)
-        return lambda value: _reach(each(value), tuple(path), node, scope)
-    return _reach(evaluate(inner, scope), tuple(path), node, scope)
+        return lambda *values: _reach(each(*values), path, node, scope)
+    return _reach(evaluate(inner, scope), path, node, scope)
 
 
-def _reach(value: Any, path: tuple[str, ...], node: Node, scope: Scope) -> Any:
+def _reach(value: Any, path: list[Step], node: Node, scope: Scope) -> Any:
     if hasattr(value, "get") and not isinstance(value, dict):  # a resource
-        return value.get(path)
+        return value.get(tuple(step.name for step in path))
     if hasattr(value, "outputs"):  # a module
         value = {"outputs": value.outputs}
-    for name in path:
-        if not isinstance(value, dict) or name not in value:
-            raise error(scope.path, node, f"there is no {name!r} in {text(node)!r}")
-        value = value[name]
+    for step in path:
+        if not isinstance(value, dict) or step.name not in value:
+            if step.optional:
+                return None
+            raise error(scope.path, node, f"there is no {step.name!r} in {text(node)!r}")
+        value = value[step.name]
     return value
 
 
@@ -125,12 +141,20 @@ def _call(node: Node, scope: Scope) -> Any:
     function = PURE.get(name) or scope.function(name)
     if function is None:
         raise error(scope.path, node, f"the function {name} is not taken here")
-    return function(*(evaluate(argument, scope) for argument in children(part(node, "arguments"))))
+    arguments = [evaluate(argument, scope) for argument in children(part(node, "arguments"))]
+    try:
+        return function(*arguments)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
+        if isinstance(exc, BicepError):
+            raise
+        raise error(scope.path, node, f"the function {name} can't take these values: {exc}") from exc
 
 
-def _lambda(node: Node, scope: Scope) -> Callable[[Any], Any]:
-    names, body = children(node)[0], children(node)[-1]
-    return lambda value: evaluate(body, scope.having(**{text(names): value}))
+def _lambda(node: Node, scope: Scope) -> Callable[..., Any]:
+    """Takes as many of the given values as it has names: an index may be left out."""
+    head, body = children(node)[0], children(node)[-1]
+    names = [text(name) for name in ([head] if head.type == "identifier" else children(head))]
+    return lambda *values: evaluate(body, scope.having(**dict(zip(names, values, strict=False))))
 
 
 def _binary(node: Node, scope: Scope) -> Any:
@@ -141,18 +165,35 @@ def _binary(node: Node, scope: Scope) -> Any:
         return bool(left and _right(node, scope)) if operator == "&&" else bool(left or _right(node, scope))
     if operator == "??":
         return _right(node, scope) if left is None else left
-    right = _right(node, scope)
-    known: dict[str, Callable[[], Any]] = {
-        "==": lambda: left == right,
-        "!=": lambda: left != right,
-        ">": lambda: left > right,
-        "<": lambda: left < right,
-        "+": lambda: left + right,
-        "*": lambda: left * right,
-    }
-    if operator not in known:
+    if operator not in OPERATORS:
         raise error(scope.path, node, f"the operator {operator} is not taken here")
-    return known[operator]()
+    return OPERATORS[operator](left, _right(node, scope))
+
+
+def _ordered(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value  # ARM compares strings without their case
+
+
+def _divided(left: int, right: int) -> int:
+    """Towards zero, and so is the remainder that belongs to it."""
+    return abs(left) // abs(right) * (1 if (left < 0) is (right < 0) else -1)
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": equal,
+    "!=": lambda left, right: not equal(left, right),
+    "=~": lambda left, right: left.lower() == right.lower(),
+    "!~": lambda left, right: left.lower() != right.lower(),
+    ">": lambda left, right: _ordered(left) > _ordered(right),
+    "<": lambda left, right: _ordered(left) < _ordered(right),
+    ">=": lambda left, right: _ordered(left) >= _ordered(right),
+    "<=": lambda left, right: _ordered(left) <= _ordered(right),
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": _divided,
+    "%": lambda left, right: left - _divided(left, right) * right,
+}
 
 
 def _right(node: Node, scope: Scope) -> Any:

@@ -1,58 +1,64 @@
-"""Bicep's functions, those that plain templates use. A hash here is stable, but not the one that Azure would give."""
+"""Bicep's functions that depend on nothing but their arguments, by name.
+
+Each gives what Microsoft's engine gives (https://learn.microsoft.com/azure/azure-resource-manager/bicep/bicep-functions),
+and a test holds them against it. What is in none of the tables here is refused by name.
+"""
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import uuid
+import ipaddress
+import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, unquote, urljoin
+
+from emulators.arm import collection_functions, date_functions, string_functions
+from emulators.arm.hashes import guid, unique_string
 
 Json = dict[str, Any]
-NAMESPACE = uuid.UUID("11fb06fb-712d-4ddd-98c7-e71bbd588830")  # the one that ARM's own guid() uses
 
 
-def unique_string(*parts: str) -> str:
-    digest = hashlib.sha256("-".join(parts).encode()).digest()
-    return base64.b32encode(digest).decode().lower()[:13]
+def to_int(value: Any) -> int:
+    return int(value)
 
 
-def guid(*parts: str) -> str:
-    return str(uuid.uuid5(NAMESPACE, "-".join(parts)))
+def to_bool(value: Any) -> bool:
+    """Of a text true or false in any case, or of a number."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}[value.lower()]
+    return bool(value)
 
 
-def union(*values: Any) -> Any:
-    if all(isinstance(value, dict) for value in values):
-        merged: Json = {}
-        for value in values:
-            merged |= value
-        return merged
-    return list(dict.fromkeys(item for value in values for item in value))
+def smallest(*values: Any) -> Any:
+    return min(values[0] if isinstance(values[0], list) else values)
 
 
-def concat(*values: Any) -> Any:
-    if all(isinstance(value, str) for value in values):
-        return "".join(values)
-    return [item for value in values for item in value]
+def largest(*values: Any) -> Any:
+    return max(values[0] if isinstance(values[0], list) else values)
 
 
-def apply(values: list[Any], each: Callable[[Any], Any]) -> list[Any]:
-    return [each(value) for value in values]
+def cidr_subnet(network: str, prefix: int, index: int) -> str:
+    found = list(ipaddress.ip_network(network).subnets(new_prefix=prefix))
+    return str(found[index])
 
 
 PURE: dict[str, Callable[..., Any]] = {
-    "concat": concat,
-    "contains": lambda where, what: what in where,
-    "empty": lambda value: not value,
-    "filter": lambda values, keep: [value for value in values if keep(value)],
+    **string_functions.FUNCTIONS,
+    **collection_functions.FUNCTIONS,
+    **date_functions.FUNCTIONS,
+    "base64": lambda value: base64.b64encode(value.encode()).decode(),
+    "base64ToJson": lambda value: json.loads(base64.b64decode(value)),
+    "base64ToString": lambda value: base64.b64decode(value).decode(),
+    "bool": to_bool,
+    "cidrSubnet": cidr_subnet,
     "guid": guid,
-    "join": lambda values, separator: separator.join(map(str, values)),
-    "length": len,
-    "map": apply,
-    "replace": lambda value, old, new: value.replace(old, new),
-    "string": str,
-    "toLower": str.lower,
-    "toUpper": str.upper,
-    "union": union,
+    "int": to_int,
+    "json": json.loads,
+    "max": largest,
+    "min": smallest,
     "uniqueString": unique_string,
+    "uri": urljoin,
+    "uriComponent": lambda value: quote(value, safe="!'()*~"),
+    "uriComponentToString": unquote,
 }

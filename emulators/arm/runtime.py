@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulators.arm.functions import guid
+from emulators.arm.hashes import guid
 from emulators.arm.resources import Resource
 from emulators.arm.syntax import BicepError
 

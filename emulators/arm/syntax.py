@@ -1,11 +1,12 @@
 """A Bicep file as declarations, by tree-sitter's grammar. Expressions stay nodes of the tree until they are evaluated.
 
 Read here: parameters with defaults and @allowed, variables, resources (existing ones, loops, conditions), modules in
-local files, outputs. Not read: nested resources, user-defined types and functions, imports, spread, .bicepparam.
+local files, outputs. Not read: nested resources, user-defined types and functions, imports, .bicepparam.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,9 @@ from tree_sitter import Language, Node, Parser
 
 NOISE = ("comment", "diagnostic_comment")
 IGNORED = (*NOISE, "decorators", "metadata_declaration")
+BOUNDS = ("allowed", "minLength", "maxLength", "minValue", "maxValue")
+SPREAD = "..."  # the grammar doesn't know it: it is made an item, or a property, of this name before what it spreads
+TOKEN = re.compile(r"'''.*?'''|//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|\.\.\.|[\[\]{}]", re.DOTALL)
 
 
 class BicepError(ValueError):
@@ -23,8 +27,10 @@ class BicepError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
+    """`bounds` are the arguments of its decorators, such as allowed and minLength."""
+
     default: Node | None
-    allowed: Node | None
+    bounds: dict[str, Node]
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def _parser() -> Parser:
 
 def read(path: Path) -> File:
     """Read a file. Raises BicepError for what does not parse, or is a part of the language that is not taken."""
-    root = _parser().parse(path.read_bytes()).root_node
+    root = _parser().parse(_without_spread(path.read_text("utf-8")).encode()).root_node
     if root.has_error:
         raise error(path, _fault(root), "this does not parse as Bicep")
     file, decorators = File(path), None
@@ -78,6 +84,22 @@ def read(path: Path) -> File:
         _declare(file, node, decorators)
         decorators = None if node.type not in NOISE else decorators
     return file
+
+
+def _without_spread(source: str) -> str:
+    open_brackets = [""]
+
+    def written(match: re.Match[str]) -> str:
+        token = match[0]
+        if token in ("[", "{"):
+            open_brackets.append(token)
+        elif token in ("]", "}") and len(open_brackets) > 1:
+            open_brackets.pop()
+        elif token == SPREAD:
+            return f"'{SPREAD}', " if open_brackets[-1] == "[" else f"'{SPREAD}': "
+        return token
+
+    return TOKEN.sub(written, source)
 
 
 def error(path: Path, node: Node, message: str) -> BicepError:
@@ -125,12 +147,10 @@ def _declare(file: File, node: Node, decorators: Node | None) -> None:
 
 def _parameter(node: Node, decorators: Node | None) -> Parameter:
     default = [child for child in children(node)[1:] if child.type != "type"]
-    allowed = None
-    for decorator in children(decorators, "decorator") if decorators else []:
-        call = children(decorator, "call_expression")[0]
-        if text(part(call, "function")) == "allowed":
-            allowed = children(part(call, "arguments"))[0]
-    return Parameter(default[0] if default else None, allowed)
+    calls = [children(one, "call_expression")[0] for one in (children(decorators, "decorator") if decorators else [])]
+    named = {text(part(call, "function")): children(part(call, "arguments")) for call in calls}
+    bounds = {name: named[name][0] for name in BOUNDS if name in named}
+    return Parameter(default[0] if default else None, bounds)
 
 
 def _variable(file: File, symbol: str, node: Node) -> None:

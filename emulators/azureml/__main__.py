@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
@@ -14,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from emulators import certs
-from emulators.azureml import identity
-from emulators.azureml.blobfront import open_front
-from emulators.azureml.blobs import connect
+from emulators.azureml.bodies.responses import tracking_path
 from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, stored_workspace
-from emulators.azureml.config import Config, parse
-from emulators.azureml.events import Publisher
-from emulators.azureml.server import application
-from emulators.azureml.store import Store
-from emulators.azureml.wire import tracking_path
+from emulators.azureml.kernel import identity
+from emulators.azureml.kernel.config import Config, parse
+from emulators.azureml.running import certificates
+from emulators.azureml.service.server import application
+from emulators.azureml.storage.blobfront import open_front
+from emulators.azureml.storage.blobs import connect
+from emulators.azureml.workspace.events import Publisher
+from emulators.azureml.workspace.store import Store
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
@@ -32,7 +34,8 @@ async def serve(config: Config) -> None:
     tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
-    of_nodes = {**nodes.environment(base, tls.bundle), **config.node_environment}
+    reach = certificates.of_jobs(config.state, tls.bundle, os.environ)
+    of_nodes = {**reach, **nodes.environment(base, Path(reach["SSL_CERT_FILE"])), **config.node_environment}
     config = replace(config, node_environment=of_nodes)
     async with contextlib.AsyncExitStack() as stack:
         blobs = await stack.enter_async_context(connect(config.connection_string))
@@ -40,11 +43,11 @@ async def serve(config: Config) -> None:
         store = stack.enter_context(contextlib.closing(Store(config.state / "azureml.sqlite")))
         wakes = Wakes()
         workspace = await stored_workspace(config, store, wakes, blobs)
-        parts, registries = await assembled(stack, workspace, blobs, base, wakes)
+        parts, registries, tracking = await assembled(stack, workspace, blobs, base, wakes)
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))
-        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries), *front.table()]
+        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries, tracking), *front.table()]
         http = Listener(application(parts, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)

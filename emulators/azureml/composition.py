@@ -11,36 +11,37 @@ from pathlib import Path
 
 from aiohttp import web
 
-from emulators.azureml import identity
-from emulators.azureml.arm_routes import ArmRoutes
-from emulators.azureml.asset_routes import AssetRoutes
-from emulators.azureml.blobs import Blobs, Place
-from emulators.azureml.compute_routes import ComputeRoutes
-from emulators.azureml.config import Config
-from emulators.azureml.control import ControlRoutes
-from emulators.azureml.environments import Environments
-from emulators.azureml.events import Publisher
-from emulators.azureml.evictions import Evictions
-from emulators.azureml.guard import Guard
-from emulators.azureml.job_routes import JobRoutes
-from emulators.azureml.models import TERMINAL
-from emulators.azureml.mounts import Mounts
-from emulators.azureml.needs import Needs
-from emulators.azureml.operations import Operations
-from emulators.azureml.places import Places
-from emulators.azureml.recipes import Recipes
-from emulators.azureml.registering import Register
-from emulators.azureml.registry_folder import RegistryFolder
-from emulators.azureml.registry_routes import RegistryRoutes
-from emulators.azureml.scheduler import Scheduler
-from emulators.azureml.server import Parts, Recorder
-from emulators.azureml.site import Site
-from emulators.azureml.sources import AssetRef
-from emulators.azureml.store import Store
-from emulators.azureml.tracking import Tracking
-from emulators.azureml.tracking_routes import TrackingRoutes
-from emulators.azureml.wire import Wire
-from emulators.azureml.workspace import Workspace
+from emulators.azureml.bodies.responses import Wire
+from emulators.azureml.environments.builder import Environments
+from emulators.azureml.kernel import identity
+from emulators.azureml.kernel.config import Config
+from emulators.azureml.kernel.models import TERMINAL
+from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.running.context import Site
+from emulators.azureml.running.mounts import Mounts
+from emulators.azureml.running.process_guard import Guard
+from emulators.azureml.scheduling.evictions import Evictions
+from emulators.azureml.scheduling.scheduler import Scheduler
+from emulators.azureml.service.arm_routes import ArmRoutes
+from emulators.azureml.service.asset_routes import AssetRoutes
+from emulators.azureml.service.compute_routes import ComputeRoutes
+from emulators.azureml.service.control_routes import ControlRoutes
+from emulators.azureml.service.history_routes import HistoryRoutes
+from emulators.azureml.service.job_routes import JobRoutes
+from emulators.azureml.service.operations import Operations
+from emulators.azureml.service.preflight import Needs
+from emulators.azureml.service.registry_routes import RegistryRoutes
+from emulators.azureml.service.server import Parts, Recorder
+from emulators.azureml.storage.blobs import Blobs, Place
+from emulators.azureml.tracking.tracking import Tracking
+from emulators.azureml.tracking.tracking_routes import TrackingRoutes
+from emulators.azureml.workspace.events import Publisher
+from emulators.azureml.workspace.places import Places
+from emulators.azureml.workspace.recipes import Recipes
+from emulators.azureml.workspace.registering import Register
+from emulators.azureml.workspace.registry_folder import RegistryFolder
+from emulators.azureml.workspace.store import Store
+from emulators.azureml.workspace.workspace import Workspace
 from emulators.private import private_folder
 
 STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
@@ -72,7 +73,7 @@ async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Bl
 
 async def assembled(
     stack: contextlib.AsyncExitStack, workspace: Workspace, blobs: Blobs, base: str, wakes: Wakes
-) -> tuple[Parts, RegistryFolder]:
+) -> tuple[Parts, RegistryFolder, Tracking]:
     """What the routes work with. Processes that are under way end with the stack."""
     config = workspace.config
     guard = stack.enter_context(contextlib.closing(Guard()))
@@ -84,9 +85,11 @@ async def assembled(
     registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
     await registries.refresh()
     needs = Needs(recipes, places, site.environments, registries)
-    scheduler = Scheduler(workspace, site, wakes.scheduler)
+    tracking = Tracking(workspace, config.state)
+    stack.push_async_callback(tracking.close)
+    scheduler = Scheduler(workspace, site, wakes.scheduler, tracking.metric)
     wire, recorder = Wire(config, base, blobs.account), Recorder(config.record_bodies)
-    return Parts(config, workspace, scheduler, blobs, wire, Operations(), recorder, needs), registries
+    return Parts(config, workspace, scheduler, blobs, wire, Operations(), recorder, needs), registries, tracking
 
 
 def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
@@ -98,13 +101,14 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
         *AssetRoutes(parts).table(),
         *ComputeRoutes(parts).table(),
         *JobRoutes(parts).table(),
+        *HistoryRoutes(parts).table(),
     ]
 
 
-def kept_routes(stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder) -> list[web.RouteDef]:
+def kept_routes(
+    stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking
+) -> list[web.RouteDef]:
     """Routes of what starts something by itself, which ends with the stack; and of registries."""
-    tracking = Tracking(parts.workspace, parts.config.state)
-    stack.push_async_callback(tracking.close)
     evictions = Evictions(parts.workspace, parts.scheduler)
     stack.push_async_callback(evictions.stop)
     return [

@@ -1,4 +1,4 @@
-"""Who gets what: events come in, a delivery for each subscription that wants them goes to that subscription's lane."""
+"""Routing: each event becomes a delivery in the lane of each subscription that wants it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Broker:
         return [Delivery(first + i, subscription.name, body, now, now + delay) for i, delay in enumerate(delays)]
 
     def _resume(self) -> None:
-        """Take up what the last process left, before anything new is accepted."""
+        """Continue what the last process left, before anything new is accepted."""
         for delivery in self._store.deliveries():
             self._next_id = delivery.id + 1
             if delivery.subscription not in self.lanes:

@@ -46,7 +46,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One event on its way to one subscription. Times are Unix seconds; `reason` is why it was given up, if it was."""
+    """One event on its way to one subscription. Times are Unix seconds; `reason` is why it was abandoned, if it
+    was."""
 
     id: int
     subscription: str
@@ -74,7 +75,7 @@ def expired(delivery: Delivery, policy: Policy, now: float) -> bool:
 
 
 def after_attempt(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """What is left to do once an attempt was answered with `status`: nothing (None), or a later try, or giving up."""
+    """What to do after an attempt was answered with `status`: nothing (None), a later try, or giving up."""
     if status in SUCCESS:
         return None
     tried = replace(delivery, attempts=delivery.attempts + 1, last_attempt=now, outcome=outcome_name(status))
@@ -95,7 +96,7 @@ def give_up(delivery: Delivery, reason: str, policy: Policy, now: float) -> Deli
 
 
 def after_dead_letter(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """The delivery to dead-letter later, or None when it is written, or has been in vain for four hours."""
+    """The delivery to dead-letter later; None once it is written, or after four hours of failures."""
     patience = (DEAD_LETTER_DELAY_SECONDS + DEAD_LETTER_PATIENCE_SECONDS) * policy.scale
     if status in SUCCESS or now - delivery.last_attempt > patience:
         return None

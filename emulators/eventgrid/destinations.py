@@ -32,10 +32,10 @@ class Destination(Protocol):
         """Return when deliveries may begin."""
 
     async def send(self, delivery: Delivery) -> int:
-        """Make one attempt. Returns the HTTP status, NO_ANSWER without one; the other side can't make it raise."""
+        """Make one attempt. Returns the HTTP status, or NO_ANSWER. Never raises because of the other side."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 class Queue:

@@ -1,5 +1,5 @@
-"""Blob events of the storage account: follow its access log, look at each blob of which the log does not tell enough,
-and hand the events on."""
+"""Blob events of the storage account: follow its access log, read each blob of which the log does not say enough,
+and pass the events on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BlobSource:
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS))
 
     async def run(self) -> None:
-        """Follow the log until cancelled. While the account is away it waits: no write is passed over."""
+        """Follow the log until cancelled. While the account is away it waits, so no write is skipped."""
         while True:
             lines = self.tail.read(time.time())
             if not lines:

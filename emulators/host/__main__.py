@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import logging
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from emulators.host import logs
 from emulators.host.config import Config
 from emulators.host.errors import Refused
-from emulators.host.service import Host, make_backend
-from emulators.process import serve_until_stopped
+from emulators.host.service import Host
+from emulators.process import serve_until
 
 log = logging.getLogger("host")
 
 
 async def serve(config: Config) -> int:
-    """Serve until stopped. Returns how many invocations had to be abandoned. Raises Refused before it serves."""
-    host = Host(config, make_backend(config))
+    """Serve until stopped. Returns the exit status: 1 after a worker that died too often. Raises Refused before it."""
+    host = Host(config)
     await host.load()
     port = await host.start()
     names = [function.name for function in host.functions]
     log.info("serving %s on port %d: %s", config.app, port, ", ".join(names))
-    await serve_until_stopped(url=f"http://{config.host}:{port}", functions=names)
+    await serve_until(host.given_up, url=f"http://{config.host}:{port}", functions=names)
     log.info("stopping")
-    return await host.stop()
+    if abandoned := await host.stop():
+        log.warning("%d invocations did not end in time", abandoned)
+    return 1 if host.given_up.is_set() else 0
 
 
 def main() -> int:
@@ -40,29 +38,15 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     logs.configure()
+    for name in logs.QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         config = Config.read(arguments.config)
-        if config.backend == "runtime":
-            logs.configure(_runtime_invocation())
-        abandoned = asyncio.run(serve(config))
+        return asyncio.run(serve(config))
     except Refused as exc:
         for reason in exc.reasons:
             log.error("refused: %s", reason)
         return 1
-    if abandoned:
-        log.warning("%d invocations did not end in time", abandoned)
-        logging.shutdown()
-        os._exit(0)  # an ordinary exit would wait for their threads
-    return 0
-
-
-def _runtime_invocation() -> Callable[[], str | None]:
-    try:
-        runtime: Any = importlib.import_module("azure_functions_runtime")
-    except ImportError:
-        return lambda: None  # refused in a moment, with the reason
-    known: Callable[[], str | None] = runtime.invocation_id_cv.get
-    return known
 
 
 if __name__ == "__main__":

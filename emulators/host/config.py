@@ -47,7 +47,11 @@ class Keys:
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration file of the part. Port 0 lets the system choose."""
+    """The configuration file of the part. Port 0 lets the system choose.
+
+    A killed host's messages are seen again after `invisibility_seconds`, and its timers after up to twice
+    `lock_seconds`: the defaults are Azure's.
+    """
 
     app: Path
     host: str = "127.0.0.1"
@@ -57,6 +61,7 @@ class Config:
     host_id: str = "trainyard-local"
     backend: str = "direct"
     invisibility_seconds: int = 600
+    lock_seconds: int = 60
     drain_seconds: float = 10.0
 
     @classmethod
@@ -80,6 +85,8 @@ class Config:
             raise Refused("require_keys=true needs keys.master, keys.function and keys.eventgrid_extension")
         if not 2 <= self.invisibility_seconds <= 604800:
             raise Refused(f"invisibility_seconds={self.invisibility_seconds} is not between 2 and 604800 (seven days)")
+        if not 15 <= self.lock_seconds <= 60:
+            raise Refused(f"lock_seconds={self.lock_seconds} is not between 15 and 60, as storage has its leases")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 # Set for each invocation on the app's loop; `-` is the host itself.
 invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("trainyard_invocation_id", default="-")
-QUIET = {"azure": logging.WARNING, "azure.functions": logging.WARNING, "aiohttp.access": logging.WARNING}
+QUIET = ("azure", "aiohttp.access")  # what the host itself would write of its requests; the app's are the app's
 
 
 # What ends a line, and what a terminal obeys instead of showing it: a record may hold names from outside.
@@ -29,9 +29,10 @@ class _OneLine(logging.Formatter):
 
 
 def configure(in_thread: Callable[[], str | None] = lambda: None) -> None:
-    """Send the root logger's records to standard error. `in_thread` knows the invocation where the context does not."""
+    """Send the root logger's records to standard error, from INFO on, as in Azure.
+
+    `in_thread` knows the invocation where the context does not.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine(in_thread))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name, level in QUIET.items():
-        logging.getLogger(name).setLevel(level)

@@ -16,7 +16,7 @@ from emulators.host import functions as definitions
 from emulators.host.config import Config, HostJson
 from emulators.host.functions import Function, QueueTrigger, TimerTrigger
 from emulators.host.http.admin import Admin
-from emulators.host.http.front import HttpFront
+from emulators.host.http.front import LARGEST_BODY, HttpFront
 from emulators.host.http.keys import Gate
 from emulators.host.http.webhooks import EventGridWebhook
 from emulators.host.queues.client import Connections
@@ -25,41 +25,29 @@ from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
 from emulators.host.storage import container_client
 from emulators.host.timers.listener import CONTAINER, TimerListener, TimerServices
-from emulators.host.worker.backend import Backend
 from emulators.host.worker.invoker import Invoker
-from emulators.host.worker.loop import Worker
+from emulators.host.worker.process import WorkerProcess
 from emulators.serving import Listener
 
 log = logging.getLogger("host")
-LARGEST_BODY = 100 * 1024 * 1024  # what Azure accepts
 RESTART_SECONDS = 5.0
-
-
-def make_backend(config: Config) -> Backend:
-    """The backend that the configuration names. Raises Refused where it cannot run."""
-    if config.backend == "runtime":
-        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
-
-        return RuntimeBackend(config.app)
-    from emulators.host.worker.direct import DirectBackend
-
-    return DirectBackend(config.app)
+WORKER_SECONDS = 3.0  # for a worker in which nothing runs to end by itself
 
 
 class Host:
-    """One app, served: `load`, `start`, and at the end `stop`."""
+    """One app, served: `load`, `start`, and at the end `stop`. `given_up` is set when the worker died too often."""
 
-    def __init__(self, config: Config, backend: Backend) -> None:
+    def __init__(self, config: Config) -> None:
         self.functions: list[Function] = []
+        self.given_up = asyncio.Event()
         self._config = config
         self._host_json = HostJson.read(config.app)
-        self._backend = backend
-        self._worker = Worker()
+        self._worker = WorkerProcess(config.app, config.backend, self.given_up.set)
         self._stop = Stop()
         self._connections = Connections()
         self._writer = QueueWriter(self._connections, base64=self._host_json.queues.base64)
         timeout = self._host_json.function_timeout
-        self._invoker = Invoker(backend, self._worker, self._writer, self._stop, timeout)
+        self._invoker = Invoker(self._worker, self._writer, self._stop, timeout)
         self._queues: list[QueueListener] = []
         self._timers: list[TimerListener] = []
         self._container: ContainerClient | None = None
@@ -70,8 +58,7 @@ class Host:
         if self._host_json.ignored:
             log.warning("host.json: not honoured here: %s", ", ".join(self._host_json.ignored))
         configuration.load_local_settings(self._config.app)
-        os.chdir(self._config.app)  # as Azure's worker does
-        indexed = await self._worker.run(self._backend.start())
+        indexed = await self._worker.start()
         self.functions = definitions.read(indexed, self._host_json, os.environ)
 
     async def start(self) -> int:
@@ -102,7 +89,7 @@ class Host:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
         await asyncio.gather(*(timer.release() for timer in self._timers))
-        await self._close()
+        await self._close(0.0 if left else WORKER_SECONDS)
         return left
 
     async def _supervised(self, listener: QueueListener | TimerListener) -> None:
@@ -120,7 +107,7 @@ class Host:
         app.router.add_get("/admin/host/status", admin.status)
         events = EventGridWebhook(self.functions, self._invoker, gate)
         app.router.add_route("*", "/runtime/webhooks/{extension}", events.handle)
-        app.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self.functions, self._invoker, gate).handle)
+        app.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self.functions, self._invoker, gate, os.environ).handle)
         return app
 
     def _make_listeners(self) -> None:
@@ -136,7 +123,9 @@ class Host:
             if isinstance(function.trigger, QueueTrigger):
                 self._queues.append(QueueListener(function, function.trigger, queues))
             elif isinstance(function.trigger, TimerTrigger):
-                timers = TimerServices(self._invoker, self._status_container(), self._config.host_id, self._stop)
+                timers = TimerServices(
+                    self._invoker, self._status_container(), self._config.host_id, self._stop, self._config.lock_seconds
+                )
                 self._timers.append(TimerListener(function, function.trigger, timers))
 
     def _status_container(self) -> ContainerClient:
@@ -145,11 +134,10 @@ class Host:
             self._container = container_client(storage, CONTAINER)
         return self._container
 
-    async def _close(self) -> None:
+    async def _close(self, worker_seconds: float) -> None:
+        await self._worker.close(worker_seconds)
         await self._http.close()
         await self._writer.close()
         await self._connections.close()
         if self._container is not None:
             await self._container.close()
-        self._backend.close()
-        self._worker.close()

@@ -25,6 +25,7 @@ from mlflow.server import app, handlers
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from emulators.process import serve_until_stopped
+from emulators.tracking.database import make_ready
 from emulators.tracking.records import Runs, put_models
 
 SECRET_HEADER = "HTTP_X_EMULATORS_SECRET"
@@ -61,6 +62,7 @@ class Quiet(WSGIRequestHandler):
 
 def build(config: Config) -> Flask:
     """MLflow's application on our database, with the routes by which the control plane tells of jobs and models."""
+    make_ready(config.database)
     uri = f"sqlite:///{config.database.resolve()}"
     os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients ask for files where they ask for runs
     runs = Runs(uri, config.artifact_root, config.run_files)

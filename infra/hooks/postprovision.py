@@ -1,33 +1,48 @@
-"""After `azd provision`: build the training image in our registry, once for each content of its sources; and let
-browsers sign in at the app's address, which is known only now.
+"""After `azd provision`: build the training image in our registry, once for each content of its sources; see that the
+nodes may pull it; and let browsers sign in at the app's address, which is known only now.
 
 The name of the image goes into the package (python3 trainyard.py package --image), so that Azure ML pulls it and builds
-nothing itself.
+nothing itself. Without a name Azure ML builds the environment, with the first job.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 import registration
-from tools import INFRA, HookFailed, az, remember, run, say, setting
+from tools import INFRA, HookFailed, az_here, program, remember, rest, run, say, setting
 
 TRAINERS = INFRA.parent / "trainers"
 SOURCES = (INFRA / "image" / "Dockerfile", TRAINERS / "conda.yaml")
 REPOSITORY = "trainyard"
 
 
+REFUSED = "TasksOperationsNotAllowed"  # ACR Tasks are paused for subscriptions that run on free credits
+
+
 def main() -> None:
-    registry, tag = setting("AZURE_REGISTRY_NAME"), digest()
-    if tag not in tags(registry):
-        build(registry, tag)
-    server = az("acr", "show", "--name", registry)["loginServer"]
-    remember("TRAINYARD_IMAGE", f"{server}/{REPOSITORY}:{tag}")
+    registry = az_here("acr", "show", "--name", setting("AZURE_REGISTRY_NAME"))
+    remember("TRAINYARD_IMAGE", image(registry["name"], registry["loginServer"]))
+    let_nodes_pull(registry["id"])
     if client := setting("TRAINYARD_ENTRA_CLIENT_ID", ""):
         registration.let_browsers_in(client, setting("TRAINYARD_URL"))
+
+
+def image(registry: str, server: str) -> str:
+    """The image's full name, or nothing where Azure ML has to build the environment by itself."""
+    tag = digest()
+    name = f"{server}/{REPOSITORY}:{tag}"
+    if tag in tags(registry):
+        return name
+    say(f"Building the training image {REPOSITORY}:{tag}; it takes some minutes, the first time")
+    with tempfile.TemporaryDirectory() as folder:
+        for source in SOURCES:
+            shutil.copy(source, Path(folder, source.name))
+        return name if build(registry, name, folder) else ""
 
 
 def digest() -> str:
@@ -36,7 +51,9 @@ def digest() -> str:
 
 def tags(registry: str) -> list[str]:
     try:
-        found: list[str] = az("acr", "repository", "show-tags", "--name", registry, "--repository", REPOSITORY) or []
+        found: list[str] = (
+            az_here("acr", "repository", "show-tags", "--name", registry, "--repository", REPOSITORY) or []
+        )
     except HookFailed as exc:
         if "not found" in str(exc).lower():  # no image was ever built
             return []
@@ -44,12 +61,56 @@ def tags(registry: str) -> list[str]:
     return found
 
 
-def build(registry: str, tag: str) -> None:
-    say(f"Building the training image {REPOSITORY}:{tag}; it takes some minutes, the first time")
-    with tempfile.TemporaryDirectory() as folder:
-        for source in SOURCES:
-            shutil.copy(source, Path(folder, source.name))
-        az("acr", "build", "--registry", registry, "--image", f"{REPOSITORY}:{tag}", "--no-logs", folder)
+def build(registry: str, name: str, folder: str) -> bool:
+    """In the registry; else with the Docker that is here. False if neither can."""
+    try:
+        az_here("acr", "build", "--registry", registry, "--image", name.partition("/")[2], "--no-logs", folder)
+    except HookFailed as exc:
+        if REFUSED not in str(exc):
+            raise
+    else:
+        return True
+    say("This subscription may not build images in its registry: Azure pauses ACR Tasks where free credits pay.")
+    if shutil.which("docker"):
+        say("Building it with the Docker of this machine instead")
+        az_here("acr", "login", "--name", registry)
+        for argv in (["build", "--platform", "linux/amd64", "--tag", name, folder], ["push", name]):
+            if subprocess.run([program("docker"), *argv]).returncode:
+                raise HookFailed(f"docker {argv[0]} failed; its own words are above. Run azd provision again.")
+        return True
+    let_the_cluster_build()
+    say(
+        "There is no Docker here either, so Azure ML builds the environment on its cluster, for the first job. "
+        "Install Docker and run azd provision again to have an image before."
+    )
+    return False
+
+
+def let_the_cluster_build() -> None:
+    """Azure ML builds with ACR Tasks too, unless the workspace names a compute for it."""
+    rest("patch", workspace_address(), {"properties": {"imageBuildCompute": "cpu-cluster"}})
+
+
+def workspace_address() -> str:
+    group = f"/subscriptions/{setting('AZURE_SUBSCRIPTION_ID')}/resourceGroups/{setting('AZURE_RESOURCE_GROUP')}"
+    place = f"{group}/providers/Microsoft.MachineLearningServices/workspaces"
+    return f"{place}/{setting('AZURE_WORKSPACE_NAME')}?api-version=2024-04-01"
+
+
+def let_nodes_pull(registry_id: str) -> None:
+    """Azure ML grants AcrPull to a cluster's identity if the registry is there first; else, and only then, we do."""
+    who, role = setting("AZURE_NODES_PRINCIPAL_ID"), ("--role", "AcrPull", "--scope", registry_id)
+    there = az_here("role", "assignment", "list", *role) or []
+    if any(grant["principalId"] == who for grant in there):
+        return
+    try:
+        az_here(
+            *("role", "assignment", "create", *role),
+            *("--assignee-object-id", who, "--assignee-principal-type", "ServicePrincipal"),
+        )
+    except HookFailed as exc:
+        if "RoleAssignmentExists" not in str(exc):  # Azure ML was quicker
+            raise
 
 
 if __name__ == "__main__":

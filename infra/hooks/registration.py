@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tools import az, patiently, rest, say, setting
+from tools import az, deployer, patiently, rest, say, setting
 
 READER, CONTRIBUTOR, CODER = "trainyard.reader", "trainyard.contributor", "trainyard.coder"
 AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"  # the same in every tenant; lets `az login` be a sign-in here
@@ -27,8 +27,7 @@ def ensure() -> str:
     principal = service_principal(client)
     needed = {"appRoleAssignmentRequired": True}
     patiently(lambda: rest("patch", f"{graph}/servicePrincipals/{principal}", needed))
-    if who := setting("AZURE_PRINCIPAL_ID", ""):
-        assign(graph, principal, who)
+    assign(graph, principal, deployer()[0])
     return client
 
 

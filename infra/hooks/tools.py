@@ -29,6 +29,11 @@ def az(*arguments: str) -> Any:
     return json.loads(done.stdout) if done.stdout.strip() else None
 
 
+def az_here(*arguments: str) -> Any:
+    """The same in azd's subscription, which need not be the one that the Azure CLI takes by itself."""
+    return az(*arguments, "--subscription", setting("AZURE_SUBSCRIPTION_ID"))
+
+
 def rest(method: str, url: str, body: Any = None) -> Any:
     """One request with the caller's own login. `url` is absolute, or begins with /subscriptions."""
     place, _, query = url.partition("?")
@@ -43,6 +48,16 @@ def rest(method: str, url: str, body: Any = None) -> Any:
         return az(*asked, "--body", f"@{file}")
 
 
+def listed(url: str) -> list[dict[str, Any]]:
+    """All pages of a list."""
+    found: list[dict[str, Any]] = []
+    while url:
+        page = rest("get", url)
+        found += page["value"]
+        url = page.get("nextLink") or ""
+    return found
+
+
 def remember(name: str, value: str) -> None:
     """Put a value into azd's environment, from where main.parameters.json takes it. Not for secrets: it is a file."""
     subprocess.run([program("azd"), "env", "set", name, value], check=True)
@@ -52,7 +67,7 @@ def remember(name: str, value: str) -> None:
 def setting(name: str, default: str | None = None) -> str:
     value = os.environ.get(name) or default
     if value is None:
-        raise HookFailed(f"{name} is not set. azd sets it; run this through azd, or set it yourself.")
+        raise HookFailed(f"{name} is not set. azd up asks for it; or set it with azd env set {name} VALUE.")
     return value
 
 
@@ -81,6 +96,18 @@ def patiently(call: Callable[[], Any], seconds: float = 120.0) -> Any:
             if not missing(exc) or time.monotonic() > deadline:
                 raise
         time.sleep(PAUSE_SECONDS)
+
+
+def deployer() -> tuple[str, str]:
+    """Object id and type of whoever is signed in with the Azure CLI.
+
+    azd knows it too, as AZURE_PRINCIPAL_ID, but puts it into parameters alone, not into the environment of hooks
+    (Azure/azure-dev, bicep_provider.go: "not stored to .env by default").
+    """
+    user = az("account", "show")["user"]
+    if user["type"] == "user":
+        return str(az("ad", "signed-in-user", "show")["id"]), "User"
+    return str(az("ad", "sp", "show", "--id", user["name"])["id"]), "ServicePrincipal"
 
 
 def missing(exc: HookFailed) -> bool:

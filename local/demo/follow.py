@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from cli.away import Outage
-from cli.client import Api
+from cli.api.api_outage import OutageListener
+from cli.api.client import Api
+from cli.api.follow import POLL_SECONDS, LogReader, follow_run, wait_for_drop
+from cli.api.phases import FINAL
 from cli.errors import CliError, Unreachable
-from cli.follow import POLL_SECONDS, LogReader, follow_run, wait_for_drop
-from cli.phases import FINAL
 from local.demo.view import Screen
 
 UNFINISHED = ("running", "queued", "submitted", "received")
@@ -49,13 +49,13 @@ class Follower:
         self._screen.log.add(text)
 
     @property
-    def away(self) -> Outage:
+    def outage(self) -> OutageListener:
         return self
 
-    def trouble(self, exc: Unreachable) -> None:  # noqa: ARG002  # the part is being started again
+    def failed(self, exc: Unreachable) -> None:  # noqa: ARG002  # the part is being started again
         self._go_on()
 
-    def back(self) -> None:
+    def recovered(self) -> None:
         """What is seen now says it."""
 
     def _go_on(self) -> None:

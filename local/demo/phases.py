@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cli import phases as of_run
+from cli.api import phases as of_run
 
 CLOUD, UPLOAD, SEAL, ZERO = "cloud", "upload", "seal", "to_zero"
 SUBMIT, ALLOCATE, TRAIN, ARCHIVE = "submit", "allocate", "train", "archive"

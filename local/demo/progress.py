@@ -6,7 +6,7 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
-from cli.watch import Lines
+from cli.show.live import Lines
 
 EPOCH = re.compile(r"\bepoch\s+(\d+)/(\d+)", re.IGNORECASE)
 STEP = re.compile(r"\bstep\s+(\d+)/(\d+)", re.IGNORECASE)

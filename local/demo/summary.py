@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from cli.phases import TRAIN, spent
-from cli.visible import Text
+from cli.api.phases import TRAIN, spent
+from cli.terminal_text import Text
 from local.demo.claims import MANIFEST, Archive, Claim
 from local.demo.phases import Phase, Seen, phases
 

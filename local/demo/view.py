@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from cli.show.runs import node_words
-from cli.visible import Text
+from cli.terminal_text import Text
 from local.demo.phases import ALLOCATE, ARCHIVE, SEAL, SUBMIT, TRAIN, ZERO, Phase, Seen, phases
 from local.demo.progress import Log
 

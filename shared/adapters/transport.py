@@ -1,4 +1,4 @@
-"""How the SDKs' requests are sent: by requests, without what it does for a browser at each of them.
+"""The SDKs' HTTP transport: requests, without its per-request work for browsers.
 
 requests.Session builds every request anew out of cookies, hooks, redirects, the user's netrc and the environment's
 proxies. The SDKs hand over a request that is ready, so that is a third of what a small one costs. The connections,
@@ -10,18 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import requests
+from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
     from azure.core.pipeline.transport import RequestsTransport
 
+# To one server, kept open: handlers of HTTP and of queues, each with some threads of its own. With fewer, the rest is
+# closed after each request, and the next one shakes hands anew.
+CONNECTIONS = 128
 _MOST_KNOWN = 100  # servers whose settings are remembered
 
 
 class _Session(requests.Session):
-    """Sends what is ready as it is; a body that is read from a stream goes the usual way."""
+    """Sends prepared requests directly; a body from a stream goes the usual way."""
 
     def __init__(self) -> None:
         super().__init__()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
         self._settings: dict[Any, dict[str, Any]] = {}
         self._encodings = str(self.headers["Accept-Encoding"])
 

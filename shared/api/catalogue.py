@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from shared.api.requests import RouteCheck
-from shared.drops.model import DropKey
+from shared.drops.ports import HasDrops
 from shared.drops.seal import route_problems
-from shared.jobs.job import is_elastic
 from shared.jobs.parameters import Parameters, Schema
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.system import System
+from shared.runs.ports import HasPurse, HasRuns
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def trainers(system: System) -> list[Json]:
+class Ports(
+    HasClock,
+    HasBlobs,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def trainers(ports: Ports) -> list[Json]:
     """Every trainer, with its parameters as a JSON Schema, from which a form can be made."""
-    return [_trainer(system, name) for name in trainer_names(system.trainers)]
+    return [_trainer(ports, name) for name in trainer_names(ports.trainers)]
 
 
-def _trainer(system: System, name: str) -> Json:
-    template, parameters = trainer_template(system.trainers, name)
+def _trainer(ports: Ports, name: str) -> Json:
+    template, parameters = trainer_template(ports.trainers, name)
     return {
         "trainer": name,
-        "description": str(template.get("description", "")),
-        "elastic": is_elastic(template),
-        "routes": sorted(route.name for route in system.routes.values() if route.trainer == name),
+        "description": template.description,
+        "elastic": template.is_elastic,
+        "routes": sorted(route.name for route in ports.routes.values() if route.trainer == name),
         "parameters": schema_of(parameters),
     }
 
 
-def routes(system: System) -> list[Json]:
+def routes(ports: Ports) -> list[Json]:
     """Every route: what a drop in its folder becomes, and within which limits."""
-    return [_route(route) for _, route in sorted(system.routes.items())]
+    return [_route(route) for _, route in sorted(ports.routes.items())]
 
 
 def _route(route: Route) -> Json:
     return {
         "route": route.name,
         "trainer": route.trainer,
-        "description": str(route.template.get("description", "")),
-        "elastic": is_elastic(route.template),
+        "description": route.template.description,
+        "elastic": route.template.is_elastic,
         "cluster": route.cluster,
         "clusters": sorted(route.clusters | {route.cluster}),
         "nodes": route.nodes,
@@ -66,16 +86,17 @@ def schema_of(parameters: Parameters) -> Json:
     return {"$schema": DRAFT, "type": "object", "additionalProperties": False, "properties": properties}
 
 
-def check(system: System, name: str, asked: RouteCheck) -> Json:
+def check(ports: Ports, name: str, asked: RouteCheck) -> Json:
     """The job that a drop of this route with this job file would become. Raises Impossible with all that is wrong.
 
     Raises NotFound for a route that is not there, with the nearest one.
     """
-    route = system.routes.get(name)
+    route = ports.routes.get(name)
     if route is None:
-        known = there_are(system.routes)
-        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, system.routes)} Routes: {known}.")
-    job, problems = route_problems(system, DropKey(name, "example"), route, asked.job)
-    if problems:
-        raise Impossible("\n".join(f"{p.path}: {p.message}" for p in problems), problems[0].code)
-    return {"route": name, "job": job}
+        known = there_are(ports.routes)
+        raise NotFound(f"There is no route {name[:80]!r}.{did_you_mean(name, ports.routes)} Routes: {known}.")
+    job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
+    if job is None or problems:
+        words = "\n".join(f"{path_of(problem.path)}: {problem.message}" for problem in problems)
+        raise Impossible(words, problems[0].code)
+    return {"route": name, "job": ports.jobs.document(job)}

@@ -1,24 +1,32 @@
-"""What was spent, as the JSON that the HTTP API answers with."""
+"""Costs as the JSON that the HTTP API answers with."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
 from shared.api.requests import CostsQuery, read_time
+from shared.clusters.ports import HasClusters, HasLeases, HasSamples
 from shared.clusters.samples import day_of
+from shared.jobs.ports import HasLimits, HasRoutes
 from shared.kernel.errors import Impossible
+from shared.kernel.has import HasClock
 from shared.money.daily_charges import KEPT, charged, start_of_day
 from shared.money.decide import of_month
 from shared.money.model import Day
+from shared.money.ports import HasBooks, HasPolicy
 from shared.money.report import Line, report
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
+
+
+class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, HasLeases, HasBooks, HasPolicy, Protocol):
+    """What is needed here from outside."""
 
 
 class CostLine(Struct):
@@ -82,18 +90,18 @@ class CostReport(Struct):
     missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
 
 
-def costs(system: System, query: CostsQuery) -> Json:
+def costs(ports: Ports, query: CostsQuery) -> Json:
     """What the nodes cost from a day on until now, by what the query says; and how each budget stands.
 
     Without `since` it is this month. Days are those of UTC, and begin whole. Raises Impossible for a time in the future
     or more than a year ago.
     """
-    now = system.clock()
+    now = ports.clock()
     since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)
     if since > now or now - since > LONGEST:
         raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
     day_count = (now - since) / timedelta(days=1)
-    days = charged(system, since, now).days
+    days = charged(ports, since, now).days
     found = report(days, query.by, now)
     return {
         "since": since.isoformat(),
@@ -102,14 +110,14 @@ def costs(system: System, query: CostsQuery) -> Json:
         "total": _line(found.total),
         "lines": [_line(line) for line in found.lines],
         "days": [{"day": _date(day), **kinds} for day, kinds in found.days.items()],
-        "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(system.money.standing.items())},
-        "budgets": budgets(system),
+        "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(ports.money.standing.items())},
+        "budgets": budgets(ports),
         "missing": [_gap(day, now) for day in days if day.problem],
     }
 
 
 def _gap(day: Day, now: datetime) -> Json:
-    """What is to be done depends on whether the day can still be made from the node counts."""
+    """A day that can't be read, with what to do: recompute it from node counts, or restore its row."""
     closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
     advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
     if day.day >= day_of(now - KEPT + timedelta(days=1)):
@@ -121,14 +129,14 @@ def _date(day: str) -> str:
     return f"{day[:4]}-{day[4:6]}-{day[6:]}"
 
 
-def budgets(system: System) -> list[Json]:
+def budgets(ports: Ports) -> list[Json]:
     """Every project that has a budget, with what it has spent this month and what is kept back for its runs."""
-    return [_budget(system, project) for project in sorted(system.money.budgets)]
+    return [_budget(ports, project) for project in sorted(ports.money.budgets)]
 
 
-def _budget(system: System, project: str) -> Json:
-    budget, stored = system.money.budgets[project], system.books.account(project)
-    account = of_month(stored.value, system.clock()) if stored else None
+def _budget(ports: Ports, project: str) -> Json:
+    budget, stored = ports.money.budgets[project], ports.books.account(project)
+    account = of_month(stored.value, ports.clock()) if stored else None
     reached = account.reached_at if account else None
     return {
         "project": project,

@@ -1,9 +1,9 @@
-"""What the HTTP API says of data: generations, files, differences."""
+"""Answers about data: generations, files, differences."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
@@ -11,8 +11,11 @@ from shared.api.encode import model_of, plain_fields
 from shared.drops import diff, versions
 from shared.drops import model as drops
 from shared.drops.diff import DataFile as _DataFile
-from shared.drops.model import DropKey
-from shared.system import System
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasRoutes
+from shared.kernel.drop_key import DropKey
+from shared.kernel.has import HasBlobs
+from shared.runs.ports import HasRuns
 
 Json = dict[str, Any]
 MOST_NAMED = 1000  # files named in each part of a difference, and in one page of a list
@@ -28,6 +31,10 @@ _Ref = Annotated[
 
 Generation = model_of(__name__, drops.Generation, {}, ("folder",))
 DataFile = model_of(__name__, diff.DataFile, {})
+
+
+class Ports(HasBlobs, HasRoutes, HasRuns, HasDrops, Protocol):
+    """What is needed here from outside."""
 
 
 class DiffQuery(Struct):
@@ -62,19 +69,19 @@ class Diff(Struct):
     same: int
 
 
-def generations(system: System, key: DropKey) -> list[Json]:
-    return [plain_fields(each, ("folder",)) for each in versions.generations(system, key)]
+def generations(ports: Ports, key: DropKey) -> list[Json]:
+    return [plain_fields(each, ("folder",)) for each in versions.generations(ports, key)]
 
 
-def files(system: System, query: FilesQuery) -> Json:
+def files(ports: Ports, query: FilesQuery) -> Json:
     """A page of the files of a generation, of a drop as it is now, or of a run."""
-    found = versions.files(system, query.of)
+    found = versions.files(ports, query.of)
     page = sorted(found, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
     return {"of": query.of, "count": len(found), "bytes": versions.total(found), "files": [_file(f) for f in page]}
 
 
-def difference(system: System, query: DiffQuery) -> Json:
-    found = versions.diff(system, query.a, query.b)
+def difference(ports: Ports, query: DiffQuery) -> Json:
+    found = versions.diff(ports, query.a, query.b)
     parts = {name: _part(getattr(found, name)) for name in ("added", "changed", "gone")}
     return {"a": query.a, "b": query.b, **parts, "same": found.same}
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
+
+from shared.kernel.parts import columns, flat
 
 Json = dict[str, Any]
 
 
 def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[str, ...] = ()) -> Any:
-    """A model with the fields of a record but for those that are skipped, and further ones; `module` declares it."""
-    known = {f.name: get_type_hints(record)[f.name] for f in fields(record) if f.name not in skip}
+    """Response model: the record's fields minus the skipped ones, plus extra ones; `module` declares it."""
+    known = {name: each.hint for name, each in columns(record).items() if name not in skip}
     return msgspec.defstruct(record.__name__, [*(known | also).items()], module=module)
 
 
 def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:
-    return {f.name: plain(getattr(record, f.name)) for f in fields(record) if f.name not in skip}
+    return {name: plain(value) for name, value in flat(record).items() if name not in skip}
 
 
 def plain(value: Any) -> Any:

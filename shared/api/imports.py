@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 from shared.api.requests import ImportRequest
-from shared.batchai.cluster import read_cluster
-from shared.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
-from shared.batchai.project import read_project
-from shared.batchai.report import Report
+from shared.jobs.batchai.cluster import read_cluster
+from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts_of
+from shared.jobs.batchai.given import BatchAI
+from shared.jobs.batchai.project import read_project
+from shared.jobs.batchai.report import Report
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import Impossible
-from shared.runs.intake.create import plan
-from shared.runs.intake.request import BatchAI, RunRequest
-from shared.system import System
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.dry_run import plan
+from shared.runs.intake.request import RunRequest
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 
 
-def imported(system: System, request: ImportRequest) -> dict[str, Any]:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    HasRendezvous,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def imported(ports: Ports, request: ImportRequest) -> dict[str, Any]:
     """The job, compute or project, and the report. Raises Impossible for what is none of Batch AI's documents."""
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()
     if kind == JOB:
         asked = RunRequest(job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment)
-        return {"kind": kind, **plan(system, asked), "scripts": scripts_of(request.document)}
+        return {"kind": kind, **plan(ports, asked), "scripts": scripts_of(request.document)}
     if kind == CLUSTER:
         compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")
         return {"kind": kind, "compute": compute, "report": _said(mounts.report)}

@@ -1,4 +1,4 @@
-"""Everything of a run that a follower shows, in one answer: its record, the points and the log since the last look.
+"""What a follower shows of a run, in one answer: its record, and the points and the log since the last request.
 
 Whoever follows gives back what the last answer said (`metrics.next`, `log.next_offset`), and so reads nothing twice and
 loses nothing. Answers without news are equal, so that a conditional request (If-None-Match) is told 304.
@@ -7,35 +7,43 @@ loses nothing. Answers without news are equal, so that a conditional request (If
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
 from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
+from shared.clusters.ports import HasClusters
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.errors import Impossible
+from shared.kernel.has import HasBlobs, HasClock
 from shared.runs.model import Run
+from shared.runs.ports import HasRuns
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
-from shared.system import System
 
 LOG_BYTES = 256 * 1024  # of the log in one answer; the log's own route gives ranges of it
 MOST_RUNS = 50  # in one answer of curves
 SKETCH = 100  # points; curves of as few are kept in memory
 MOST_SKETCHES = 1000  # of some 10 kB each
 
-_sketches: WeakKeyDictionary[System, dict[tuple[str, str, int], Series]] = WeakKeyDictionary()
+_sketches: WeakKeyDictionary[object, dict[tuple[str, str, int], Series]] = WeakKeyDictionary()
 
 
-def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
+class Ports(HasClock, HasBlobs, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
+def live(ports: Ports, name: str, query: LiveQuery) -> dict[str, Any]:
     """The run, and what came since `query.after` and `query.offset`. Raises NotFound."""
-    run = system.runs.get(name).value
+    run = ports.runs.get(name).value
     cursor = Cursor.of(query.after)
-    found = metrics.since(system, run, cursor)
+    found = metrics.since(ports, run, cursor)
     log = None
     if query.offset is not UNSET:
-        chunk = logs.read(system, name, query.rank, query.offset, LOG_BYTES)
+        chunk = logs.read(ports, name, query.rank, query.offset, LOG_BYTES)
         log = {
             "text": chunk.data.decode("utf-8", "replace"),
             "offset": chunk.offset,
@@ -44,30 +52,30 @@ def live(system: System, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.told(system, run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
+    return {"run": queries.told(ports, run), "metrics": {"series": found, "next": str(cursor)}, "log": log}
 
 
-def curves(system: System, query: CurvesQuery) -> dict[str, Any]:
+def curves(ports: Ports, query: CurvesQuery) -> dict[str, Any]:
     """The curves of several runs, with at most `query.points` points each. Raises NotFound, naming the run."""
     names = list(dict.fromkeys(name for name in query.runs.split(",") if name))
     if len(names) > MOST_RUNS:
         raise Impossible(
             f"{len(names)} runs are too many for one answer; ask for at most {MOST_RUNS}.", "bad_parameter"
         )
-    runs = [system.runs.get(name).value for name in names]
-    found = {run.name: _curves(system, run, query) for run in runs}
-    return {"runs": found, "records": [queries.told(system, run) for run in runs] if query.records else []}
+    runs = [ports.runs.get(name).value for name in names]
+    found = {run.name: _curves(ports, run, query) for run in runs}
+    return {"runs": found, "records": [queries.told(ports, run) for run in runs] if query.records else []}
 
 
-def _curves(system: System, run: Run, query: CurvesQuery) -> Series:
+def _curves(ports: Ports, run: Run, query: CurvesQuery) -> Series:
     """The curves of one run. Sketches of archived runs, which a list shows again and again, are reckoned once."""
     steps = (-inf if query.first is UNSET else query.first, inf if query.last is UNSET else query.last)
-    if run.archived_at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
-        return metrics.since(system, run, Cursor(), query.name or None, query.points, steps)
-    kept = _sketches.setdefault(system, {})
+    if run.archive.at is None or query.points > SKETCH or steps != metrics.EVERYWHERE:
+        return metrics.since(ports, run, Cursor(), query.name or None, query.points, steps)
+    kept = _sketches.setdefault(ports, {})
     key = run.name, query.name or "", query.points
     if key not in kept:
         if len(kept) >= MOST_SKETCHES:
             kept.clear()
-        kept[key] = metrics.since(system, run, Cursor(), query.name or None, query.points)
+        kept[key] = metrics.since(ports, run, Cursor(), query.name or None, query.points)
     return kept[key]

@@ -1,22 +1,27 @@
-"""How many nodes the clusters had of late and what was decided about them: the same that the ledger is made of."""
+"""Recent node counts and decisions of the clusters, from the ledger's own samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
 from shared.api import records
+from shared.clusters.ports import HasSamples, HasSweeps
 from shared.clusters.samples import Sample
-from shared.system import System
+from shared.kernel.has import HasClock
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # of one cluster; of more, those that are left out are the shortest
 MOST_DECISIONS = 20
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
+
+
+class Ports(HasClock, HasSweeps, HasSamples, Protocol):
+    """What is needed here from outside."""
 
 
 class NodesQuery(Struct):
@@ -46,9 +51,9 @@ class NodesReport(Struct):
     clusters: list[ClusterNodes]
 
 
-def nodes(system: System, query: NodesQuery) -> dict[str, Any]:
+def nodes(ports: Ports, query: NodesQuery) -> dict[str, Any]:
     """Each cluster's nodes over the last hours, where their number changed, and the decisions about it."""
-    until = system.clock()
+    until = ports.clock()
     since = until - timedelta(hours=query.hours)
     return {
         "since": since.isoformat(timespec="minutes"),
@@ -58,11 +63,11 @@ def nodes(system: System, query: NodesQuery) -> dict[str, Any]:
                 "cluster": name,
                 "samples": [
                     {"at": sample.at.isoformat(), **{kind: getattr(sample, kind) for kind in KINDS}}
-                    for sample in _at_most(list(changes(system.samples.between(name, since, until))))
+                    for sample in _at_most(list(changes(ports.samples.between(name, since, until))))
                 ],
-                "decisions": [records.decision(d) for d in system.sweeps.history(name, MOST_DECISIONS)],
+                "decisions": [records.decision(d) for d in ports.sweeps.history(name, MOST_DECISIONS)],
             }
-            for name in system.samples.clusters()
+            for name in ports.samples.clusters()
         ],
     }
 
@@ -78,7 +83,7 @@ def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _at_most(samples: list[Sample]) -> list[Sample]:
-    """Without the states that lasted shortest, where there are too many to draw."""
+    """At most so many states: the shortest are dropped."""
     if len(samples) <= MOST_SAMPLES:
         return samples
     lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]

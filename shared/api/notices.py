@@ -1,4 +1,4 @@
-"""What the HTTP API takes and says of subscriptions and their deliveries. An address goes in and never comes out."""
+"""Requests and answers about subscriptions and their deliveries. No answer holds a whole address."""
 
 from __future__ import annotations
 

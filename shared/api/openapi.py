@@ -12,8 +12,8 @@ from shared.api import answers, requests, run_answers
 from shared.api.operations import LOG_HEADERS, OPERATIONS, Operation
 from shared.clusters.lease_model import LEASE_ID
 from shared.kernel.names import NAME
+from shared.kernel.places import QUEUES
 from shared.runs.model import RUN_NAME
-from shared.system import QUEUES
 
 Json = dict[str, Any]
 
@@ -36,6 +36,7 @@ PROBLEMS = {
     403: "The caller's roles don't allow it",
     404: "There is no such thing",
     409: "It can't be done as things are now",
+    411: "A body came in chunks, without its length",
     416: "The log has no such bytes",
     422: "The request asks for what isn't there, or can't be",
     500: "A setting is wrong, or the app has a fault",
@@ -93,13 +94,17 @@ def _names(member: str, kind: str) -> Json:
     return {"required": [member], "properties": {member: {"type": kind}}}
 
 
+def _problems(operation: Operation) -> tuple[int, ...]:
+    return (*ALWAYS, *([] if operation.method == "get" else [411]), *operation.problems)
+
+
 def _operation(operation: Operation, known: dict[str, Json], components: Json) -> Json:
     found: Json = {
         "operationId": re.sub(r"\W+", "_", f"{operation.method} {operation.path}").strip("_"),
         "summary": operation.summary,
         "parameters": list(_parameters(operation, components)),
         "responses": {str(s): _good(operation, s, known) for s in operation.answers}
-        | {str(status): _bad(status) for status in (*ALWAYS, *operation.problems) if status not in operation.answers},
+        | {str(status): _bad(status) for status in _problems(operation) if status not in operation.answers},
     }
     if operation.path == "health":
         found["security"] = []

@@ -18,7 +18,9 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.runs import model as runs
-from shared.runs.model import RunState, member_job
+from shared.runs.model import RunState
+from shared.runs.progress.workload import MembersView
+from shared.runs.progress.workloads import workload
 from shared.runs.views import summary
 
 
@@ -140,14 +142,15 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "elastic", "history", "notes", "audit", "cost")),
-        "elastic": record.elastic and _elastic(record, record.elastic),
-        "cost": record.cost and {f: plain(getattr(record.cost, f)) for f in record.cost.__struct_fields__},
-        "metrics": {"last": record.last_metrics, "best": record.best_metrics},
+        "elastic": _members(workload(record).members(record)),
+        "cost": record.money.cost
+        and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
+        "metrics": {"last": record.archive.last_metrics, "best": record.archive.best_metrics},
         **_summary(record),
-        "git": git(record.request),
-        "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.notes],
-        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.audit],
-        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.history],
+        "git": git(record.asked.request),
+        "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
+        "audit": [{"what": a.what, "by": a.by, "by_id": a.by_id, "at": plain(a.at)} for a in record.people.audit],
+        "history": [{"state": m.state, "at": plain(m.at), "why": m.why} for m in record.progress.history],
     }
 
 
@@ -160,23 +163,16 @@ def _summary(record: runs.Run) -> Json:
     }
 
 
-def _elastic(record: runs.Run, elastic: runs.Elastic) -> Json:
-    members = [
-        {
-            "member": m.index,
-            "job": member_job(record.name, m.index, m.attempt),
-            "attempt": m.attempt,
-            "state": m.state,
-            "at": plain(m.at),
-            "why": m.why,
-        }
-        for m in elastic.members
-    ]
+def _members(view: MembersView | None) -> Json | None:
+    if view is None:
+        return None
     return {
-        **plain_fields(elastic, ("members", "sizes")),
-        "resubmitted": elastic.resubmitted,
-        "members": members,
-        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in elastic.sizes],
+        **plain_fields(view, ("members", "sizes")),
+        "members": [
+            {"member": m.index, "job": job, "attempt": m.attempt, "state": m.state, "at": plain(m.at), "why": m.why}
+            for m, job in view.members
+        ],
+        "sizes": [{"at": plain(size.at), "nodes": size.nodes} for size in view.sizes],
     }
 
 

@@ -1,4 +1,4 @@
-"""What the HTTP API says of removals, retention and space."""
+"""Answers about removals, retention and space."""
 
 from __future__ import annotations
 

@@ -14,12 +14,13 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.drops.uploads import Offered
+from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
 from shared.jobs.upload import MOST_FILES, File
 from shared.kernel.errors import BadInput, Impossible
-from shared.kernel.names import NAME, Name
+from shared.kernel.names import NAME
 from shared.kernel.parsing import read_json
-from shared.runs.intake.request import BatchAI, Tags
+from shared.runs.intake.request import Name, Tags
 from shared.runs.model import RunState
 
 M = TypeVar("M")
@@ -48,14 +49,14 @@ class NoteRequest(Struct, forbid_unknown_fields=True):
 
 
 class TagsRequest(Struct, forbid_unknown_fields=True):
-    """Which of a run's tags are to be set, and which to be taken off."""
+    """Tags of a run to set and to remove."""
 
     set: Tags = {}
     remove: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=15)] = []
 
 
 class Changes(Struct, forbid_unknown_fields=True):
-    """What is to be different in a run that is made from another one. An empty body changes nothing."""
+    """Changes for a run made from another one. An empty body changes nothing."""
 
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
@@ -101,7 +102,7 @@ class CreateQuery(Struct):
 
 
 class RunsQuery(Struct):
-    """What is not asked for is UNSET: with None, the text "null" would do too. `token` is `continue` on the wire."""
+    """Absent values are UNSET: with None, the text "null" would be accepted too. `token` is `continue` on the wire."""
 
     experiment: Name | UnsetType = UNSET
     state: RunState | UnsetType = UNSET

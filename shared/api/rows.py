@@ -1,4 +1,4 @@
-"""The list of runs as a table shows it: a short row for each, page by page, and afterwards only what changed.
+"""The list of runs for a table: short rows, page by page, and afterwards only what changed.
 
 Nothing in a row moves with the clock, so that a list without news is answered with 304.
 """
@@ -6,17 +6,26 @@ Nothing in a row moves with the clock, so that a list without news is answered w
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
+from shared.clusters.ports import HasClusters
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
+from shared.kernel.has import HasClock
 from shared.runs.model import FINAL, Run, RunState
-from shared.system import System
+from shared.runs.ports import HasRuns
+from shared.runs.views.summary import best_metric
 
 Json = dict[str, Any]
+
+
+class Ports(HasClock, HasJobs, HasRoutes, HasRuns, HasClusters, HasDrops, Protocol):
+    """What is needed here from outside."""
 
 
 class RowsQuery(RunsQuery):
@@ -40,6 +49,7 @@ class RunRow(Struct):
     ended_at: datetime | None
     tags: dict[str, str]
     parameters: dict[str, Any]
+    headline: Annotated[str | None, Meta(description="The metric that tells most; null for none.")]
     best: Annotated[dict[str, float], Meta(description="The best value of each metric.")]
     cost: Annotated[float | None, Meta(description="Dollars so far; null where nothing is known.")]
 
@@ -54,22 +64,22 @@ class Rows(Struct):
     )
 
 
-def rows(system: System, query: RowsQuery) -> Json:
+def rows(ports: Ports, query: RowsQuery) -> Json:
     """A page of rows, newest first, or what changed since one."""
-    wanted = run_filter(system, query)
+    wanted = run_filter(ports, query)
     if query.changes is UNSET:
-        page = system.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
+        page = ports.runs.page(wanted, query.limit, query.token or "", brief=not query.where)
         return _answer(page.runs, [], page.mark, token=page.token)
-    found = system.runs.changed(wanted, query.changes)
+    found = ports.runs.changed(wanted, query.changes)
     if found is None:
         return _answer([], [], query.changes, complete=False)
     return _answer(found.runs, found.gone, found.mark)
 
 
 def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", complete: bool = True) -> Json:
-    removed = [run.name for run in runs if run.removed_at is not None]
+    removed = [run.name for run in runs if run.removed.at is not None]
     return {
-        "rows": [_row(run) for run in runs if run.removed_at is None],
+        "rows": [_row(run) for run in runs if run.removed.at is None],
         "gone": gone + removed,
         "changes": mark or None,
         "complete": complete,
@@ -78,20 +88,21 @@ def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", com
 
 
 def _row(run: Run) -> Json:
-    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), None)
-    ended = run.history[-1].at if run.history and run.state in FINAL else None
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else None
     return {
         "run": run.name,
-        "state": str(run.state),
-        "drop": run.drop,
-        "owner": run.owner,
-        "experiment": run.experiment,
-        "nodes": run.nodes,
+        "state": str(run.progress.state),
+        "drop": run.asked.drop,
+        "owner": run.people.owner,
+        "experiment": run.asked.experiment,
+        "nodes": run.asked.nodes,
         "created_at": run.created_at.isoformat(),
         "started_at": began and began.isoformat(),
         "ended_at": ended and ended.isoformat(),
-        "tags": run.tags,
-        "parameters": run.parameters,
-        "best": run.best_metrics,
-        "cost": run.cost.dollars if run.cost else None,
+        "tags": run.people.tags,
+        "parameters": run.asked.parameters,
+        "headline": best[0] if (best := best_metric(run)) else None,
+        "best": run.archive.best_metrics,
+        "cost": run.money.cost.dollars if run.money.cost else None,
     }

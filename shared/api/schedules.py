@@ -1,4 +1,4 @@
-"""What the HTTP API takes and says of schedules."""
+"""Requests and answers about schedules."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from shared.jobs.job import mapping
+from shared.jobs.spec import JobSpec
 
 COMMIT = "azureml.git.commit"
 DIRTY = "azureml.git.dirty"
@@ -13,9 +12,9 @@ BRANCH = "azureml.git.branch"
 REPOSITORY = "azureml.git.repository_uri"
 
 
-def git(job: Mapping[str, Any]) -> dict[str, Any] | None:
+def git(job: JobSpec) -> dict[str, Any] | None:
     """The commit, whether files were changed since, the branch and the repository; None if the job says nothing."""
-    told = mapping(job.get("properties"))
+    told = job.properties
     if not told.get(COMMIT):
         return None
     dirty = str(told.get(DIRTY, "")).lower() == "true"

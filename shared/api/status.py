@@ -1,4 +1,4 @@
-"""What a person asks: is it healthy, what waits, what went wrong."""
+"""Health and status: what answers, what waits, what went wrong."""
 
 from __future__ import annotations
 
@@ -6,40 +6,51 @@ import itertools
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from shared.api import queries, records
+from shared.clusters.ports import HasClusters, HasLeases, HasSweeps
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
 from shared.kernel.errors import TrainyardError
-from shared.system import QUEUES, System
+from shared.kernel.has import HasBlobs, HasClock, HasQueues
+from shared.kernel.places import QUEUES
+from shared.runs.ports import HasRuns
 
 KEPT_FOR = timedelta(seconds=10)
 _lock = threading.Lock()
-_kept: WeakKeyDictionary[System, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[object, tuple[datetime | None, dict[str, Any]]] = WeakKeyDictionary()
 LISTED = 50  # open and rejected drops shown
 
 
-def health(system: System) -> dict[str, Any]:
+class Ports(
+    HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasClusters, HasSweeps, HasLeases, HasDrops, Protocol
+):
+    """What is needed here from outside."""
+
+
+def health(ports: Ports) -> dict[str, Any]:
     """Whether storage and workspace answer. Anyone may ask, so the detail is a code; `status` has the words.
 
     The answer is kept for some seconds: whoever asks often costs no more than whoever asks once.
     """
     with _lock:
-        asked_at, known = _kept.get(system, (None, {}))
-        if asked_at is None or system.clock() - asked_at >= KEPT_FOR:
-            known = _health(system)
-            _kept[system] = (system.clock(), known)
+        asked_at, known = _kept.get(ports, (None, {}))
+        if asked_at is None or ports.clock() - asked_at >= KEPT_FOR:
+            known = _health(ports)
+            _kept[ports] = (ports.clock(), known)
     return known
 
 
-def _health(system: System) -> dict[str, Any]:
-    errors = _errors(system)
+def _health(ports: Ports) -> dict[str, Any]:
+    errors = _errors(ports)
     checks = {name: {"ok": exc is None, "detail": exc.code if exc else ""} for name, exc in errors.items()}
     return {"status": "degraded" if any(errors.values()) else "ok", "checks": checks}
 
 
-def _errors(system: System) -> dict[str, TrainyardError | None]:
-    return {"storage": _error(system.blobs.check), "workspace": _error(system.jobs.check)}
+def _errors(ports: Ports) -> dict[str, TrainyardError | None]:
+    return {"storage": _error(ports.blobs.check), "workspace": _error(ports.jobs.check)}
 
 
 def _error(call: Callable[[], None]) -> TrainyardError | None:
@@ -50,27 +61,27 @@ def _error(call: Callable[[], None]) -> TrainyardError | None:
     return None
 
 
-def status(system: System) -> dict[str, Any]:
+def status(ports: Ports) -> dict[str, Any]:
     """Queues with their poison messages, drops that wait or were rejected, the newest runs, and the clusters."""
-    errors = _errors(system)
-    waiting, poison = system.queues.counts(QUEUES), system.queues.counts(f"{q}-poison" for q in QUEUES)
+    errors = _errors(ports)
+    waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}-poison" for q in QUEUES)
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
         "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}-poison"]} for q in QUEUES},
-        "poison": {q: system.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
+        "poison": {q: ports.queues.peek(f"{q}-poison") for q in QUEUES if poison[f"{q}-poison"]},
         "drops": [
             records.drop(drop)
-            for drop in (*itertools.islice(system.drops.open(), LISTED), *system.drops.rejected(LISTED))
+            for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
         ],
-        "runs": [queries.told(system, run) for run in system.runs.newest(10)],
-        "clusters": [] if errors["workspace"] else clusters(system),
+        "runs": [queries.told(ports, run) for run in ports.runs.newest(10)],
+        "clusters": [] if errors["workspace"] else clusters(ports),
     }
 
 
-def leases(system: System) -> list[dict[str, Any]]:
-    now = system.clock()
-    return [records.lease(lease, now) for lease in system.leases.open() if lease.holds(now)]
+def leases(ports: Ports) -> list[dict[str, Any]]:
+    now = ports.clock()
+    return [records.lease(lease, now) for lease in ports.leases.open() if lease.holds(now)]
 
 
-def clusters(system: System) -> list[dict[str, Any]]:
-    return [records.cluster(c, system.sweeps.latest(c.name)) for c in system.clusters.list()]
+def clusters(ports: Ports) -> list[dict[str, Any]]:
+    return [records.cluster(c, ports.sweeps.latest(c.name)) for c in ports.clusters.list()]

@@ -1,14 +1,17 @@
-"""Idle times that are chosen from what was seen: of clusters whose tag `trainyard.idle` is auto."""
+"""Idle times learnt from the past, for clusters whose tag `trainyard.idle` is auto."""
 
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from shared.clusters.gaps import gaps_of, start_seconds
 from shared.clusters.idle import auto_idle_seconds
 from shared.clusters.model import Cluster
+from shared.clusters.ports import HasClusters
 from shared.kernel.errors import TrainyardError
-from shared.system import System
+from shared.kernel.has import HasClock, HasRules
+from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
@@ -17,31 +20,35 @@ LEAST_SECONDS = 15.0  # a run that is preempted asks for its nodes again within 
 WORTH_A_CHANGE = 0.1  # of the idle time that the cluster has
 
 
-def set_idle_times(system: System) -> dict[str, float]:
-    """Give each such cluster the idle time that its gaps ask for; it holds for Azure ML and for the sweep alike.
+class Ports(HasClock, HasRules, HasRuns, HasClusters, Protocol):
+    """What is needed here from outside."""
+
+
+def set_idle_times(ports: Ports) -> dict[str, float]:
+    """Set each such cluster's idle time by its gaps, for Azure ML and for the sweep alike.
 
     One that refuses stops no other. Returns what was chosen, by cluster.
     """
-    auto = [cluster for cluster in system.clusters.list() if cluster.idle_auto]
-    runs = list(reversed(system.runs.newest(RUNS_READ))) if auto else []
+    auto = [cluster for cluster in ports.clusters.list() if cluster.idle_auto]
+    runs = list(reversed(ports.runs.newest(RUNS_READ))) if auto else []
     chosen = {}
     for cluster in auto:
-        its = [run for run in runs if run.cluster == cluster.name]
+        its = [run for run in runs if run.asked.cluster == cluster.name]
         seconds = round(
-            max(LEAST_SECONDS, auto_idle_seconds(gaps_of(its, system.clock()), start_seconds(its, system.clock())))
+            max(LEAST_SECONDS, auto_idle_seconds(gaps_of(its, ports.clock()), start_seconds(its, ports.clock())))
         )
         chosen[cluster.name] = float(seconds)
-        _set(system, cluster, float(seconds))
+        _set(ports, cluster, float(seconds))
     return chosen
 
 
-def _set(system: System, cluster: Cluster, seconds: float) -> None:
+def _set(ports: Ports, cluster: Cluster, seconds: float) -> None:
     if abs(seconds - cluster.idle_seconds) <= WORTH_A_CHANGE * cluster.idle_seconds:
         return
     log.info("cluster %s: idle time %g s instead of %g s", cluster.name, seconds, cluster.idle_seconds)
-    if system.rules.dry_run:
+    if ports.rules.dry_run:
         return
     try:
-        system.clusters.scale(cluster.name, idle_seconds=seconds)
+        ports.clusters.scale(cluster.name, idle_seconds=seconds)
     except TrainyardError as exc:
         log.warning("cluster %s: its idle time stays: %s", cluster.name, exc)

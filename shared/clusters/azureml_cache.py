@@ -1,19 +1,26 @@
-"""The clusters and the jobs on them as Azure ML told them a moment ago, so that many questions cost one."""
+"""Cached answers of Azure ML about clusters and their jobs, so that many questions cost one request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from shared.clusters.model import Cluster
+from shared.clusters.ports import HasClusters
 from shared.clusters.waiting import WAITING, Waiting, why_waiting
+from shared.jobs.ports import HasJobs
 from shared.kernel.errors import TrainyardError
+from shared.kernel.has import HasClock
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
-from shared.system import System
 
 KEPT_FOR = timedelta(seconds=5)
+
+
+class Ports(HasClock, HasJobs, HasClusters, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -24,37 +31,37 @@ class Sight:
     error: str = ""
 
 
-_kept: WeakKeyDictionary[System, Sight] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[object, Sight] = WeakKeyDictionary()
 
 
-def sight(system: System) -> Sight:
-    """What Azure ML told within the last seconds; if it does not answer, that."""
-    known = _kept.get(system)
-    if known is None or system.clock() - known.at >= KEPT_FOR:
-        known = _kept[system] = _look(system)
+def sight(ports: Ports) -> Sight:
+    """An answer of Azure ML, cached for seconds; returned stale if Azure ML is away."""
+    known = _kept.get(ports)
+    if known is None or ports.clock() - known.at >= KEPT_FOR:
+        known = _kept[ports] = _look(ports)
     return known
 
 
-def waiting(system: System, run: Run) -> Waiting | None:
+def waiting(ports: Ports, run: Run) -> Waiting | None:
     """Why this run has not started; None for one that has, or is over."""
-    if run.state not in WAITING:
+    if run.progress.state not in WAITING:
         return None
-    known = sight(system)
-    if known.error and run.job:
+    known = sight(ports)
+    if known.error and run.jobs.job:
         return Waiting("no_answer", f"Azure ML does not say: {known.error}")
     own = set(workload(run).live_jobs(run))
     ahead: list[str] = []
     for job, cluster in known.jobs:
         if job in own:
             ahead = []  # those that come now were sent before it
-        elif cluster == run.cluster:
+        elif cluster == run.asked.cluster:
             ahead.append(job)
-    return why_waiting(run, known.clusters.get(run.cluster), ahead[::-1])
+    return why_waiting(run, known.clusters.get(run.asked.cluster), ahead[::-1])
 
 
-def _look(system: System) -> Sight:
+def _look(ports: Ports) -> Sight:
     try:
-        clusters = {cluster.name: cluster for cluster in system.clusters.list()}
-        return Sight(system.clock(), clusters, tuple(system.jobs.active()))
+        clusters = {cluster.name: cluster for cluster in ports.clusters.list()}
+        return Sight(ports.clock(), clusters, tuple(ports.jobs.active()))
     except TrainyardError as exc:
-        return Sight(system.clock(), {}, (), str(exc))
+        return Sight(ports.clock(), {}, (), str(exc))

@@ -27,7 +27,7 @@ from shared.kernel.settings import Rules
 
 @dataclass(frozen=True)
 class Need:
-    """What is known of a cluster's use, in words, and when its last run of ours ended.
+    """A cluster's use, in words, and when its last run of ours ended.
 
     `idle_seconds` is the idle time that was chosen for it, None for its own. `warnings` are about what runs on it.
     """
@@ -79,7 +79,7 @@ def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now
 
 
 def refused(decision: Decision, reason: str) -> Decision:
-    """What is recorded of a cluster whose look or change failed: it is left as it is, and looked at again."""
+    """The decision for a cluster that could not be read or changed: leave it, and try again."""
     return replace(decision, action="wait", code="broken", why=reason, min_nodes=None)
 
 
@@ -97,7 +97,7 @@ def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
 
 
 def _raised(cluster: Cluster, nodes: int) -> int | None:
-    """The minimum that so many nodes need, None if it is high enough."""
+    """The new minimum for so many nodes; None if unchanged."""
     nodes = min(nodes, cluster.max_nodes)
     return nodes if nodes > cluster.min_nodes else None
 

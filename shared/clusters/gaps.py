@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from statistics import median
 
-from shared.money.uses import use_of
 from shared.runs.model import Run
+from shared.runs.progress.workloads import workload
 
 START_SECONDS = 300.0  # what a start costs where none was seen: a node from zero takes Azure 3 to 5 minutes
 LEAST_START, MOST_START = 30.0, 1800.0  # seconds; less was no start, and more was a wait for something else
@@ -18,7 +18,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
     """The seconds in which none of these runs of one cluster had or wanted a node, in the order of their ends."""
     spells = sorted(
         (min(s.begin for s in (*use.waited, *use.ran)), max(s.end for s in (*use.waited, *use.ran)))
-        for use in (use_of(run, now) for run in runs)
+        for use in (workload(run).use(run, now) for run in runs)
         if use.waited or use.ran
     )
     gaps, end = [], None
@@ -31,7 +31,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
 
 def start_seconds(runs: Iterable[Run], now: datetime) -> float:
     """The seconds of node time that a start costs: the median of the newest runs' waits that a start may explain."""
-    uses = [use_of(run, now) for run in runs]
+    uses = [workload(run).use(run, now) for run in runs]
     waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited and use.ran]
     starts = [wait for wait in waits if LEAST_START <= wait <= MOST_START]
     return median(starts[-STARTS_USED:]) if starts else START_SECONDS

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from shared.clusters.decide import Need
-from shared.clusters.lease_actions import keep_warm
+from shared.clusters.keep_warm import keep_warm
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
+from shared.clusters.ports import HasBudgets, HasLeases
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
+from shared.kernel.has import HasClock, HasQueues, HasRules
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 UNFINISHED = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 RECENT = 100  # runs looked at for the time of a cluster's last use
 
 
+class Ports(HasClock, HasQueues, HasRules, HasJobs, HasRoutes, HasRuns, HasLeases, HasBudgets, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
 @dataclass(frozen=True)
 class Use:
-    """What is known of the use of all clusters, by their names."""
+    """The use of all clusters, by their names."""
 
     busy: dict[str, str]
     expected: dict[str, str]
@@ -28,35 +37,35 @@ class Use:
     leases: tuple[Lease, ...]
 
 
-def use(system: System) -> Use:
-    """Ask what needs clusters now. Drops come first: one that becomes a run meanwhile is seen as either."""
-    expected = _expected(system)
-    recent = system.runs.newest(RECENT)
+def use(ports: Ports) -> Use:
+    """Read what needs clusters now. Drops are read first, so one that becomes a run meanwhile is seen either way."""
+    expected = _expected(ports)
+    recent = ports.runs.newest(RECENT)
     for run in recent:  # whose end may have been written by a process that died before it made the lease
-        if is_over(run) and run.keep_warm_seconds and run.job:
-            keep_warm(system, run)
-    busy = {cluster: f"Job {job} is queued or running." for job, cluster in system.jobs.active()}
+        if is_over(run) and run.asked.keep_warm_seconds and run.jobs.job:
+            keep_warm(ports, run)
+    busy = {cluster: f"Job {job} is queued or running." for job, cluster in ports.jobs.active()}
     for state in UNFINISHED:
-        for name, cluster in system.runs.in_state(state):
+        for name, cluster in ports.runs.in_state(state):
             busy[cluster] = f"Run {name} is {state}."
-    return Use(busy, expected, _last_used(recent), tuple(system.leases.open()))
+    return Use(busy, expected, _last_used(recent), tuple(ports.leases.open()))
 
 
-def need(system: System, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:
-    """What is known of one cluster's use."""
+def need(ports: Ports, cluster: Cluster, known: Use, warnings: Iterable[str] = ()) -> Need:
+    """One cluster's use."""
     name = cluster.name
     leases = tuple(lease for lease in known.leases if lease.cluster == name)
-    over = system.budgets.exhausted(cluster.project) if cluster.project else None
+    over = ports.budgets.exhausted(cluster.project) if cluster.project else None
     return Need(
         known.busy.get(name), known.expected.get(name), leases, over, known.last_used.get(name), None, tuple(warnings)
     )
 
 
-def _expected(system: System) -> dict[str, str]:
+def _expected(ports: Ports) -> dict[str, str]:
     """Clusters on which an open drop may train: its route's own, and those that a job file in it may name."""
     found: dict[str, str] = {}
-    for drop in system.drops.open():
-        if route := system.routes.get(drop.key.route):
+    for drop in ports.drops.open():
+        if route := ports.routes.get(drop.key.route):
             words = f"Drop {drop.key} is {drop.state} since {drop.opened_at:%Y-%m-%d %H:%M} UTC and will train here."
             found |= dict.fromkeys(route.clusters, words) | {route.cluster: words}
     return found
@@ -66,6 +75,8 @@ def _last_used(runs: Iterable[Run]) -> dict[str, datetime]:
     """When the last of these runs ended on each cluster: a job may begin and end between two sweeps."""
     used: dict[str, datetime] = {}
     for run in runs:
-        if is_over(run) and run.history:
-            used[run.cluster] = max(run.history[-1].at, used.get(run.cluster, run.history[-1].at))
+        if is_over(run) and run.progress.history:
+            used[run.asked.cluster] = max(
+                run.progress.history[-1].at, used.get(run.asked.cluster, run.progress.history[-1].at)
+            )
     return used

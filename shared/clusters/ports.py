@@ -31,7 +31,7 @@ class SweepLog(Protocol):
     """What the sweeps decided."""
 
     def record(self, decision: Decision) -> None:
-        """Keep the decision as the cluster's latest, and in its history if action or code differ from the last."""
+        """Store the decision as the cluster's latest, and in its history if action or code changed."""
 
     def latest(self, cluster: str) -> Decision | None:
         """The cluster's latest decision, or None."""
@@ -40,7 +40,7 @@ class SweepLog(Protocol):
         """The cluster's decisions that changed something, newest first."""
 
     def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
-        """Take the next look at this cluster for oneself. False if someone took it within so many seconds before."""
+        """Claim the next look at this cluster. False if someone claimed it within so many seconds before."""
 
 
 class Samples(Protocol):
@@ -69,10 +69,10 @@ class Leases(Protocol):
         """Write it over. Raises Changed unless the row still has before.etag."""
 
     def open(self) -> list[Lease]:
-        """Those that nobody closed, oldest first; their time may be over."""
+        """Leases that nobody closed, oldest first; their time may be over."""
 
     def close(self, lease_id: str) -> None:
-        """Take one whose time is over off `open`. Twice does no harm."""
+        """Close a lease whose time is over. A repeat does no harm."""
 
     def made_between(self, since: datetime, until: datetime) -> Iterator[Lease]:
         """Those that were made at or after `since` and before `until`, to the second, oldest first."""
@@ -90,3 +90,28 @@ class NoBudgets:
 
     def exhausted(self, project: str) -> str | None:  # noqa: ARG002 the port's
         return None
+
+
+class HasClusters(Protocol):
+    @property
+    def clusters(self) -> Clusters: ...
+
+
+class HasSweeps(Protocol):
+    @property
+    def sweeps(self) -> SweepLog: ...
+
+
+class HasSamples(Protocol):
+    @property
+    def samples(self) -> Samples: ...
+
+
+class HasLeases(Protocol):
+    @property
+    def leases(self) -> Leases: ...
+
+
+class HasBudgets(Protocol):
+    @property
+    def budgets(self) -> Budgets: ...

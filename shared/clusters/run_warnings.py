@@ -1,19 +1,23 @@
-"""What a sweep sees of the runs themselves: past their limit, on idle GPUs, or losing their nodes again and again."""
+"""Runs that a sweep warns of: past their limit, with idle GPUs, or losing their nodes again and again."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
 from datetime import timedelta
+from typing import Protocol
 
+from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.kernel.errors import TrainyardError
-from shared.runs.decide import idle_gpus, overdue, preemptions
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.decide import idle_gpus, preemptions
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
-from shared.runs.progress.submit import cancel_run
+from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns
+from shared.runs.progress.cancel import cancel_run
+from shared.runs.progress.workloads import workload
 from shared.runs.views.metrics import series
 from shared.runs.views.run_list import in_state
-from shared.system import System
 
 log = logging.getLogger(__name__)
 
@@ -22,54 +26,75 @@ LOOKED_AT = 20  # runs whose metrics one sweep reads; the next reads those after
 QUIET = timedelta(minutes=15)
 
 
-def watch(system: System) -> dict[str, list[str]]:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasRuns,
+    HasPurse,
+    HasDatasets,
+    HasRendezvous,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def watch(ports: Ports) -> dict[str, list[str]]:
     """Cancel runs past their limit, and those with idle GPUs if that was configured; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    running = [run for run in in_state(system, RunState.RUNNING) if run.cancel_asked_at is None]
-    due = {run.name for run in _in_rotation(system, running)}
+    running = [run for run in in_state(ports.runs, RunState.RUNNING) if run.cancel.asked_at is None]
+    due = {run.name for run in _in_rotation(ports, running)}
     for run in running:
         try:
-            words = overdue(run, system.clock())
+            words = workload(run).overdue(run, ports.clock())
             cancels = words is not None
-            if words is None and run.name in due and (words := _idle(system, run)):
-                cancels = system.rules.cancel_idle_gpus
+            if words is None and run.name in due and (words := _idle(ports, run)):
+                cancels = ports.rules.cancel_idle_gpus
         except TrainyardError as exc:
             log.warning("run %s is not watched: %s", run.name, exc)
             continue
         if words:
-            warnings[run.cluster].append(f"Run {run.name}: {words}")
-            if cancels and not system.rules.dry_run:
-                cancel_run(system, run.name, words)
+            warnings[run.asked.cluster].append(f"Run {run.name}: {words}")
+            if cancels and not ports.rules.dry_run:
+                cancel_run(ports, run.name, words)
     return warnings
 
 
-def move(system: System) -> dict[str, list[str]]:
+def move(ports: Ports) -> dict[str, list[str]]:
     """Let runs that lose their nodes again and again go on where their route says; warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
-    for run in in_state(system, RunState.QUEUED) if any(route.move_to for route in system.routes.values()) else ():
-        route = system.routes.get(run.route)
-        if route is None or not route.move_to or run.elastic or run.cancel_asked_at or run.cluster == route.move_to:
+    for run in in_state(ports.runs, RunState.QUEUED) if any(route.move_to for route in ports.routes.values()) else ():
+        route = ports.routes.get(run.asked.route)
+        if route is None or not route.move_to or run.cancel.asked_at or run.asked.cluster == route.move_to:
             continue
-        lost = preemptions(run, system.clock() - timedelta(seconds=route.move_within_seconds))
+        if not workload(run).can_move(run):
+            continue
+        lost = preemptions(run, ports.clock() - timedelta(seconds=route.move_within_seconds))
         if lost < route.move_after:
             continue
         why = f"It lost its nodes {lost} times within {route.move_within_seconds / 3600:g} h."
         try:
-            moved = "would move" if system.rules.dry_run else move_run(system, run.name, route.move_to, why).name
-            warnings[run.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
+            moved = "would move" if ports.rules.dry_run else move_run(ports, run.name, route.move_to, why).name
+            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
         except TrainyardError as exc:
             log.warning("run %s can't move: %s", run.name, exc)
-            warnings[run.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
+            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")
     return warnings
 
 
-def _in_rotation(system: System, runs: list[Run]) -> list[Run]:
-    """Of those that have run for a while, other ones at every sweep."""
-    old = [run for run in runs if system.clock() - run.history[-1].at >= QUIET]
-    first = int(system.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
+def _in_rotation(ports: Ports, runs: list[Run]) -> list[Run]:
+    """A changing selection of the runs that have run for a while."""
+    old = [run for run in runs if ports.clock() - run.progress.history[-1].at >= QUIET]
+    first = int(ports.clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
     return [*old[first:], *old[:first]][:LOOKED_AT]
 
 
-def _idle(system: System, run: Run) -> str | None:
-    points = series(system, run.name, UTILIZATION).get(UTILIZATION, [])
-    return idle_gpus([(value, at) for _, value, at in points], system.clock(), QUIET)
+def _idle(ports: Ports, run: Run) -> str | None:
+    points = series(ports, run.name, UTILIZATION).get(UTILIZATION, [])
+    return idle_gpus([(value, at) for _, value, at in points], ports.clock(), QUIET)

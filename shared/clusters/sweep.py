@@ -11,55 +11,85 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from shared.clusters.decide import Need, judge_cluster, judge_instance, refused
+from shared.clusters.facts import ClusterAtZero, ClusterIdles
 from shared.clusters.lease_model import Lease, nodes_held
 from shared.clusters.model import INSTANCE, Cluster, Decision
 from shared.clusters.needs import Use, need, use
+from shared.clusters.ports import HasBudgets, HasClusters, HasLeases, HasSamples, HasSweeps, Leases
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import sample_of
-from shared.events.announce import announce
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
+from shared.kernel.has import HasBlobs, HasClock, HasEach, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.person import NOBODY, Person
-from shared.notices.watch import look_at_idleness
-from shared.system import System
+from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns
 
 log = logging.getLogger(__name__)
 
 
-def sweep(system: System) -> list[Decision]:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasEach,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasRuns,
+    HasPurse,
+    HasDatasets,
+    HasRendezvous,
+    HasClusters,
+    HasSweeps,
+    HasSamples,
+    HasLeases,
+    HasBudgets,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def sweep(ports: Ports) -> list[Decision]:
     """Look at every cluster once, do what is decided, and record each decision. One that refuses stops no other."""
-    clusters = system.clusters.list()
-    _close_leases(system)
-    warnings, moved = watch(system), move(system)
+    clusters = ports.clusters.list()
+    _close_leases(ports)
+    warnings, moved = watch(ports), move(ports)
     for cluster, words in moved.items():
         warnings[cluster] = [*warnings.get(cluster, []), *words]
-    return _swept(_Pass(system, use(system), "sweep", warnings), clusters)
+    return _swept(_Pass(ports, use(ports), "sweep", warnings), clusters)
 
 
-def sweep_one(system: System, name: str) -> None:
+def sweep_one(ports: Ports, name: str) -> None:
     """The same for one cluster, as soon as a run on it has begun or ended. Nothing happens to one that is gone."""
-    clusters = [cluster for cluster in system.clusters.list() if cluster.name == name]
+    clusters = [cluster for cluster in ports.clusters.list() if cluster.name == name]
     if clusters:
-        _swept(_Pass(system, use(system), "event"), clusters)
+        _swept(_Pass(ports, use(ports), "event"), clusters)
 
 
-def scale_to_zero(system: System, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
+def scale_to_zero(ports: Ports, name: str, force: bool = False, by: Person = NOBODY) -> Decision:
     """Bring a cluster to zero because someone asks for it; `force` doesn't wait for its idle time.
 
     Raises NotFound for an unknown cluster, and Conflict, with what needs it, while it is needed: running work is never
     ended. One that is at zero already stays so.
     """
-    clusters = {cluster.name: cluster for cluster in system.clusters.list() if cluster.kind != INSTANCE}
+    clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
     if (cluster := clusters.get(name)) is None:
         raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
-    decision = judge_cluster(cluster, need(system, cluster, use(system)), system.sweeps.latest(name), system.clock())
+    decision = judge_cluster(cluster, need(ports, cluster, use(ports)), ports.sweeps.latest(name), ports.clock())
     if force and decision.code == "idle_time":
         why = "Asked for, before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
-        decision = _lower(system, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
-        system.sweeps.record(decision)
+        decision = _lower(ports, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
+        ports.sweeps.record(decision)
     if decision.action != "to-zero" and decision.code not in ("scales_itself", "at_zero"):
         raise Conflict(f"Cluster {name} stays. {decision.why}", decision.code)
     return decision
@@ -69,7 +99,7 @@ def scale_to_zero(system: System, name: str, force: bool = False, by: Person = N
 class _Pass:
     """One look at all clusters."""
 
-    system: System
+    ports: Ports
     known: Use
     seen_by: str
     warnings: Mapping[str, list[str]] = field(default_factory=dict)
@@ -77,14 +107,14 @@ class _Pass:
     def decide(self, cluster: Cluster) -> Decision | TrainyardError:
         """The decision, recorded; or the error, if it could not even be recorded."""
         try:
-            self.system.samples.record(sample_of(cluster, self.system.clock(), self.seen_by))
-            latest = self.system.sweeps.latest(cluster.name)
+            self.ports.samples.record(sample_of(cluster, self.ports.clock(), self.seen_by))
+            latest = self.ports.sweeps.latest(cluster.name)
             decision = self._done(cluster, self._judged(cluster, latest), latest)
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
-                at = decision.at.isoformat()
-                announce(self.system, "ClusterAtZero", f"{cluster.name}/{at}", {"cluster": cluster.name})
-            look_at_idleness(self.system, cluster, decision.idle_since)
-            self.system.sweeps.record(decision)
+                self.ports.happened(ClusterAtZero(cluster, decision.at))
+            if cluster.nodes and decision.idle_since is not None:
+                self.ports.happened(ClusterIdles(cluster, decision.idle_since, self.ports.clock()))
+            self.ports.sweeps.record(decision)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)
             return exc
@@ -92,13 +122,13 @@ class _Pass:
 
     def _judged(self, cluster: Cluster, latest: Decision | None) -> Decision:
         if cluster.kind == INSTANCE:
-            return judge_instance(cluster, latest, self.system.rules, self.system.clock())
+            return judge_instance(cluster, latest, self.ports.rules, self.ports.clock())
         warnings = self._warnings(cluster, latest)
-        needed = need(self.system, cluster, self.known, warnings)
-        decision = judge_cluster(cluster, needed, latest, self.system.clock())
+        needed = need(self.ports, cluster, self.known, warnings)
+        decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         if _lowers(cluster, decision):  # what is known of its use may be minutes old: look again
-            needed = need(self.system, cluster, use(self.system), warnings)
-            decision = judge_cluster(cluster, needed, latest, self.system.clock())
+            needed = need(self.ports, cluster, use(self.ports), warnings)
+            decision = judge_cluster(cluster, needed, latest, self.ports.clock())
         return decision
 
     def _warnings(self, cluster: Cluster, latest: Decision | None) -> list[str]:
@@ -108,11 +138,11 @@ class _Pass:
         return [words for words in (latest.findings if latest else ()) if words.startswith("Run ")]
 
     def _done(self, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
-        """Carry the decision out. What Azure ML refuses is recorded with its words, and tried again by the next."""
-        if self.system.rules.dry_run:
+        """Carry the decision out. A refusal is recorded with Azure ML's words, and tried again by the next sweep."""
+        if self.ports.rules.dry_run:
             return replace(decision, dry_run=True)
         try:
-            return _carried_out(self.system, cluster, decision, latest)
+            return _carried_out(self.ports, cluster, decision, latest)
         except TrainyardError as exc:
             log.warning("cluster %s: %s", cluster.name, exc)
             under_way = cluster.min_nodes if _lowers(cluster, decision) else 0
@@ -120,19 +150,19 @@ class _Pass:
 
 
 def _swept(look: _Pass, clusters: list[Cluster]) -> list[Decision]:
-    outcomes = look.system.each(look.decide, clusters)
+    outcomes = look.ports.each(look.decide, clusters)
     if errors := [outcome for outcome in outcomes if isinstance(outcome, TrainyardError)]:
         raise errors[0]
     return outcomes
 
 
-def _carried_out(system: System, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+def _carried_out(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     if decision.action == "stop":
-        system.clusters.stop(cluster.name)
+        ports.clusters.stop(cluster.name)
     elif _lowers(cluster, decision):
-        return _lower(system, cluster, decision, latest)
+        return _lower(ports, cluster, decision, latest)
     elif decision.min_nodes is not None:
-        system.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
+        ports.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
         log.info("cluster %s: minimum %d. %s", cluster.name, decision.min_nodes, decision.why)
     return decision
 
@@ -141,35 +171,35 @@ def _lowers(cluster: Cluster, decision: Decision) -> bool:
     return decision.min_nodes is not None and decision.min_nodes < cluster.min_nodes
 
 
-def _lower(system: System, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
+def _lower(ports: Ports, cluster: Cluster, decision: Decision, latest: Decision | None) -> Decision:
     """Lower the minimum, unless something comes to need the cluster meanwhile; the decision as it then is."""
     if latest is None or latest.replaces != cluster.min_nodes:  # it may be written down since a try that was refused
-        system.sweeps.record(replace(decision, replaces=cluster.min_nodes))
-    system.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
-    if needed := _came_meanwhile(system, cluster, decision):
-        after = judge_cluster(cluster, needed, decision, system.clock())
-        system.clusters.scale(cluster.name, min_nodes=cluster.min_nodes)
+        ports.sweeps.record(replace(decision, replaces=cluster.min_nodes))
+    ports.clusters.scale(cluster.name, min_nodes=decision.min_nodes)
+    if needed := _came_meanwhile(ports, cluster, decision):
+        after = judge_cluster(cluster, needed, decision, ports.clock())
+        ports.clusters.scale(cluster.name, min_nodes=cluster.min_nodes)
         return replace(after, why=f"{after.why} It came while the cluster was on its way down, which was undone.")
     log.info("cluster %s: %s. %s", cluster.name, decision.action, decision.why)
     return decision
 
 
-def _came_meanwhile(system: System, cluster: Cluster, decision: Decision) -> Need | None:
-    """What is known of the cluster's use now, if something needs the nodes that it has just lost."""
-    needed = _needed_now(system, cluster)
-    promised = 0 if needed.over_budget else nodes_held(needed.leases, system.clock())
+def _came_meanwhile(ports: Ports, cluster: Cluster, decision: Decision) -> Need | None:
+    """The cluster's use now, if something needs the nodes that it has just lost."""
+    needed = _needed_now(ports, cluster)
+    promised = 0 if needed.over_budget else nodes_held(needed.leases, ports.clock())
     return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None
 
 
-def _needed_now(system: System, cluster: Cluster) -> Need:
-    return need(system, cluster, use(system))
+def _needed_now(ports: Ports, cluster: Cluster) -> Need:
+    return need(ports, cluster, use(ports))
 
 
-def _close_leases(system: System) -> None:
-    now = system.clock()
-    over: list[Lease] = [lease for lease in system.leases.open() if lease.ended_at <= now]
-    system.each(partial(_close, system), over)
+def _close_leases(ports: Ports) -> None:
+    now = ports.clock()
+    over: list[Lease] = [lease for lease in ports.leases.open() if lease.ended_at <= now]
+    ports.each(partial(_close, ports.leases), over)
 
 
-def _close(system: System, lease: Lease) -> None:
-    system.leases.close(lease.id)
+def _close(leases: Leases, lease: Lease) -> None:
+    leases.close(lease.id)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from shared.clusters.model import Cluster
 from shared.runs.model import Run, RunState
+from shared.runs.progress.workloads import workload
 
 WAITING = frozenset({RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED})
 
@@ -39,12 +40,12 @@ class Waiting:
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
     """What a run that has not started waits for. `ahead` are the other jobs of its cluster that were sent before it."""
-    since = run.history[-1].at if run.history else run.created_at
-    if not run.job:
+    since = run.progress.history[-1].at if run.progress.history else run.created_at
+    if not run.jobs.job:
         return Waiting("submission", "Its job is on its way to Azure ML.", since)
     if cluster is None:
-        return Waiting("broken", f"The workspace has no cluster {run.cluster}.", since)
-    nodes = run.elastic.min_nodes if run.elastic else run.nodes
+        return Waiting("broken", f"The workspace has no cluster {run.asked.cluster}.", since)
+    nodes = workload(run).fewest_nodes(run)
     if found := refusal(cluster, nodes):
         return found
     if ahead and cluster.busy_nodes + nodes > cluster.max_nodes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from shared.drops.contents import drop_blobs
+from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
     SETTLED_SECONDS,
     OnUpload,
@@ -16,45 +17,66 @@ from shared.drops.decide import (
     judge_drop,
     judge_loose_file,
     on_upload,
-    survey,
     why_not_a_drop,
 )
-from shared.drops.model import Drop, DropKey, DropState
-from shared.drops.ports import Taken
+from shared.drops.model import Drop, DropState
+from shared.drops.ports import HasDrops, Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
-from shared.jobs.routes_file import Route
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes
+from shared.jobs.routes_file import Route, Routes
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.kernel.versioned import Stored
+from shared.runs.content import drop_blobs, survey
 from shared.runs.data import Listing
-from shared.system import DROP_CHECKS, System
+from shared.runs.ports import HasPurse, HasRuns
 
 log = logging.getLogger(__name__)
 
 WRITE_ATTEMPTS = 10  # rounds of read-decide-write before a message goes back to its queue
 
 
-def note_upload(system: System, blob_name: str, at: datetime | None, form: str = "") -> None:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def note_upload(ports: Ports, blob_name: str, at: datetime | None, form: str = "") -> None:
     """Note that a blob of the drops container was written at time `at`, now if nobody knows. Most events cost one read.
 
     A drop that this process never asked for is added: that tells whether it was there, too. `form` is how the event
     came; a drop keeps that of the first one that told of it. The row is written before its check is sent: if we die
     in between, the reconcile timer sends one.
     """
-    key, at = DropKey.of(blob_name), at or system.clock()
+    key, at = DropKey.of(blob_name), at or ports.clock()
     if not key.name and blob_name.endswith("/"):
         return  # a whole route was renamed; the reconcile timer finds its drops
     path = "" if blob_name == str(key) else blob_name.removeprefix(key.prefix()) or "."
-    stored = None if system.drops.is_new(key) else system.drops.get(key)
+    stored = None if ports.drops.is_new(key) else ports.drops.get(key)
     for _ in range(WRITE_ATTEMPTS):
-        step = on_upload(stored.value if stored else None, key, path, at, _route(system, key))
+        step = on_upload(stored.value if stored else None, key, path, at, _route(ports.routes, key))
         try:
-            if _take(system, step, stored, Upload(key, path, at, form)):
+            if _take(ports, step, stored, Upload(key, path, at, form)):
                 return
-            stored = system.drops.get(key)
+            stored = ports.drops.get(key)
         except Taken as exc:
             stored = exc.there
         except Changed:
-            stored = system.drops.get(key)
+            stored = ports.drops.get(key)
     raise Changed(f"Drop {key} changed {WRITE_ATTEMPTS} times while an upload was noted.")
 
 
@@ -68,141 +90,112 @@ class Upload:
     form: str
 
 
-def _take(system: System, step: OnUpload, stored: Stored[Drop] | None, upload: Upload) -> bool:
+def _take(ports: Ports, step: OnUpload, stored: Stored[Drop] | None, upload: Upload) -> bool:
     """Do what the upload asks for. False: the drop was brought to another state first, decide again."""
     key, path, at = upload.key, upload.path, upload.at
     if step is OnUpload.REJECT:
-        _write(system, stored, _rejected(system, stored, key, path, at))
+        write(ports.drops, stored, _rejected(ports, stored, key, path, at))
     elif step is OnUpload.OPEN:
         before = stored.value if stored else None
-        open_drop(system, stored, key, first_look(before, path, at, system.routes[key.route]), upload.form)
+        open_drop(ports, stored, key, first_look(before, path, at, ports.routes[key.route]), upload.form)
     elif step is OnUpload.FINISH and stored:
-        finish_sealing(system, stored)
+        finish_sealing(ports, stored)
         return False
     elif stored:
-        _take_in(system, stored, upload.form, look=step is OnUpload.LOOK)
+        _take_in(ports, stored, upload.form, look=step is OnUpload.LOOK)
     return True
 
 
-def _take_in(system: System, stored: Stored[Drop], form: str, look: bool) -> None:
-    """An upload to a drop that is known. The timer may have found it first; then it has no form, and this one is kept.
+def _take_in(ports: Ports, stored: Stored[Drop], form: str, look: bool) -> None:
+    """Record how an upload's event arrived, if the timer created the drop.
 
-    A look that goes on meanwhile finds the row changed, and gives up. So another one follows.
+    A concurrent check then fails on its etag, so another one is queued.
     """
     drop = stored.value
     missed = bool(form) and not drop.event_form and drop.state in (DropState.OPEN, DropState.SEALED)
     if missed:
-        stored = _write(system, stored, replace(drop, event_form=form))
+        stored = write(ports.drops, stored, replace(drop, event_form=form))
     if look:
-        _look(system, stored)
+        _look(ports, stored)
     elif missed:
-        send_check(system, drop, last=drop.state is not DropState.OPEN)
+        send_check(ports.queues, drop, last=drop.state is not DropState.OPEN)
 
 
-def open_drop(
-    system: System, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = ""
-) -> None:
-    """Begin collecting. Raises Changed if another writer was first."""
-    now = system.clock()
-    before = stored.value if stored else Drop(key, DropState.OPEN, "", now)
-    opened = replace(
-        before,
-        state=DropState.OPEN,
-        token=system.new_token(),
-        opened_at=now,
-        code="collecting",
-        why="Uploads are arriving.",
-        event_form=event_form or before.event_form,
-    )
-    _write(system, stored, opened)
-    send_check(system, opened, look_after)
-
-
-def send_check(system: System, drop: Drop, delay: float = 0.0, last: bool = False) -> None:
-    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists."""
-    message = {"route": drop.key.route, "name": drop.key.name, "token": drop.token, "last": last}
-    system.queues.send(DROP_CHECKS, message, delay)
-
-
-def check_drop(system: System, key: DropKey, token: str, last: bool = False) -> None:
+def check_drop(ports: Ports, key: DropKey, token: str, last: bool = False) -> None:
     """Look at a drop: seal it, reject it, or look again later. A stale token does nothing.
 
     A drop that was just closed is looked at once more, for uploads between the listing that closed it and the write:
     their events saw an open drop, and did nothing.
     """
-    stored = system.drops.get(key)
+    stored = ports.drops.get(key)
     if stored is not None and stored.value.token == token:
-        _look(system, stored, last)
+        _look(ports, stored, last)
 
 
-def _look(system: System, stored: Stored[Drop], last: bool = False) -> None:
+def _look(ports: Ports, stored: Stored[Drop], last: bool = False) -> None:
     try:
         if stored.value.state is DropState.SEALING:  # this may be the message of the look once more
-            send_check(system, stored.value, SETTLED_SECONDS, last=True)
-            finish_sealing(system, stored)
+            send_check(ports.queues, stored.value, SETTLED_SECONDS, last=True)
+            finish_sealing(ports, stored)
         elif stored.value.state is DropState.OPEN:
-            _judge(system, stored, last)
+            _judge(ports, stored, last)
         elif last:  # whoever closed it has sent one of these
-            _look_once_more(system, stored)
+            _look_once_more(ports, stored)
     except Changed:
         log.info("drop %s: another look was quicker", stored.value.key)
 
 
-def _judge(system: System, stored: Stored[Drop], last: bool) -> None:
+def _judge(ports: Ports, stored: Stored[Drop], last: bool) -> None:
     drop = stored.value
-    route = _route(system, drop.key)
+    route = _route(ports.routes, drop.key)
     if route is None:
-        _write(system, stored, _rejected(system, stored, drop.key, "", system.clock()))
+        write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
         return
-    now, listing = system.clock(), Listing()
-    seen = survey(drop.key, listing.through(drop_blobs(system, drop.key)))
+    now, listing = ports.clock(), Listing()
+    seen = survey(drop.key, listing.through(drop_blobs(ports.blobs, drop.key)))
     verdict = judge_drop(drop, seen, route, now)
     if verdict.verdict is Verdict.SEAL and becomes_loose(drop, seen):
-        verdict = judge_loose_file(system.drops.loose(route.name, route.single_files), route) or verdict
+        verdict = judge_loose_file(ports.drops.loose(route.name, route.single_files), route) or verdict
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is Verdict.WAIT:
         if not last:
-            send_check(system, drop, verdict.wait)
+            send_check(ports.queues, drop, verdict.wait)
         return
     if verdict.verdict is Verdict.FORGET:
-        system.drops.delete(stored)
+        ports.drops.delete(stored)
         return
-    send_check(system, drop, SETTLED_SECONDS, last=True)
-    sent_at = system.clock()
+    send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
+    sent_at = ports.clock()
     looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
     if verdict.verdict is Verdict.UNCHANGED:
-        system.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
+        ports.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
     elif verdict.verdict is Verdict.REJECT:
-        reject(system, Stored(looked, stored.etag), verdict.code, verdict.why)
+        reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
     else:
         complete = Complete(seen, verdict, route, listing)
-        seal(system, Stored(looked, stored.etag), complete)
-    if system.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
-        send_check(system, drop, SETTLED_SECONDS, last=True)
+        seal(ports, Stored(looked, stored.etag), complete)
+    if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):  # so it may have found the drop open still
+        send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
-def _look_once_more(system: System, stored: Stored[Drop]) -> None:
+def _look_once_more(ports: Ports, stored: Stored[Drop]) -> None:
     """Open a closed drop again if it holds other content than the listing that closed it.
 
     Else nothing is written: an event that comes twice, the second time much later, opens the drop for one look in vain.
     """
     drop = stored.value
-    seen = survey(drop.key, drop_blobs(system, drop.key))
-    route = _route(system, drop.key)
+    seen = survey(drop.key, drop_blobs(ports.blobs, drop.key))
+    route = _route(ports.routes, drop.key)
     if route is not None and seen.fingerprint != drop.listed and seen.newest is not None:
-        open_drop(system, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
+        open_drop(ports, stored, drop.key, min(route.quiet_seconds, route.max_wait_seconds))
 
 
-def _rejected(system: System, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
+def _rejected(ports: Ports, stored: Stored[Drop] | None, key: DropKey, path: str, at: datetime) -> Drop:
     """The record of what can't be a drop, with why."""
-    code, why = why_not_a_drop(key, path, _route(system, key), system.routes) or ("", "")
-    before = stored.value if stored else Drop(key, DropState.REJECTED, system.new_token(), system.clock())
+    code, why = why_not_a_drop(key, path, _route(ports.routes, key), ports.routes) or ("", "")
+    before = stored.value if stored else Drop(key, DropState.REJECTED, ports.new_token(), ports.clock())
     return replace(before, state=DropState.REJECTED, code=code, why=why, newest=at, looked_at=at)
 
 
-def _write(system: System, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:
-    return system.drops.replace(drop, stored) if stored else system.drops.insert(drop)
-
-
-def _route(system: System, key: DropKey) -> Route | None:
-    return None if key.problem() else system.routes.get(key.route)
+def _route(routes: Routes, key: DropKey) -> Route | None:
+    return None if key.problem() else routes.get(key.route)

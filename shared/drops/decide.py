@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from shared.drops.model import JOB_FILES, OWNER, OWNER_LIMIT, SUCCESS_MARKER, Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.jobs.routes_file import Route, Routes
-from shared.kernel.names import path_problem
-from shared.kernel.parsing import one_line
-from shared.kernel.storage import Blob
+from shared.kernel.drop_key import DropKey
+from shared.runs.content import JOB_FILES, SUCCESS_MARKER, Survey
 
 CLOCK_SKEW_SECONDS = 4  # between our clock and the storage's, at most; both are kept by time servers
 
@@ -97,56 +95,6 @@ def first_look(before: Drop | None, path: str, at: datetime, route: Route) -> fl
     if before is not None and before.newest is not None and at - before.newest < timedelta(seconds=1):
         return SETTLED_SECONDS
     return 0.0 if closes(path) else min(route.quiet_seconds, route.max_wait_seconds)
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What a listing of a drop shows.
-
-    `fingerprint` is over (name, MD5 or etag, size) of its blobs in listing order, but for the `_SUCCESS` marker.
-
-    The etag stands in where the service knows no MD5 (a blob of several blocks, written without one). So the same bytes
-    uploaded again in one request give the same fingerprint, in many requests a new one.
-    """
-
-    fingerprint: str
-    blobs: int
-    bytes: int
-    data_blobs: int
-    newest: datetime | None
-    markers: Mapping[str, Blob]
-    single_file: bool
-    problem: str | None
-    owner: str = ""  # who uploaded it, as the marker or else the newest file's metadata says
-
-
-def survey(key: DropKey, blobs: Iterable[Blob]) -> Survey:
-    """Look at each blob once, in bounded memory. The listing's order is the service's, the same at every call."""
-    digest, count, size, data, newest, problem, single = hashlib.sha256(), 0, 0, 0, None, None, False
-    markers: dict[str, Blob] = {}
-    owner = ""
-    for blob in blobs:
-        if blob.metadata.get("hdi_isfolder") == "true":
-            continue  # how a storage account with a hierarchical namespace shows a folder
-        path = blob.name.removeprefix(key.prefix()) if blob.name != str(key) else ""
-        single = not path
-        if path != SUCCESS_MARKER:  # it says "complete", and is no content
-            digest.update(f"{blob.name}\0{blob.md5 or blob.etag.strip(chr(34))}\0{blob.size}\n".encode())
-        count, size = count + 1, size + blob.size
-        if blob.last_modified is not None:
-            newer = newest is None or blob.last_modified >= newest
-            newest, owner = (blob.last_modified, owner_of(blob) or owner) if newer else (newest, owner)
-        if path in (SUCCESS_MARKER, *JOB_FILES):
-            markers[path] = blob
-        else:
-            data += 1
-            problem = problem or (path_problem(path) if path else None)
-    return Survey(digest.hexdigest(), count, size, data, newest, markers, single, problem, owner)
-
-
-def owner_of(blob: Blob) -> str:
-    """Who uploaded the blob, as whoever did says; '' for nobody. Metadata is ASCII, so the name is percent-encoded."""
-    return one_line(blob.metadata.get(OWNER, "")[:OWNER_LIMIT])
 
 
 class Verdict(StrEnum):

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Blob
+from shared.runs.content import SUCCESS_MARKER
 
 NOW, LATEST = "now", "latest"
 _REF = re.compile(r"(?:drops/)?(?P<drop>[^/]+/[^/]+?)(?:@(?P<which>[0-9]{1,8}|now|latest))?/?")

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
-from shared.kernel.names import _SEGMENT_LIMIT, _segment_fault
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 
 
 class DropState(StrEnum):
@@ -25,53 +25,6 @@ class DropState(StrEnum):
     SEALED = "sealed"
     REJECTED = "rejected"
     BROKEN = "broken"  # its row can't be read; only shown, never written
-
-
-ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-
-
-JOB_FILES = ("job.yaml", "job.yml", "job.json")
-
-
-SUCCESS_MARKER = "_SUCCESS"
-OWNER = "trainyard_owner"  # metadata of uploaded blobs: who uploads, percent-encoded
-OWNER_LIMIT = 256
-
-
-@dataclass(frozen=True, order=True)
-class DropKey:
-    """The name of a drop: `route/name`, the first two segments of its blobs' names in the drops container.
-
-    Any text can be one, so that a drop with an unusable name can be recorded as rejected; `problem` says why.
-    """
-
-    route: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.route}/{self.name}"
-
-    @classmethod
-    def of(cls, blob_name: str) -> DropKey:
-        """The drop that this blob belongs to."""
-        route, _, rest = blob_name.partition("/")
-        return cls(route, rest.partition("/")[0])
-
-    def problem(self) -> str | None:
-        """Why this can't be a drop, as a sentence, or None."""
-        for what, segment in (("route", self.route), ("name", self.name)):
-            if fault := _segment_fault(segment, _SEGMENT_LIMIT):
-                why = f"its {what} {fault}. Upload to drops/<route>/<name>/<files>."
-                return f"{str(self)[:80]!r} is not the path of a drop: {why}"
-        return None
-
-    def prefix(self) -> str:
-        """The prefix of the drop's blobs. A single-file drop is the blob of that name without the slash."""
-        return f"{self}/"
-
-    def is_archive(self) -> bool:
-        """Whether the drop is a single archive right in the route's folder."""
-        return self.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -91,7 +44,7 @@ class Drop:
     generation: int = 0
     fingerprint: str = ""
     run: str = ""
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
     blobs: int = 0
     bytes: int = 0
     sealed_at: datetime | None = None
@@ -130,7 +83,7 @@ def is_loose(drop: Drop) -> bool:
 
 def generation_of(drop: Drop) -> Generation:
     """The generation that the drop's last sealing made."""
-    experiment = str(drop.request.get("experiment_name") or drop.key.route)
+    experiment = drop.request.experiment or drop.key.route
     return Generation(
         drop.generation,
         drop.run,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Protocol
 
-from shared.drops.model import Drop, DropKey, Generation
+from shared.drops.model import Drop, Generation
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 
@@ -81,3 +82,8 @@ class Drops(Protocol):
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Remember how far it has come."""
+
+
+class HasDrops(Protocol):
+    @property
+    def drops(self) -> Drops: ...

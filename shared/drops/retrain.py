@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from typing import Protocol
 
-from shared.drops.model import DropKey, DropState
-from shared.jobs.job import again
+from shared.drops.model import DropState
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasRoutes
+from shared.jobs.spec import again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.system import System
+from shared.runs.ports import HasPurse, HasRuns
 
 
-def train_again(system: System, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
+class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRoutes, HasRuns, HasPurse, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
+def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
     """A new run with the job of the drop's newest generation. The same key is the same run.
 
     Raises NotFound for an unknown drop, Conflict for one that is not closed: that becomes a run by itself.
     """
-    stored = system.drops.get(drop)
+    stored = ports.drops.get(drop)
     if stored is None:
         raise NotFound(f"No upload to drops/{drop} was seen.")
-    found, now = stored.value, system.clock()
+    found, now = stored.value, ports.clock()
     if found.state is not DropState.SEALED:
         raise Conflict(f"Drop {drop} is {found.state}, so there is nothing to train again. {found.why}", "not_sealed")
-    name = asked_run_name("key", key) if key else asked_run_name("token", system.new_token())
-    route = system.routes.get(drop.route)
+    name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
+    route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     job = again(found.request, found.run, name)
     why = f"Generation {found.generation} of drop {drop} is trained again."
     run = run_of(name, job, bounds, now)
-    run = replace(
-        run,
+    run = run.changed(
         drop=str(drop),
         route=drop.route,
         fingerprint=found.fingerprint,
-        experiment=run.experiment or drop.route,
+        experiment=run.asked.experiment or drop.route,
         history=(Moment(RunState.RECEIVED, now, why),),
         asked=hashlib.sha256(f"again {drop} {found.generation}".encode()).hexdigest(),
         retry_of=found.run,
@@ -44,4 +51,4 @@ def train_again(system: System, drop: DropKey, key: str | None = None, owner: st
         owner_id=owner_id,
         generation=found.generation,
     )
-    return record(system, run)
+    return record(ports, run)

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from shared.batchai.adopt import Adopted
-from shared.drops.batchai import adopt_job_file
-from shared.drops.code import with_any_code, with_code
-from shared.drops.decide import DropVerdict, Survey, survey
-from shared.drops.environment import with_any_environment, with_environment
-from shared.drops.model import JOB_FILES, Drop, DropKey, DropState
-from shared.events.announce import announce
+from shared.drops.decide import DropVerdict
+from shared.drops.facts import DropSealed
+from shared.drops.model import Drop, DropState
+from shared.drops.ports import Drops, HasDrops
 from shared.jobs.build import Built, JobOrder, build
 from shared.jobs.data import data_of
-from shared.jobs.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
 from shared.jobs.model import Problem
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, Jobs
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.readers.written import read_of_drop
 from shared.jobs.routes_file import Route
-from shared.kernel.errors import BadInput, Impossible
+from shared.jobs.spec import JobSpec, Layer
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import BadInput
+from shared.kernel.has import HasBlobs, HasClock, HasFacts
+from shared.kernel.places import DROPS_CONTAINER
+from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
-from shared.money.admission import project_of
+from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import Listing, keep_listing
 from shared.runs.decide import first_moment
+from shared.runs.facts import RunRecorded
 from shared.runs.intake.from_job import run_of
 from shared.runs.model import Run, RunState, run_name
-from shared.system import DROPS_CONTAINER, SUBMISSIONS, System
+from shared.runs.ports import HasPurse, HasRuns
+
+
+class Ports(
+    HasClock,
+    HasBlobs,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -37,26 +60,23 @@ class Complete:
     listing: Listing
 
 
-def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
+def seal(ports: Ports, stored: Stored[Drop], complete: Complete) -> None:
     """Write what the run will be (the write-ahead mark), then make the run. Rejects a drop that can't become one."""
     drop, seen, verdict, route = stored.value, complete.seen, complete.verdict, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
-        job_file = with_code(system, drop.key, route, _job_file(system, drop.key, seen))
-        job_file = with_environment(system, drop.key, route, job_file)
-        adopted = adopt_job_file(system, drop.key, job_file, route.timeout_seconds)
-        built = build(_order(name, drop.key, seen, route, adopted or job_file))
+        job_file = _job_file(ports.blobs, drop.key, seen)
+        written = _written(ports, route, job_file, Place(DROPS_CONTAINER, drop.key.prefix()))
+        built = build(_order(name, drop.key, seen, route, written))
     except BrokenJobFile as exc:
-        reject(system, stored, "bad_job_file", str(exc))
+        reject(ports.drops, stored, "bad_job_file", str(exc))
         return
-    except Impossible as exc:
-        reject(system, stored, "bad_job_file", f"The drop's code can't be used. {exc}")
-        return
-    if problems := [*_unadopted(adopted), *_problems(system, built, job_file, route)]:
+    problems = _problems(ports.jobs, built, written)
+    if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
-        reject(system, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
+        reject(ports.drops, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
         return
-    keep_listing(system, f"{built.job['experiment_name']}/{name}", complete.listing)
+    keep_listing(ports.blobs, f"{built.job.experiment}/{name}", complete.listing)
     sealing = replace(
         drop,
         state=DropState.SEALING,
@@ -67,108 +87,112 @@ def seal(system: System, stored: Stored[Drop], complete: Complete) -> None:
         blobs=seen.blobs,
         bytes=seen.bytes,
         owner=seen.owner,
-        sealed_at=system.clock(),
+        sealed_at=ports.clock(),
         code=verdict.code,
-        why=" ".join([verdict.why, *([adopted.report.summary()] if adopted else [])]),
+        why=f"{verdict.why} {written.summary if written else ''}".strip(),
     )
-    finish_sealing(system, system.drops.replace(sealing, stored))
+    finish_sealing(ports, ports.drops.replace(sealing, stored))
 
 
-def finish_sealing(system: System, stored: Stored[Drop]) -> None:
+def finish_sealing(ports: Ports, stored: Stored[Drop]) -> None:
     """Make the run that a sealing drop names, send it off, and close the drop. Each step may have been done before."""
     drop = stored.value
+    run = _run(ports, drop)
     try:
-        inserted = system.runs.insert(_run(system, drop))
+        inserted = ports.runs.insert(run)
     except BadInput as exc:  # its record can't be written, ever
-        reject(system, stored, "bad_job", str(exc))
+        reject(ports.drops, stored, "bad_job", str(exc))
         return
-    if inserted or system.runs.get(drop.run).value.state is RunState.RECEIVED:
-        system.queues.send(SUBMISSIONS, {"run": drop.run})
-    announce(system, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})
-    system.drops.replace(replace(drop, state=DropState.SEALED), stored)
+    if inserted or ports.runs.get(drop.run).value.progress.state is RunState.RECEIVED:
+        ports.happened(RunRecorded(run))
+    ports.happened(DropSealed(drop))
+    ports.drops.replace(replace(drop, state=DropState.SEALED), stored)
 
 
-def reject(system: System, stored: Stored[Drop], code: str, why: str) -> None:
-    system.drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
+def reject(drops: Drops, stored: Stored[Drop], code: str, why: str) -> None:
+    drops.replace(replace(stored.value, state=DropState.REJECTED, code=code, why=why), stored)
 
 
-def _unadopted(adopted: Adopted | None) -> list[Problem]:
-    """Why a Batch AI job can't be run."""
-    if adopted is None:
-        return []
-    return [*adopted.problems, *(Problem("properties", sentence, "no_data") for sentence in adopted.missing)]
+def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place | None) -> Written | None:
+    """What the job file says, in words of ours; `folder` is None before there is a drop. Raises BrokenJobFile."""
+    if job_file is None:
+        return None
+    if not route.job_file.allowed:
+        why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
+        return Written(Layer(problems=(Problem("", why),)))
+    limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
+    return read_of_drop(job_file, Around(ports, limits, folder))
 
 
 def route_problems(
-    system: System, key: DropKey, route: Route, content: dict[str, Any] | None
-) -> tuple[dict[str, Any], list[Problem]]:
+    ports: Ports, key: DropKey, route: Route, content: dict[str, Any] | None
+) -> tuple[JobSpec | None, list[Problem]]:
     """The job of a drop with such a job file, and all that is wrong with it; asked before there is a drop."""
+    job_file = None if content is None else JobFile("job.yaml", content, {})
     try:
-        job_file = with_any_code(route, None if content is None else JobFile("job.yaml", content, {}))
-        job_file = with_any_environment(route, job_file)
+        written = _written(ports, route, job_file, None)
     except BrokenJobFile as exc:
-        return {}, [Problem("code", str(exc))]
-    adopted = adopt_job_file(system, key, job_file, route.timeout_seconds)
-    built = build(_order("checked", key, survey(key, ()), route, adopted or job_file))
-    return built.job, [*(adopted.problems if adopted else ()), *_problems(system, built, job_file, route)]
+        return None, [Problem("code", str(exc))]
+    if written:
+        written = replace(written, absent=())  # what it reads may come with the drop
+    built = build(_order("checked", key, survey(key, ()), route, written))
+    return built.job, _problems(ports.jobs, built, written)
 
 
-def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Adopted | JobFile | None) -> JobOrder:
+def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written | None) -> JobOrder:
     data = data_of(key, seen.single_file)
     tags = {"trainyard.drop": str(key), "trainyard.route": route.name, "trainyard.fingerprint": seen.fingerprint}
-    template = written.template if isinstance(written, Adopted) else route.template
+    template = written.template if written and written.template else route.template
     return JobOrder(
         run=name,
         title=str(key),
-        template={"description": f"Trained from drop {key}.", **template},
-        parameters={} if isinstance(written, Adopted) else route.parameters,
+        template=replace(template, description=template.description or f"Trained from drop {key}."),
+        parameters={} if written and written.template else route.parameters,
         limits=route.limits,
         defaults=route.defaults,
-        written=(written.job if isinstance(written, Adopted) else written.content) if written else {},
+        written=written.layer if written else None,
         data=data,
         root=data,
         tags=tags,
     )
 
 
-def _problems(system: System, built: Built, job_file: JobFile | None, route: Route) -> list[Problem]:
-    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is told once."""
-    if job_file is None:
+def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem]:
+    """What is wrong with the job: by the limits, and for a job file by Azure ML's schema. Each key is reported
+    once."""
+    if written is None or built.job is None:
         return list(built.problems)
-    if not route.job_file.allowed:
-        why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
-        return [Problem("", why)]
-    told = {problem.path for problem in built.problems}
-    schema = system.jobs.problems(built.job) if built.job else []
-    return [*built.problems, *(problem for problem in schema if problem.path not in told)]
+    absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)
+    told = {path_of(problem.path) for problem in built.problems}
+    schema = (problem for problem in jobs.problems(built.job) if problem.path not in told)
+    return [*written.problems, *absent, *built.problems, *schema]
 
 
-def _job_file(system: System, key: DropKey, seen: Survey) -> JobFile | None:
+def _job_file(blobs: Blobs, key: DropKey, seen: Survey) -> JobFile | None:
     names = [name for name in JOB_FILES if name in seen.markers]
     if len(names) > 1:
         raise BrokenJobFile(f"The drop holds {' and '.join(names)}; keep one of them.")
     if not names:
         return None
     try:
-        data = system.blobs.read(DROPS_CONTAINER, key.prefix() + names[0], JOB_FILE_LIMIT)
+        data = blobs.read(DROPS_CONTAINER, key.prefix() + names[0], JOB_FILE_LIMIT)
     except BadInput as exc:
         raise BrokenJobFile(str(exc)) from exc
     return read_job_file(names[0], data)
 
 
-def _run(system: System, drop: Drop) -> Run:
-    job, route = drop.request, system.routes.get(drop.key.route)
-    now = drop.sealed_at or system.clock()
+def _run(ports: Ports, drop: Drop) -> Run:
+    job, route = drop.request, ports.routes.get(drop.key.route)
+    now = drop.sealed_at or ports.clock()
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     run = run_of(drop.run, job, bounds, now)
-    run = replace(
-        run,
+    run = run.changed(
         drop=str(drop.key),
         route=drop.key.route,
         fingerprint=drop.fingerprint,
-        experiment=run.experiment or drop.key.route,
+        experiment=run.asked.experiment or drop.key.route,
         generation=drop.generation,
         owner=drop.owner,
-        project=project_of(system, job.get("tags"), drop.key.route),
+        project=ports.purse.project_of(job.tags, drop.key.route),
     )
-    return replace(run, history=first_moment(run))
+    return run.changed(history=first_moment(run))

@@ -12,18 +12,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from shared.drops.contents import drop_blobs
 from shared.drops.decide import why_not_a_drop
-from shared.drops.model import JOB_FILES, OWNER, SUCCESS_MARKER, DropKey
+from shared.jobs.ports import HasRoutes
+from shared.jobs.routes_file import Routes
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
+from shared.kernel.has import HasBlobs
 from shared.kernel.names import path_problem
-from shared.kernel.storage import Blob
-from shared.system import DROPS_CONTAINER, System
+from shared.kernel.places import DROPS_CONTAINER
+from shared.kernel.storage import Blob, Blobs
+from shared.runs.content import JOB_FILES, OWNER, SUCCESS_MARKER, drop_blobs
 
 ADDRESS_LIFE = 900  # seconds
+
+
+class Ports(HasBlobs, HasRoutes, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -35,27 +42,27 @@ class Offered:
     modified: datetime
 
 
-def upload_addresses(system: System, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
+def upload_addresses(ports: Ports, key: DropKey, offered: Sequence[Offered], owner: str = "") -> dict[str, Any]:
     """Where each of the files is to be put, and with which headers, so that the drop is its owner's.
 
     Raises Impossible, with every fault that the drop would be rejected for.
     """
-    route = system.routes.get(key.route)
-    if fault := why_not_a_drop(key, offered[0].name, route, system.routes):
+    route = ports.routes.get(key.route)
+    if fault := why_not_a_drop(key, offered[0].name, route, ports.routes):
         raise Impossible(fault[1], fault[0])
     _check(offered)
-    there = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(system, key)}
+    there = {blob.name.removeprefix(key.prefix()): blob for blob in drop_blobs(ports.blobs, key)}
     files = [
-        {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(system, key, file)}
+        {"name": file.name, "url": None if _is_there(file, there.get(file.name)) else _address(ports.blobs, key, file)}
         for file in offered
     ]
     headers = {f"x-ms-meta-{OWNER}": quote(owner)} if owner else {}
     return {"drop": str(key), "files": files, "headers": headers, "seconds": ADDRESS_LIFE}
 
 
-def may_become_code(system: System, key: DropKey, offered: Sequence[Offered]) -> bool:
+def may_become_code(routes: Routes, key: DropKey, offered: Sequence[Offered]) -> bool:
     """Whether what is uploaded may decide what runs on the nodes: a job file, or a file of a drop that brings code."""
-    route = system.routes.get(key.route)
+    route = routes.get(key.route)
     if route is None:
         return False
     brings = any(file.name in JOB_FILES for file in offered)
@@ -75,5 +82,5 @@ def _is_there(file: Offered, blob: Blob | None) -> bool:
     return blob.size == file.size and blob.last_modified >= file.modified
 
 
-def _address(system: System, key: DropKey, file: Offered) -> str:
-    return system.blobs.write_url(DROPS_CONTAINER, f"{key.prefix()}{file.name}", ADDRESS_LIFE)
+def _address(blobs: Blobs, key: DropKey, file: Offered) -> str:
+    return blobs.write_url(DROPS_CONTAINER, f"{key.prefix()}{file.name}", ADDRESS_LIFE)

@@ -4,86 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Protocol
 
-from shared.drops.contents import drop_blobs
 from shared.drops.diff import DataFile, DataRef, Difference, compare, files_of, read_ref
-from shared.drops.model import Drop, DropKey, Generation, generation_of
+from shared.drops.model import Drop, Generation, generation_of
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasRoutes
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import NotFound
+from shared.kernel.has import HasBlobs
+from shared.kernel.storage import Blobs
+from shared.runs.content import drop_blobs
 from shared.runs.data import MOST_LISTED, kept_listing
 from shared.runs.model import RUN_NAME, Run
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 
-def generations(system: System, key: DropKey) -> list[Generation]:
+class Ports(HasBlobs, HasRoutes, HasRuns, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
+def generations(ports: Ports, key: DropKey) -> list[Generation]:
     """The drop's generations, newest first. Raises NotFound for a drop that nobody uploaded to."""
-    drop = _drop(system, key)
-    kept = system.drops.generations(key)
+    drop = _drop(ports, key)
+    kept = ports.drops.generations(key)
     if drop.generation and (not kept or kept[0].number < drop.generation):
         return [generation_of(drop), *kept]  # a version of the app closed it that kept none
     return kept
 
 
-def files(system: System, ref: str) -> list[DataFile]:
+def files(ports: Ports, ref: str) -> list[DataFile]:
     """The files that `ref` names, by path: a drop's generation, what lies in it now, or what a run was made for.
 
     Raises NotFound if there is no such thing, or no list of it was kept: of more than 100,000 files none is.
     """
     if RUN_NAME.fullmatch(ref):
-        return _of_run(system, ref)
+        return _of_run(ports, ref)
     found = read_ref(ref)
     if found.now:
-        blobs = islice(drop_blobs(system, found.key), MOST_LISTED)
+        blobs = islice(drop_blobs(ports.blobs, found.key), MOST_LISTED)
         return files_of(found.key, blobs)
-    return _of_generation(system, found)
+    return _of_generation(ports, found)
 
 
-def diff(system: System, before: str, after: str) -> Difference:
+def diff(ports: Ports, before: str, after: str) -> Difference:
     """How the files of `after` differ from those of `before`."""
-    return compare(files(system, before), files(system, after))
+    return compare(files(ports, before), files(ports, after))
 
 
-def _drop(system: System, key: DropKey) -> Drop:
-    stored = system.drops.get(key)
+def _drop(ports: Ports, key: DropKey) -> Drop:
+    stored = ports.drops.get(key)
     if stored is None:
-        known = ", ".join(sorted(system.routes))
+        known = ", ".join(sorted(ports.routes))
         raise NotFound(f"No upload to drops/{key.route}/{key.name} was seen. Routes: {known}.")
     return stored.value
 
 
-def _of_run(system: System, name: str) -> list[DataFile]:
-    run = system.runs.get(name).value
-    if not run.drop:
+def _of_run(ports: Ports, name: str) -> list[DataFile]:
+    run = ports.runs.get(name).value
+    if not run.asked.drop:
         raise NotFound(f"Run {name} was made from no drop.")
-    key = DropKey.of(run.drop)
-    folder = next((each.folder for each in _known(system, key) if _is_of(each, run)), f"{run.experiment}/{run.name}")
-    return _listed(system, key, folder, f"run {name}")
+    key = DropKey.of(run.asked.drop)
+    folder = next(
+        (each.folder for each in _known(ports, key) if _is_of(each, run)), f"{run.asked.experiment}/{run.name}"
+    )
+    return _listed(ports.blobs, key, folder, f"run {name}")
 
 
-def _known(system: System, key: DropKey) -> list[Generation]:
+def _known(ports: Ports, key: DropKey) -> list[Generation]:
     try:
-        return generations(system, key)
+        return generations(ports, key)
     except NotFound:
         return []
 
 
 def _is_of(generation: Generation, run: Run) -> bool:
     """Whether the run was made for it. The number alone does not tell: a drop that was removed begins again with 1."""
-    return (generation.number, generation.fingerprint) == (run.generation, run.fingerprint)
+    return (generation.number, generation.fingerprint) == (run.asked.generation, run.asked.fingerprint)
 
 
-def _of_generation(system: System, ref: DataRef) -> list[DataFile]:
-    known = generations(system, ref.key)
+def _of_generation(ports: Ports, ref: DataRef) -> list[DataFile]:
+    known = generations(ports, ref.key)
     chosen = next((each for each in known if ref.number in (0, each.number)), None)
     if chosen is None and not known:
         raise NotFound(f"Drop {ref.key} has no generation: it has not closed yet, or was rejected.")
     if chosen is None:
         numbers = ", ".join(str(each.number) for each in known[:20])
         raise NotFound(f"Drop {ref.key} has no generation {ref.number}; it has: {numbers}.")
-    return _listed(system, ref.key, chosen.folder, f"generation {chosen.number} of {ref.key}")
+    return _listed(ports.blobs, ref.key, chosen.folder, f"generation {chosen.number} of {ref.key}")
 
 
-def _listed(system: System, key: DropKey, folder: str, what: str) -> list[DataFile]:
-    kept = kept_listing(system, folder)
+def _listed(blobs: Blobs, key: DropKey, folder: str, what: str) -> list[DataFile]:
+    kept = kept_listing(blobs, folder)
     if kept is None:
         raise NotFound(f"No list of the files of {what} was kept: it had more than {MOST_LISTED:,}, or was removed.")
     return files_of(key, kept)

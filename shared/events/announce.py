@@ -7,46 +7,45 @@ before the write that makes the event so: who dies in between tells it again und
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
+from shared.events.ports import HasAudience, HasEvents
 from shared.kernel.errors import BadMessage, TrainyardError
-from shared.system import ANNOUNCEMENTS, NOTICES, System
+from shared.kernel.has import HasClock, HasQueues
+from shared.kernel.places import ANNOUNCEMENTS, NOTICES
 
-NOTICED = frozenset({"RunArchived", "BudgetWarned", "BudgetReached"})  # that people can be told of too
+
+class Ports(HasClock, HasQueues, HasEvents, HasAudience, Protocol):
+    """What is needed here from outside."""
 
 
-def announce(system: System, kind: str, subject: str, data: dict[str, Any], notice_after: float = 0.0) -> None:
-    """Tell an event to the topic, if there is one. The same (kind, subject) is the same event, however often told.
-
-    Notices are made some seconds later where they need what is only about to be written.
-    """
-    if system.events is not None:
-        message = _message(system, kind, subject, data)
+def announce(ports: Ports, kind: str, subject: str, data: dict[str, Any]) -> None:
+    """Send an event to the topic, if there is one. The same (kind, subject) is the same event."""
+    if ports.events is not None:
+        message = _message(ports, kind, subject, data)
         try:
-            publish(system, message)
+            publish(ports, message)
         except TrainyardError:
-            system.queues.send(ANNOUNCEMENTS, message)
-    if kind in NOTICED:
-        tell(system, kind, subject, data, notice_after)
+            ports.queues.send(ANNOUNCEMENTS, message)
 
 
-def tell(system: System, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
-    """Queue an event for those who want notices, and not for the topic."""
-    if system.audience is None or system.audience.anyone():
-        system.queues.send(NOTICES, _message(system, kind, subject, data), after)
+def tell(ports: Ports, kind: str, subject: str, data: dict[str, Any], after: float = 0.0) -> None:
+    """Queue an event for those who want notices, to be read after so many seconds."""
+    if ports.audience is None or ports.audience.anyone():
+        ports.queues.send(NOTICES, _message(ports, kind, subject, data), after)
 
 
-def _message(system: System, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": kind, "subject": subject, "at": system.clock().isoformat(), "data": data}
+def _message(ports: Ports, kind: str, subject: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": kind, "subject": subject, "at": ports.clock().isoformat(), "data": data}
 
 
-def publish(system: System, message: dict[str, Any]) -> None:
+def publish(ports: Ports, message: dict[str, Any]) -> None:
     """Send an event to the topic. Does nothing if the topic was taken away meanwhile."""
-    if system.events is None:
+    if ports.events is None:
         return
     try:
         kind, subject, at = message["kind"], message["subject"], datetime.fromisoformat(message["at"])
         data = message["data"]
     except (KeyError, TypeError, ValueError) as exc:
         raise BadMessage(f"No announcement: {exc!r} in {str(message)[:200]}.") from exc
-    system.events.publish(kind, subject, data, event_id=f"{kind}:{subject}", at=at)
+    ports.events.publish(kind, subject, data, event_id=f"{kind}:{subject}", at=at)

@@ -20,4 +20,14 @@ class Audience(Protocol):
     """Those who want notices."""
 
     def anyone(self) -> bool:
-        """Whether there is one. False may be ten seconds old, but for those whom this process added since."""
+        """Whether there is a subscription. False may be ten seconds old, except for those that this process added."""
+
+
+class HasEvents(Protocol):
+    @property
+    def events(self) -> Events | None: ...
+
+
+class HasAudience(Protocol):
+    @property
+    def audience(self) -> Audience | None: ...

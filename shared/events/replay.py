@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasBlobs, HasQueues
 from shared.kernel.parsing import read_json
-from shared.kernel.storage import Place
-from shared.system import QUEUES, System
+from shared.kernel.places import QUEUES
+from shared.kernel.storage import Blobs, Place
 
 DEAD_LETTERS = "deadletter"
 MOST = 1000  # messages, and files of dead letters, in one call
 LONGEST = 16 << 20  # bytes of a file of dead letters
 # What Event Grid adds to an event that it gives up, in either schema.
 OBITUARY = {"deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime", "lastdeliveryattempttime"}
+
+
+class Ports(HasQueues, HasBlobs, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -35,43 +40,43 @@ class GivenBack:
     left: tuple[str, ...] = ()
 
 
-def give_back(system: System, queue: str, dry_run: bool = False) -> GivenBack:
-    """Give it back, or with `dry_run` count all of it. Raises NotFound, naming the queues."""
+def give_back(ports: Ports, queue: str, dry_run: bool = False) -> GivenBack:
+    """Give the messages back, or with `dry_run` count them. Raises NotFound, naming the queues."""
     if queue not in QUEUES:
         raise NotFound(f"There is no queue {queue[:80]!r}. Queues: {', '.join(QUEUES)}.")
     poison = f"{queue}-poison"
-    found = _dead_letters(system, queue, dry_run)
-    messages = system.queues.counts([poison])[poison] if dry_run else system.queues.give_back(poison, queue, MOST)
+    found = _dead_letters(ports, queue, dry_run)
+    messages = ports.queues.counts([poison])[poison] if dry_run else ports.queues.give_back(poison, queue, MOST)
     return replace(found, messages=messages)
 
 
-def _dead_letters(system: System, queue: str, dry_run: bool) -> GivenBack:
+def _dead_letters(ports: Ports, queue: str, dry_run: bool) -> GivenBack:
     """They lie under SUBSCRIPTION/year/..., in Azure below their topic; subscriptions are named as queues."""
     files, events, left = 0, 0, []
-    for name, whose in _files(system):
+    for name, whose in _files(ports.blobs):
         if whose not in ("", queue):
             continue
-        its = _events(system, name) if whose else None
+        its = _events(ports.blobs, name) if whose else None
         if its is None:
             left.append(name)
         elif dry_run or files < MOST:
             files, events = files + 1, events + len(its)
             if not dry_run:
-                _send(system, queue, name, its)
+                _send(ports, queue, name, its)
     return GivenBack(queue, dead_letters=events, left=tuple(left))
 
 
-def _files(system: System) -> Iterator[tuple[str, str]]:
+def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:
     """The files of dead letters, each with the queue that it was meant for, '' for none."""
-    for blob in list(system.blobs.list(Place(DEAD_LETTERS, ""))):
+    for blob in list(blobs.list(Place(DEAD_LETTERS, ""))):
         folders = blob.name.upper().split("/")
         yield blob.name, next((queue for queue in QUEUES if queue.upper() in folders), "")
 
 
-def _events(system: System, name: str) -> list[dict[str, Any]] | None:
+def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
     """The events as they were sent; None if the file holds something else, and none if someone took it meanwhile."""
     try:
-        found = read_json(system.blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
+        found = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
     except NotFound:
         return []
     except BadInput:
@@ -82,7 +87,7 @@ def _events(system: System, name: str) -> list[dict[str, Any]] | None:
     return [{key: value for key, value in event.items() if key.lower() not in OBITUARY} for event in events]
 
 
-def _send(system: System, queue: str, name: str, events: list[dict[str, Any]]) -> None:
+def _send(ports: Ports, queue: str, name: str, events: list[dict[str, Any]]) -> None:
     for event in events:
-        system.queues.send(queue, event)
-    system.blobs.remove(DEAD_LETTERS, [name])
+        ports.queues.send(queue, event)
+    ports.blobs.remove(DEAD_LETTERS, [name])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from shared.jobs.job import uses_own_code, uses_own_environment
+from shared.jobs.ports import Jobs
 from shared.jobs.snapshot import digest_environment, digest_files
+from shared.jobs.spec import JobSpec, uses_own_code, uses_own_environment
 from shared.jobs.upload import digest_in, path
-from shared.system import System
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class Assets:
     code_digest: str = ""
 
 
-def assets(system: System, job: dict[str, Any], register: bool = True) -> Assets:
-    """The ids of the code and environment that this job needs, and the code's digest.
+def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> Assets:
+    """The ids of the code and environment that this job needs, and the code's digest. `trainers` is their folder.
 
     They are registered if they are new, unless only their ids are asked for.
     """
     code = environment = None
     digest = ""
     if uses_own_code(job):
-        sent = digest_in(job["code"])
-        digest, folder = (sent, path(sent)) if sent else (digest_files(system.trainers), str(system.trainers))
-        code_id = system.jobs.register_code if register else system.jobs.code_id
+        sent = digest_in(job.code)
+        digest, folder = (sent, path(sent)) if sent else (digest_files(trainers), str(trainers))
+        code_id = jobs.register_code if register else jobs.code_id
         code = code_id(folder, digest)
     if uses_own_environment(job):
-        environment_id = system.jobs.register_environment if register else system.jobs.environment_id
-        file = str(system.trainers / "environment.yaml")
-        environment = environment_id(file, digest_environment(system.trainers))
+        environment_id = jobs.register_environment if register else jobs.environment_id
+        file = str(trainers / "environment.yaml")
+        environment = environment_id(file, digest_environment(trainers))
     return Assets(code, environment, digest)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from shared.drops.model import DropKey
-from shared.jobs.job import DROPS_DATASTORE
+from shared.jobs.spec import DROPS_DATASTORE
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 

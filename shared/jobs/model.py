@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from shared.runs.model import RunState
+
+class JobState(StrEnum):
+    """What a job is, of all that Azure ML tells of it. Each is the state of a run, too."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELED})
 
 # The statuses of azure.ai.ml.constants.JobStatus. One that is not here counts as running: Azure ML says Unknown when it
 # lost contact with a job, and any other choice would end the run, or count a preemption that wasn't one.
 _STATES = {
-    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), RunState.QUEUED),
-    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), RunState.RUNNING),
-    "completed": RunState.COMPLETED,
-    "failed": RunState.FAILED,
-    "canceled": RunState.CANCELED,
+    **dict.fromkeys(("notstarted", "queued", "preparing", "provisioning", "starting"), JobState.QUEUED),
+    **dict.fromkeys(("running", "finalizing", "cancelrequested", "notresponding", "paused"), JobState.RUNNING),
+    "completed": JobState.COMPLETED,
+    "failed": JobState.FAILED,
+    "canceled": JobState.CANCELED,
 }
 
 
-def state_of(status: str) -> RunState:
+def state_of(status: str) -> JobState:
     """What a status of Azure ML's is for a run."""
-    return _STATES.get(status.replace("_", "").lower(), RunState.RUNNING)
+    return _STATES.get(status.replace("_", "").lower(), JobState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class JobStatus:
     """A job as Azure ML tells it now. `error` is its own account of a failure."""
 
     name: str
-    state: RunState
+    state: JobState
     raw: str
     error: str = ""
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.jobs.job import Job, mapping
 from shared.jobs.model import Problem
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
 from shared.kernel.suggest import did_you_mean, there_are
 
@@ -25,10 +25,9 @@ BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", *BOUNDS}
 
 
-def parameters(template: Job, document: Mapping[str, Any] | None, where: str) -> dict[str, Schema]:
-    """The template's literal inputs with what the document says of them. Raises BadSetting for one it can't keep."""
-    literals = {name: value for name, value in mapping(template.get("inputs")).items() if not isinstance(value, dict)}
-    described = mapping((document or {}).get("properties"))
+def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> dict[str, Schema]:
+    """The template's literal inputs, as they are described. Raises BadSetting for one that it can't keep."""
+    literals = template.values
     if unknown := set(described) - set(literals):
         raise BadSetting(
             f"{where}: {there_are(unknown)} are no literal inputs of the job; it has {there_are(literals)}."
@@ -78,7 +77,7 @@ def bad_values(known: Parameters, values: Mapping[str, Any], at: str) -> Iterato
             yield Problem(f"{at}.{name}", fault, "bad_parameter")
 
 
-def all_converted(known: Parameters, inputs: Job) -> Job:
+def all_converted(known: Parameters, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs with numbers and switches as such, where text says one."""
     return {name: converted(known[name], value) if name in known else value for name, value in inputs.items()}
 
@@ -163,9 +162,3 @@ def describe(schema: Schema) -> str:
 
 def _bound(schema: Schema, key: str, word: str) -> str:
     return f" {word} {schema[key]:g}" if key in schema else ""
-
-
-def resolved(job: Job) -> dict[str, Any]:
-    """The values of all parameters of a job that was built, those left at their defaults too."""
-    values = mapping(job.get("inputs")).items()
-    return {name: value for name, value in values if isinstance(value, str | int | float | bool)}

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
+from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, Problem
-from shared.kernel.storage import Place
+from shared.jobs.routes_file import Routes
+from shared.jobs.spec import JobSpec
+from shared.kernel.storage import Blobs, Place
 
 
 class Jobs(Protocol):
     """Azure ML jobs. A job's name is its run's name."""
 
-    def submit(self, job: dict[str, Any]) -> JobStatus:
-        """Put the job (Azure ML's command job schema, ids resolved) under its name.
+    def submit(self, job: JobSpec) -> JobStatus:
+        """Put the job (ids resolved) under its name.
 
         If a job of this name is there it is left as it is, and its status is returned. Raises BadInput with Azure ML's
         own words if the job can never run.
         """
 
-    def problems(self, job: dict[str, Any]) -> list[Problem]:
-        """What Azure ML's schema finds wrong with the job. Asks no service."""
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        """The job as Azure ML's schema has it, for people to see. Asks no service."""
 
-    def lacks(self, job: dict[str, Any]) -> list[str]:
+    def problems(self, job: JobSpec) -> list[Problem]:
+        """What Azure ML's schema finds wrong with the job, by the schema's keys. Asks no service."""
+
+    def lacks(self, job: JobSpec) -> list[str]:
         """What the workspace can't give this job, in words, as far as it tells before the job is sent.
 
         Azure itself tells nothing; a workspace on one machine can't make every environment. Code may be unregistered.
@@ -72,3 +79,37 @@ class Jobs(Protocol):
 
     def check(self) -> None:
         """Raise Unavailable unless the workspace answers, BadSetting if its data lie in another storage account."""
+
+
+class Stores(Protocol):
+    """Where files lie, and who knows which places Azure ML means."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+class HasJobs(Protocol):
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+class HasRoutes(Protocol):
+    @property
+    def routes(self) -> Routes: ...
+
+
+class HasTrainers(Protocol):
+    @property
+    def trainers(self) -> Path: ...
+
+
+class HasLimits(Protocol):
+    @property
+    def limits(self) -> Limits: ...
+
+
+class HasBatchAIAccount(Protocol):
+    @property
+    def batchai_account(self) -> str: ...

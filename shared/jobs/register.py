@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
+from shared.jobs.ports import Jobs
+from shared.jobs.routes_file import Routes
 from shared.jobs.snapshot import digest_environment, digest_files
 from shared.jobs.vm_size import same
-from shared.system import System
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,29 @@ class Registered:
     routes: tuple[RouteReport, ...]
 
 
-def register_assets(system: System) -> tuple[str, str]:
+class Machines(Protocol):
+    """A cluster, as far as a route must fit it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def vm_size(self) -> str: ...
+    @property
+    def max_nodes(self) -> int: ...
+
+
+def register_assets(jobs: Jobs, trainers: Path) -> tuple[str, str]:
     """The ids of the trainers' code and environment, registered where they are new. Twice changes nothing."""
-    code = system.jobs.register_code(str(system.trainers), digest_files(system.trainers))
-    file = str(system.trainers / "environment.yaml")
-    return code, system.jobs.register_environment(file, digest_environment(system.trainers))
+    code = jobs.register_code(str(trainers), digest_files(trainers))
+    return code, jobs.register_environment(str(trainers / "environment.yaml"), digest_environment(trainers))
 
 
-def register(system: System) -> Registered:
-    """Register the trainers' code and environment, and hold the routes against the workspace."""
-    code, environment = register_assets(system)
-    there = {cluster.name: cluster for cluster in system.clusters.list()}
+def register(jobs: Jobs, trainers: Path, routes: Routes, clusters: Iterable[Machines]) -> Registered:
+    """Register the trainers' code and environment, and hold the routes against the workspace's clusters."""
+    code, environment = register_assets(jobs, trainers)
+    there = {cluster.name: cluster for cluster in clusters}
     reports = []
-    for name, route in sorted(system.routes.items()):
+    for name, route in sorted(routes.items()):
         cluster = there.get(route.cluster)
         problem = ""
         if cluster is None:

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from shared.jobs.build import Values
-from shared.jobs.job import LAUNCHER, is_elastic, mapping, timeout
-from shared.jobs.job import cluster as cluster_of
-from shared.jobs.job import nodes as nodes_of
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters
-from shared.jobs.trainer import read_job, trainer_names, trainer_template, yaml_object
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object
+from shared.jobs.spec import LAUNCHER, JobSpec
 from shared.jobs.vm_size import gpus_of, is_size
 from shared.kernel.errors import BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean
-from shared.removals.model import RETENTION_KEYS, Retention
 
 NUMBERS = {  # key: (default, least, most)
     "resubmissions": (10, 0, 1000),
@@ -51,6 +49,9 @@ KEYS = {
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 
 
+RETENTION_KEYS = ("checkpoints", "copies", "drops")
+
+
 @dataclass(frozen=True)
 class JobFileRule:
     """What a job file in a drop may do. `environments` None means any."""
@@ -60,14 +61,23 @@ class JobFileRule:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
+
+    checkpoints: float = 0.0
+    copies: float = 0.0
+    drops: float = 0.0
+
+
+@dataclass(frozen=True)
 class Route:
-    """One entry of the routes file. Times are in seconds. `template` is an Azure ML command job.
+    """One entry of the routes file. Times are in seconds. `template` is the job of its drops.
 
     `nodes` is the number of nodes, of an elastic route the most; `min_nodes` is then the fewest, and else 0.
     """
 
     name: str
-    template: dict[str, Any]
+    template: JobSpec
     trainer: str
     cluster: str
     nodes: int
@@ -114,8 +124,7 @@ class Route:
     @property
     def processes(self) -> int:
         """How many its jobs start on each node, one for each GPU; 0 where the template alone says it."""
-        spread = mapping(self.template.get("distribution")).get("type") in ("pytorch", "mpi")
-        counted = spread or is_elastic(self.template)
+        counted = self.template.distribution in ("pytorch", "mpi") or self.template.is_elastic
         return max(1, self.gpus) if counted and self.gpus >= 0 else 0
 
 
@@ -153,22 +162,26 @@ def _own_routes(routes: Routes, limits: Limits, trainers: Path) -> dict[str, Rou
 
 def _own_route(name: str, limits: Limits, trainers: Path) -> Route:
     template, described = trainer_template(trainers, name)
-    nodes = min(nodes_of(template), limits.max_nodes)
+    nodes = min(template.node_count, limits.max_nodes)
     where = f"{trainers / name}: job.yaml"
-    cluster, experiment = cluster_of(template) or limits.cluster, str(template.get("experiment_name") or name)
+    cluster, experiment = template.cluster or limits.cluster, template.experiment or name
     if limits.clusters is not None and cluster and cluster not in limits.clusters:
-        raise BadSetting(f"{where}: compute is {cluster!r}; the routes file allows {_list(limits.clusters)}.")
+        raise BadSetting(
+            f"{where}: {path_of('cluster')} is {cluster!r}; the routes file allows {_list(limits.clusters)}."
+        )
     if not NAME.fullmatch(experiment):
-        raise BadSetting(f"{where}: experiment_name is {experiment!r}; use letters, digits, dashes and underscores.")
+        raise BadSetting(
+            f"{where}: {path_of('experiment')} is {experiment!r}; use letters, digits, dashes and underscores."
+        )
     return Route(
         name=name,
         template=template,
         parameters=described,
-        template_timeout=bool(timeout(template, otherwise=0)),
+        template_timeout=bool(template.timeout_seconds),
         trainer=name,
         cluster=cluster,
         nodes=nodes,
-        min_nodes=1 if is_elastic(template) else 0,
+        min_nodes=1 if template.is_elastic else 0,
         max_nodes=limits.max_nodes,
         max_processes=limits.max_processes,
         clusters=limits.clusters or frozenset(),
@@ -252,13 +265,13 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     }
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
     template, described = _template(entry, where, file, trainers)
-    if fewest and not is_elastic(template):
+    if fewest and not template.is_elastic:
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
     return Route(
         name=name,
         template=template,
         parameters=described,
-        template_timeout="timeout_seconds" not in entry and bool(timeout(template, otherwise=0)),
+        template_timeout="timeout_seconds" not in entry and bool(template.timeout_seconds),
         trainer=str(entry.get("trainer", "")),
         cluster=str(entry["cluster"]),
         nodes=nodes,
@@ -310,12 +323,12 @@ def _nodes(value: Any, where: str) -> tuple[int, int]:
     return int(_number(value["min"], "nodes.min", 1, most, where)), int(most)
 
 
-def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> tuple[dict[str, Any], Parameters]:
+def _template(entry: dict[str, Any], where: str, file: Path, trainers: Path) -> tuple[JobSpec, Parameters]:
     if ("trainer" in entry) == ("template" in entry):
         raise BadSetting(f"{where} must name one of trainer and template.")
     if "template" in entry:
         job = file.parent / str(entry["template"])
-        return read_job(job, job.with_suffix(".parameters.json"))
+        return read_template(job, job.with_suffix(".parameters.json"))
     choices = trainer_names(trainers)
     if entry["trainer"] not in choices:
         near = did_you_mean(str(entry["trainer"]), choices)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.jobs.job import OUTPUT_DATASTORE, Job, mapping
+from shared.jobs.spec import OUTPUT_DATASTORE, Environment, JobSpec
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
 
@@ -59,11 +59,11 @@ def is_folder(place: Any) -> bool:
     return name is not None and place == path(name)
 
 
-def used(job: Job) -> Iterator[tuple[str, str]]:
-    """(path of the key, digest) of each such folder that a job uses."""
-    places = {"code": job.get("code")}
-    places |= {f"inputs.{name}.path": mapping(value).get("path") for name, value in mapping(job.get("inputs")).items()}
-    places["environment.build.path"] = mapping(mapping(job.get("environment")).get("build")).get("path")
+def used(job: JobSpec) -> Iterator[tuple[str, str]]:
+    """(place in the job, digest) of each such folder that it uses."""
+    places = {"code": job.code} | {f"inputs.{name}.path": value.path for name, value in job.data.items()}
+    if isinstance(job.environment, Environment):
+        places["environment.context"] = job.environment.context
     for key, place in places.items():
         if name := digest_in(place):
             yield key, name

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from shared.jobs import upload
-from shared.jobs.job import Job
+from shared.jobs.limits import Limits
+from shared.jobs.ports import Stores
+from shared.jobs.readers.azureml import path_of
+from shared.jobs.routes_file import Routes
+from shared.jobs.spec import JobSpec
 from shared.jobs.upload import File
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Copy, Place
-from shared.system import System
 
 ADDRESS_SECONDS = 900.0  # how long an address takes its file
 
@@ -25,64 +28,65 @@ class Wanted:
     files: tuple[tuple[str, str], ...]
 
 
-def begin(system: System, files: Iterable[File]) -> Wanted:
+def begin(stores: Stores, limits: Limits, routes: Routes, files: Iterable[File]) -> Wanted:
     """Say which files of a folder are missing, and where to put each. Asked again once they are sent, it says none.
 
     An address takes one file of one name. It can replace nothing, but where something else lies in the file's place.
     """
     listed = sorted(files)
-    _check_allowed(system)
-    upload.check(listed, system.limits.max_upload_mib * upload.MIB)
+    _check_allowed(limits, routes)
+    upload.check(listed, limits.max_upload_mib * upload.MIB)
     name = upload.digest(listed)
-    place, there = system.jobs.place(upload.path(name)), _there(system, name)
+    place, there = stores.jobs.place(upload.path(name)), _there(stores, name)
     urls = [
-        (file.name, system.blobs.create_url(place.container, place.prefix + file.name, ADDRESS_SECONDS, other))
+        (file.name, stores.blobs.create_url(place.container, place.prefix + file.name, ADDRESS_SECONDS, other))
         for file, other in upload.missing(listed, there)
     ]
     return Wanted(upload.path(name), name, tuple(urls))
 
 
-def check_complete(system: System, job: Job) -> None:
+def check_complete(stores: Stores, job: JobSpec) -> None:
     """Raise Impossible if a folder that the job uses has not come, or is not what its name says."""
-    for key, name in upload.used(job):
-        files = [File(path, size, md5) for path, (size, md5) in _there(system, name).items()]
+    for place, name in upload.used(job):
+        files = [File(path, size, md5) for path, (size, md5) in _there(stores, name).items()]
         if upload.digest(files) != name:
             why = "there" if files else "not there"
             raise Impossible(
-                f"{key}: the files of {upload.path(name)} are {why}, not all as they were announced. Send them again.",
+                f"{path_of(place)}: the files of {upload.path(name)} are {why}, not all as they were announced. "
+                "Send them again.",
                 "upload_incomplete",
             )
 
 
-def collect(system: System, drop: Place, folder: str, limit_mib: int) -> str:
+def collect(stores: Stores, drop: Place, folder: str, limit_mib: int) -> str:
     """Copy a folder of a drop to where its content belongs, and return the azureml:// path of that place.
 
     Raises Impossible for a folder that can't be sent. Twice copies nothing again.
     """
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     source = Place(drop.container, "/".join([drop.prefix.rstrip("/"), *parts]) + "/")
-    blobs = list(islice(system.blobs.list(source), upload.MOST_FILES + 1))  # one more is refused below
+    blobs = list(islice(stores.blobs.list(source), upload.MOST_FILES + 1))  # one more is refused below
     names = {blob.name: blob.name.removeprefix(source.prefix) for blob in blobs}
     files = [File(names[blob.name], blob.size, blob.md5) for blob in blobs]
     if unknown := [file.name for file in files if not file.md5]:
         raise Impossible(f"{unknown[0]!r} has no MD5; upload it again in one request.", "bad_upload")
     upload.check(files, limit_mib * upload.MIB)
     name = upload.digest(files)
-    target = system.jobs.place(upload.path(name))
+    target = stores.jobs.place(upload.path(name))
     copies = (Copy(b, source.container, target.container, target.prefix + names[b.name]) for b in blobs)
-    for _ in system.blobs.copy(copies):
+    for _ in stores.blobs.copy(copies):
         pass
     return upload.path(name)
 
 
-def _check_allowed(system: System) -> None:
-    if not system.limits.allows_code and not any(route.limits.allows_code for route in system.routes.values()):
+def _check_allowed(limits: Limits, routes: Routes) -> None:
+    if not limits.allows_code and not any(route.limits.allows_code for route in routes.values()):
         raise Impossible(
             "Own code is not allowed here; an administrator can allow it in the routes file (allow: [code]).",
             "code_not_allowed",
         )
 
 
-def _there(system: System, name: str) -> dict[str, tuple[int, str]]:
-    place = system.jobs.place(upload.path(name))
-    return {blob.name.removeprefix(place.prefix): (blob.size, blob.md5) for blob in system.blobs.list(place)}
+def _there(stores: Stores, name: str) -> dict[str, tuple[int, str]]:
+    place = stores.jobs.place(upload.path(name))
+    return {blob.name.removeprefix(place.prefix): (blob.size, blob.md5) for blob in stores.blobs.list(place)}

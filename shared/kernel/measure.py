@@ -1,4 +1,4 @@
-"""Counts of what happens, for whoever listens. Nobody does unless telemetry is on (functions/telemetry.py)."""
+"""Counters, used only if telemetry is on (functions/telemetry.py)."""
 
 from __future__ import annotations
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Annotated
-
-from msgspec import Meta
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # of experiments and clusters, as Azure ML has them
-Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 
 _SEGMENT_LIMIT = 200  # characters of a route's or a drop's name; a whole blob name has at most 1,024
 

@@ -1,7 +1,8 @@
-"""One thing done to many, each apart from the others: in turn, or in threads so that a slow one holds up nobody."""
+"""Do one thing to many items, independently: in turn, or in threads so that a slow one holds up no other."""
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,7 @@ def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
 
 
 def in_threads(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The same, several at once. Raises the first error after all have ended."""
+    """The same, several at once, each in the context of the caller. Raises the first error after all have ended."""
     with ThreadPoolExecutor(_AT_ONCE, "each") as threads:
-        return list(threads.map(work, items))
+        futures = [threads.submit(contextvars.copy_context().run, work, item) for item in items]
+    return [future.result() for future in futures]

@@ -98,7 +98,7 @@ class Mail:
 
 @dataclass(frozen=True)
 class Rules:
-    """What an administrator set for the sweeps. `stop_instances_after` None only tells of instances that run on."""
+    """An administrator's settings for the sweeps. `stop_instances_after` None only tells of instances that run on."""
 
     dry_run: bool = False
     stop_instances_after: timedelta | None = None
@@ -169,7 +169,7 @@ def sweep_schedule(env: Mapping[str, str]) -> str:
 
 
 def asks_entra(env: Mapping[str, str]) -> bool:
-    """Whether roles of Entra ID decide who may call the API, and not the host's keys."""
+    """Whether roles of Entra ID, not the host's keys, decide who may call the API."""
     return env.get("TRAINYARD_AUTH") == "entra"
 
 

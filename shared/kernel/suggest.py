@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 MOST_SHOWN = 20
@@ -11,6 +10,8 @@ LONGEST = 80  # characters of a name that are compared and shown
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """The choice that was probably meant, or ''."""
+    import difflib  # only mistakes need it
+
     found = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
     return found[0] if found else ""
 

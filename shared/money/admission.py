@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from shared.clusters.model import Cluster
-from shared.jobs.job import mapping
+from shared.clusters.ports import HasClusters
+from shared.jobs.ports import HasRoutes
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
+from shared.kernel.has import HasClock
 from shared.kernel.names import NAME
 from shared.kernel.suggest import did_you_mean, there_are
 from shared.money import decide
-from shared.money.decide import Refusal
 from shared.money.model import Account, Quote, month_of
+from shared.money.ports import HasBooks, HasPolicy
 from shared.money.prices import Price, Prices
-from shared.money.uses import seconds_of
 from shared.runs.model import Run
-from shared.system import System
+from shared.runs.node_use import seconds_of
+from shared.runs.ports import HasRuns, Refusal
 
 T = TypeVar("T")
 PROJECT_TAG = "project"
-WRITTEN = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # fields of a run that `priced` fills
 WRITE_ATTEMPTS = 20
 CLUSTERS_KEPT = timedelta(minutes=5)
 RUNS_KEPT = timedelta(minutes=1)
@@ -32,44 +33,66 @@ RUNS_READ = 200  # for the estimate: one request
 RUNS_USED = 20  # of the same kind, the newest
 
 _lock = threading.Lock()
-_kept: WeakKeyDictionary[System, dict[str, tuple[datetime, Any]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[object, dict[str, tuple[datetime, Any]]] = WeakKeyDictionary()
 
 
-def project_of(system: System, tags: Any, route: str) -> str:
+class Ports(HasClock, HasRoutes, HasRuns, HasClusters, HasBooks, HasPolicy, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class ProjectPurse:
+    """The port shared.runs.ports.Purse, from the money file and the projects' accounts."""
+
+    ports: Ports
+
+    def project_of(self, tags: Any, route: str) -> str:
+        return project_of(self.ports, tags, route)
+
+    def priced(self, run: Run) -> Run:
+        return priced(self.ports, run)
+
+    def admit(self, run: Run) -> None:
+        admit(self.ports, run)
+
+    def refusal(self, run: Run) -> Refusal | None:
+        return refusal(self.ports, run)
+
+
+def project_of(ports: Ports, tags: Any, route: str) -> str:
     """The project that a job's tags or its route name, '' if neither does. Raises Impossible for one without a budget.
 
     Where budgets are set, a tag may only name a project that has one: else any other name would be a way around them.
     """
-    named = str(mapping(tags).get(PROJECT_TAG) or "")
-    known = system.money.budgets
+    named = str(tags.get(PROJECT_TAG) or "")
+    known = ports.money.budgets
     if named and known and named not in known:
         hint = did_you_mean(named, known)
         raise Impossible(f"There is no project {named[:80]!r}.{hint} There are: {there_are(known)}.", "unknown_project")
     if named and not NAME.fullmatch(named):
         raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
-    found = system.routes.get(route)
+    found = ports.routes.get(route)
     return named or (found.project if found else "")
 
 
-def priced(system: System, run: Run) -> Run:
+def priced(ports: Ports, run: Run) -> Run:
     """The run with its price, estimated and greatest cost as far as they are known now; one that has them, as it is.
 
     Who pays is its own project, else that of its tags or route, else its cluster's.
     """
-    if not run.project:
-        run = replace(run, project=project_of(system, run.request.get("tags"), run.route))
+    if not run.money.project:
+        run = run.changed(project=project_of(ports, run.asked.request.tags, run.asked.route))
     try:
-        cluster, before = clusters(system).get(run.cluster), _seconds_before(system, run)
+        cluster, before = clusters(ports).get(run.asked.cluster), _seconds_before(ports, run)
     except TrainyardError as exc:  # a service that refuses leaves a price unknown, and stops no run by that
-        return run if run.price else replace(run, price_from=str(exc))
-    if not run.project and cluster and cluster.project:
-        run = replace(run, project=cluster.project)
-    if run.price:
+        return run if run.money.price else run.changed(price_from=str(exc))
+    if not run.money.project and cluster and cluster.project:
+        run = run.changed(project=cluster.project)
+    if run.money.price:
         return run
-    price = price_of(system, cluster) if cluster else None
+    price = price_of(ports, cluster) if cluster else None
     cost = decide.quote(run, price.dollars if price else None, before)
-    return replace(
-        run,
+    return run.changed(
         price=cost.price or 0.0,
         price_from=price.source if price else cost.why,
         estimated_cost=cost.estimated,
@@ -77,80 +100,80 @@ def priced(system: System, run: Run) -> Run:
     )
 
 
-def admit(system: System, run: Run) -> None:
-    """Keep back what the run may cost, of its project's budget. A second time changes nothing.
+def admit(ports: Ports, run: Run) -> None:
+    """Reserve what the run may cost from its project's budget. A repeat changes nothing.
 
     Raises Conflict, saying what to do, if the budget does not allow it. Two at once are decided one after the other:
     the account is written under its etag.
     """
-    budget = system.money.budgets.get(run.project)
+    budget = ports.money.budgets.get(run.money.project)
     if budget is None:
         return
     for _ in range(WRITE_ATTEMPTS):
-        now, stored = system.clock(), system.books.account(run.project)
-        before = stored.value if stored else Account(run.project, month_of(now))
+        now, stored = ports.clock(), ports.books.account(run.money.project)
+        before = stored.value if stored else Account(run.money.project, month_of(now))
         after = decide.admit(budget, before, run, _quote(run), now)
         if isinstance(after, Refusal):
             raise Conflict(after.why, after.code)
         if after == before:
             return
         try:
-            system.books.write_account(stored, after) if stored else system.books.open_account(after)
+            ports.books.write_account(stored, after) if stored else ports.books.open_account(after)
         except Changed:
             continue
         return
     raise Changed(
-        f"The account of project {run.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
+        f"The account of project {run.money.project} changed {WRITE_ATTEMPTS} times while run {run.name} was asked."
     )
 
 
-def refusal(system: System, run: Run) -> Refusal | None:
-    """Why its project's budget would not let the run start now; None if it would. Keeps nothing back."""
-    budget = system.money.budgets.get(run.project)
+def refusal(ports: Ports, run: Run) -> Refusal | None:
+    """Why its project's budget would not let the run start now; None if it would. Reserves nothing."""
+    budget = ports.money.budgets.get(run.money.project)
     if budget is None:
         return None
-    now, stored = system.clock(), system.books.account(run.project)
-    account = stored.value if stored else Account(run.project, month_of(now))
+    now, stored = ports.clock(), ports.books.account(run.money.project)
+    account = stored.value if stored else Account(run.money.project, month_of(now))
     found = decide.admit(budget, account, run, _quote(run), now)
     return found if isinstance(found, Refusal) else None
 
 
 def _quote(run: Run) -> Quote:
-    return Quote(run.estimated_cost, run.greatest_cost, run.price or None, run.price_from)
+    return Quote(run.money.estimated, run.money.greatest, run.money.price or None, run.money.price_from)
 
 
-def prices(system: System) -> Prices:
+def prices(ports: Ports) -> Prices:
     """All prices that are known: the money file's own, over those that were refreshed, over those of the app."""
-    refreshed = Prices(_remembered(system, "prices", RUNS_KEPT, system.books.prices))
-    return system.money.prices.over(refreshed).over(system.money.shipped)
+    refreshed = Prices(_remembered(ports, "prices", RUNS_KEPT, ports.books.prices))
+    return ports.money.prices.over(refreshed).over(ports.money.shipped)
 
 
-def price_of(system: System, cluster: Cluster) -> Price | None:
-    return prices(system).find(cluster.vm_size, cluster.tier, system.money.region)
+def price_of(ports: Ports, cluster: Cluster) -> Price | None:
+    return prices(ports).find(cluster.vm_size, cluster.tier, ports.money.region)
 
 
-def clusters(system: System) -> dict[str, Cluster]:
+def clusters(ports: Ports) -> dict[str, Cluster]:
     """The workspace's clusters as they were minutes ago, by name: for their sizes and projects.
 
     While Azure ML does not answer they are those that were known last. Raises Unavailable if none ever were.
     """
-    found: list[Cluster] = _remembered(system, "clusters", CLUSTERS_KEPT, system.clusters.list)
+    found: list[Cluster] = _remembered(ports, "clusters", CLUSTERS_KEPT, ports.clusters.list)
     return {cluster.name: cluster for cluster in found}
 
 
-def _seconds_before(system: System, run: Run) -> list[float]:
+def _seconds_before(ports: Ports, run: Run) -> list[float]:
     """How long the newest runs of this kind took: of the same experiment and route, on as many nodes."""
-    newest: list[Run] = _remembered(system, "runs", RUNS_KEPT, lambda: system.runs.newest(RUNS_READ))
-    kind = (run.experiment, run.route, run.nodes)
-    found = [seconds_of(old) for old in newest if (old.experiment, old.route, old.nodes) == kind]
+    newest: list[Run] = _remembered(ports, "runs", RUNS_KEPT, lambda: ports.runs.newest(RUNS_READ))
+    kind = (run.asked.experiment, run.asked.route, run.asked.nodes)
+    found = [seconds_of(old) for old in newest if (old.asked.experiment, old.asked.route, old.asked.nodes) == kind]
     return [seconds for seconds in found if seconds is not None][:RUNS_USED]
 
 
-def _remembered(system: System, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
-    """What was asked a moment ago, or is asked now; if that fails, what was known last. Raises if nothing was."""
-    now = system.clock()
+def _remembered(ports: Ports, name: str, kept: timedelta, ask: Callable[[], T]) -> T:
+    """A cached answer, or a new one; if that fails, the last one. Raises if there is none."""
+    now = ports.clock()
     with _lock:
-        at, known = _kept.setdefault(system, {}).get(name, (None, None))
+        at, known = _kept.setdefault(ports, {}).get(name, (None, None))
     if at is not None and now - at < kept:
         return cast("T", known)
     try:
@@ -160,5 +183,5 @@ def _remembered(system: System, name: str, kept: timedelta, ask: Callable[[], T]
             raise
         return cast("T", known)
     with _lock:
-        _kept[system][name] = (now, found)
+        _kept[ports][name] = (now, found)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from shared.money import decide
-from shared.money.model import Policy
+from shared.money.policy import Policy
 from shared.money.ports import Books
 
 

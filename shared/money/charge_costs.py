@@ -8,18 +8,24 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from shared.events.announce import announce
+from shared.clusters.ports import HasClusters, HasLeases, HasSamples
+from shared.jobs.ports import HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import Changed, TrainyardError
+from shared.kernel.has import HasClock, HasFacts, HasQueues
 from shared.money import decide
 from shared.money.daily_charges import KEPT, Charged, charged, close_days, of_runs
 from shared.money.decide import WARNED, Consequence, Spent
-from shared.money.model import Account, Budget, Row, month_of
+from shared.money.facts import BudgetReached, BudgetWarned
+from shared.money.model import Account, Row, month_of
+from shared.money.policy import Budget
+from shared.money.ports import HasBooks, HasPolicy, HasRetail
 from shared.money.prices import RETAIL
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
-from shared.runs.progress.submit import cancel_run
-from shared.system import System
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +35,36 @@ MOST_RUNS = 200  # told what they cost in one look; the others in the next one
 LEAST_CHANGE = 0.01  # of what a run has cost; less is not worth a write
 
 
-def keep_books(system: System) -> None:
-    """Everything that follows from what the nodes have cost by now. One part that fails stops no other.
+class Ports(
+    HasClock,
+    HasQueues,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasRuns,
+    HasRendezvous,
+    HasClusters,
+    HasSamples,
+    HasLeases,
+    HasBooks,
+    HasPolicy,
+    HasRetail,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def keep_books(ports: Ports) -> None:
+    """Do everything that follows from the nodes' cost by now. One part that fails stops no other.
 
     Raises the first error at the end, so that the timer's failure is seen.
     """
     errors: list[TrainyardError] = []
     for part in (_refresh_prices, _charge):
         try:
-            part(system)
+            part(ports)
         except TrainyardError as exc:
             log.warning("books: %s", exc)
             errors.append(exc)
@@ -45,45 +72,45 @@ def keep_books(system: System) -> None:
         raise errors[0]
 
 
-def _refresh_prices(system: System) -> None:
+def _refresh_prices(ports: Ports) -> None:
     """Ask Azure for the prices of the clusters' sizes, once a day each."""
-    if system.retail is None:
+    if ports.retail is None:
         return
-    known = {(p.vm_size.lower(), p.region): p for p in system.books.prices()}
-    for cluster in system.clusters.list():
-        before = known.get((cluster.vm_size.lower(), system.money.region))
+    known = {(p.vm_size.lower(), p.region): p for p in ports.books.prices()}
+    for cluster in ports.clusters.list():
+        before = known.get((cluster.vm_size.lower(), ports.money.region))
         asked_at = before.asked_at if before else None
-        if cluster.vm_size and (asked_at is None or system.clock() - asked_at >= REFRESHED_EVERY):
-            found = system.retail.of(cluster.vm_size, system.money.region)
-            system.books.keep_prices([replace(price, asked_at=system.clock()) for price in found])
+        if cluster.vm_size and (asked_at is None or ports.clock() - asked_at >= REFRESHED_EVERY):
+            found = ports.retail.of(cluster.vm_size, ports.money.region)
+            ports.books.keep_prices([replace(price, asked_at=ports.clock()) for price in found])
             log.info("prices: %d of %s from %s", len(found), cluster.vm_size, RETAIL)
 
 
-def _charge(system: System) -> None:
-    now = system.clock()
-    if not system.samples.clusters():
+def _charge(ports: Ports) -> None:
+    now = ports.clock()
+    if not ports.samples.clusters():
         return
-    close_days(system)
-    books = charged(system, now - KEPT, now)
+    close_days(ports)
+    books = charged(ports, now - KEPT, now)
     costs = of_runs(books.days)
-    _tell_runs(system, books.runs, costs)
-    for project, budget in sorted(system.money.budgets.items()):
-        _hold_to(system, project, budget, _spent(project, books, costs, now))
+    _tell_runs(ports, books.runs, costs)
+    for project, budget in sorted(ports.money.budgets.items()):
+        _hold_to(ports, project, budget, _spent(project, books, costs, now))
 
 
-def _tell_runs(system: System, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> None:
+def _tell_runs(ports: Ports, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> None:
     """Write on each run what it has cost by now; those first whose cost changed most."""
-    now = system.clock()
+    now = ports.clock()
     changed = []
     for name in runs.keys() & costs.keys():
         cost = _cost(costs[name], now)
-        before = runs[name].cost
+        before = runs[name].money.cost
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
         if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
-            system.runs.update(system.runs.get(name), cost=cost)
+            ports.runs.update(ports.runs.get(name), cost=cost)
         except TrainyardError as exc:  # it changed just now, or can't be read: the next look tells it
             log.info("books: run %s: %s", name, exc)
 
@@ -99,49 +126,48 @@ def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: 
     month = month_of(now)
     rows = [row for day in books.days if day.day.startswith(month) for row in day.rows if row.project == project]
     # A run whose nodes have cost nothing yet is in no row, but its record says whose it is.
-    own = {row.who for row in rows} | {run.name for run in books.runs.values() if run.project == project}
+    own = {row.who for row in rows} | {run.name for run in books.runs.values() if run.money.project == project}
     runs = {name: run for name, run in books.runs.items() if name in own}
     return Spent(
         month=sum(row.dollars or 0.0 for row in rows),
         runs={name: sum(row.dollars or 0.0 for row in costs.get(name, {}).values()) for name in runs},
-        ended={name: run.history[-1].at for name, run in runs.items() if is_over(run) and run.history},
+        ended={
+            name: run.progress.history[-1].at for name, run in runs.items() if is_over(run) and run.progress.history
+        },
         live=frozenset(name for name, run in runs.items() if not is_over(run)),
     )
 
 
-def _hold_to(system: System, project: str, budget: Budget, spent: Spent) -> None:
-    """Bring the account to what was spent, and do what follows."""
+def _hold_to(ports: Ports, project: str, budget: Budget, spent: Spent) -> None:
+    """Update the account to what was spent, and act on it."""
     for _ in range(WRITE_ATTEMPTS):
-        now, stored = system.clock(), system.books.account(project)
+        now, stored = ports.clock(), ports.books.account(project)
         before = stored.value if stored else Account(project, month_of(now))
         after, found = decide.consequences(budget, decide.settle(before, spent, now), now)
-        _tell_events(system, project, found)  # before the write: who dies in between tells it again under the same id
+        _tell_events(ports, project, found)  # before the write: who dies in between tells it again under the same id
         try:
             if stored is None:
-                system.books.open_account(after)
+                ports.books.open_account(after)
             elif after != before:
-                system.books.write_account(stored, after)
+                ports.books.write_account(stored, after)
         except Changed:
             continue
-        _cancel(system, spent, found)
+        _cancel(ports, spent, found)
         return
     raise Changed(f"The account of project {project} changed {WRITE_ATTEMPTS} times while it was brought up to date.")
 
 
-def _tell_events(system: System, project: str, found: list[Consequence]) -> None:
+def _tell_events(ports: Ports, project: str, found: list[Consequence]) -> None:
     for consequence in found:
         if consequence.event:
-            subject = consequence.subject
-            if consequence.event == WARNED:
-                announce(system, "BudgetWarned", subject, {"project": project, "why": consequence.why})
-            else:
-                announce(system, "BudgetReached", subject, {"project": project, "why": consequence.why})
+            fact = BudgetWarned if consequence.event == WARNED else BudgetReached
+            ports.happened(fact(project, consequence.subject, consequence.why))
             log.warning("project %s: %s", project, consequence.why)
 
 
-def _cancel(system: System, spent: Spent, found: list[Consequence]) -> None:
+def _cancel(ports: Ports, spent: Spent, found: list[Consequence]) -> None:
     for consequence in found:
         for run in consequence.cancel:
             if run in spent.live:
                 log.warning("run %s is canceled: %s", run, consequence.why)
-                cancel_run(system, run, consequence.why)
+                cancel_run(ports, run, consequence.why)

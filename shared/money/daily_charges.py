@@ -6,24 +6,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from shared.clusters.lease_model import LONGEST_POSSIBLE, Lease
+from shared.clusters.ports import HasClusters, HasLeases, HasSamples, Samples
 from shared.clusters.samples import day_of
+from shared.jobs.ports import HasLimits, HasRoutes
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasClock
 from shared.kernel.person import NOBODY, Person
 from shared.money.admission import clusters, prices
-from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Spell, Use, Users, default_seconds, paid, split
+from shared.money.ledger import HOLDS, IDLE_TAIL, Hold, Paid, Share, Users, default_seconds, paid, split
 from shared.money.model import Day, Row
+from shared.money.ports import HasBooks, HasPolicy
 from shared.money.prices import Prices
-from shared.money.uses import use_of
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunFilter
+from shared.runs.node_use import Spell, Use
+from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
-from shared.system import System
 
 DAY = timedelta(days=1)
 CLOSED_AFTER = timedelta(hours=6)  # from the end of a day: its runs' ends are known by then
@@ -32,13 +37,17 @@ QUEUED = timedelta(days=2)  # so long before its time limit begins a run may hav
 LIVE = (RunState.RECEIVED, RunState.SUBMITTED, RunState.QUEUED, RunState.RUNNING)
 _HOUR = 3600
 
-_old: WeakKeyDictionary[System, set[str]] = WeakKeyDictionary()
-_closed: WeakKeyDictionary[System, dict[str, list[Day]]] = WeakKeyDictionary()
+_old: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+_closed: WeakKeyDictionary[object, dict[str, list[Day]]] = WeakKeyDictionary()
+
+
+class Ports(HasClock, HasRoutes, HasLimits, HasRuns, HasClusters, HasSamples, HasLeases, HasBooks, HasPolicy, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the charges of some days are made from: runs, leases and prices, and whose each cluster is."""
+    """The input of some days' charges: runs, leases, prices, and each cluster's project."""
 
     runs: dict[str, Run]
     uses: dict[str, list[Use]]
@@ -60,36 +69,36 @@ class Charged:
     runs: dict[str, Run]
 
 
-def charged(system: System, since: datetime, until: datetime) -> Charged:
+def charged(ports: Ports, since: datetime, until: datetime) -> Charged:
     """The charges of all clusters on the days from `since` to `until`, the whole first day, and the last one so far.
 
     Days before KEPT that were never closed are from before there were books.
     """
-    now = system.clock()
+    now = ports.clock()
     found: list[Day] = []
     opened: dict[datetime, Had] = {}
     for begin in _days(since, min(until, now)):
-        known = _kept_day(system, day_of(begin))
+        known = _kept_day(ports, day_of(begin))
         found += known or []
         if known is None and begin >= start_of_day(now - KEPT):
-            opened[begin] = _had(system, begin, min(begin + DAY, now))
+            opened[begin] = _had(ports.samples, begin, min(begin + DAY, now))
     days = [begin for begin, had in opened.items() if had] or [start_of_day(now)]
-    known_now = _known(system, days[0], now)
+    known_now = _known(ports, days[0], now)
     for begin, had in opened.items():
         found += [_day(known_now, cluster, its, min(begin + DAY, now)) for cluster, its in had.items()]
     return Charged(sorted(found, key=lambda day: (day.day, day.cluster)), known_now.runs)
 
 
-def close_days(system: System) -> list[str]:
+def close_days(ports: Ports) -> list[str]:
     """Close the days that are over long enough, each once. Returns those that were closed now."""
-    now, known, closed = system.clock(), None, []
+    now, known, closed = ports.clock(), None, []
     for begin in _days(now - KEPT, now - DAY - CLOSED_AFTER):
-        if _kept_day(system, day_of(begin)) is not None:
+        if _kept_day(ports, day_of(begin)) is not None:
             continue
-        had = _had(system, begin, begin + DAY)
-        known = known or (_known(system, begin, now) if had else None)
+        had = _had(ports.samples, begin, begin + DAY)
+        known = known or (_known(ports, begin, now) if had else None)
         days = [_day(known, cluster, its, begin + DAY) for cluster, its in had.items()] if known else []
-        system.books.close_day(day_of(begin), days)
+        ports.books.close_day(day_of(begin), days)
         closed.append(day_of(begin))
     return closed
 
@@ -102,63 +111,63 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
         begin += DAY
 
 
-def _kept_day(system: System, day: str) -> list[Day] | None:
+def _kept_day(ports: Ports, day: str) -> list[Day] | None:
     """A closed day, read once by this process, or again as long as a part of it can't be read."""
-    kept = _closed.setdefault(system, {})
+    kept = _closed.setdefault(ports, {})
     if day in kept:
         return kept[day]
-    found = system.books.day(day)
+    found = ports.books.day(day)
     if found is not None and not any(each.problem for each in found):
         kept[day] = found
     return found
 
 
-def _known(system: System, since: datetime, now: datetime) -> Known:
-    runs = {run.name: run for run in _runs(system, since)}
+def _known(ports: Ports, since: datetime, now: datetime) -> Known:
+    runs = {run.name: run for run in _runs(ports, since)}
     uses: dict[str, list[Use]] = defaultdict(list)
     for run in runs.values():
-        uses[run.cluster].append(use_of(run, now))
-    made = system.leases.made_between(since - LONGEST_POSSIBLE, now)
+        uses[run.asked.cluster].append(workload(run).use(run, now))
+    made = ports.leases.made_between(since - LONGEST_POSSIBLE, now)
     leases = {lease.id: (_hold(lease), Person(lease.owner, lease.owner_id), lease.project) for lease in made}
-    projects = {name: cluster.project for name, cluster in clusters(system).items()}
-    return Known(runs, uses, leases, prices(system), projects, system.money.region)
+    projects = {name: cluster.project for name, cluster in clusters(ports).items()}
+    return Known(runs, uses, leases, prices(ports), projects, ports.money.region)
 
 
 def _hold(lease: Lease) -> Hold:
     return Hold(lease.id, lease.cluster, Spell(lease.made_at, lease.ended_at, lease.nodes))
 
 
-def _runs(system: System, since: datetime) -> Iterator[Run]:
+def _runs(ports: Ports, since: datetime) -> Iterator[Run]:
     """The runs that may have had nodes after this moment.
 
     Those that were made before it by at most a time limit and QUEUED; and older ones that this process has seen waiting
     or running. One that waited longer than that, and ended just when the process was replaced, is not found any more:
     what it cost on that day stays unexplained.
     """
-    limits = [system.limits, *(route.limits for route in system.routes.values())]
+    limits = [ports.limits, *(route.limits for route in ports.routes.values())]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
     found = set()
-    for run in matching(system, RunFilter(since=since - longest - QUEUED)):
+    for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
         found.add(run.name)
         yield run
-    old = _old.setdefault(system, set())
-    old |= {name for state in LIVE for name, _ in system.runs.in_state(state)} - found
+    old = _old.setdefault(ports, set())
+    old |= {name for state in LIVE for name, _ in ports.runs.in_state(state)} - found
     for name in sorted(old):
         try:
-            run = system.runs.get(name).value
+            run = ports.runs.get(name).value
         except (NotFound, BadInput):
             continue
         yield run
-        if is_over(run) and run.history[-1].at < since:
+        if is_over(run) and run.progress.history[-1].at < since:
             old.discard(name)
 
 
 Had = dict[str, list[Paid]]  # by cluster
 
 
-def _had(system: System, since: datetime, until: datetime) -> Had:
+def _had(samples: Samples, since: datetime, until: datetime) -> Had:
     """What each cluster had in this time, of those that had any node."""
-    names, between = system.samples.clusters(), system.samples.between
+    names, between = samples.clusters(), samples.between
     found = {name: paid(between(name, since - HOLDS, until), since, until) for name in names}
     return {cluster: had for cluster, had in found.items() if had}
 
@@ -202,13 +211,13 @@ def _row(known: Known, cluster: str, share: tuple[str, str], node_seconds: float
 def _price(known: Known, share: Share, hourly: float | None) -> float | None:
     """What an hour of a node costs: for a run as it was when it was submitted."""
     run = known.runs.get(share.who)
-    return run.price if run and run.price else hourly
+    return run.money.price if run and run.money.price else hourly
 
 
 def _payer(known: Known, cluster: str, who: str) -> tuple[Person, str]:
     """Owner and project of a run, of a lease, or of what nobody explains."""
     if run := known.runs.get(who):
-        return Person(run.owner, run.owner_id), run.project or known.projects.get(cluster, "")
+        return Person(run.people.owner, run.people.owner_id), run.money.project or known.projects.get(cluster, "")
     if lease := known.leases.get(who):
         return lease[1], lease[2] or known.projects.get(cluster, "")
     return NOBODY, known.projects.get(cluster, "")

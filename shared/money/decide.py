@@ -9,24 +9,17 @@ from statistics import median
 
 import msgspec
 
-from shared.jobs.job import timeout
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved, month_of
+from shared.money.model import Account, Quote, Reserved, month_of
+from shared.money.policy import Budget
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 
 WARNED, REACHED = "BudgetWarned", "BudgetReached"  # events
 ALLOWANCE_SECONDS = 1800  # of each node: being allocated, and idling until it is taken away
 UNSEEN = timedelta(hours=1)  # a reservation without a run, because who made it died in between, is given back then
 _DAY = 86_400
 _CENT = 0.005
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a run may not start: a stable code, and a sentence that says what to do."""
-
-    code: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -49,11 +42,11 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
     does so within its limit.
     """
     if price is None:
-        return Quote(why=f"No price is known for the nodes of {run.cluster}.")
-    most = run.nodes * (timeout(run.request, otherwise=_DAY) + ALLOWANCE_SECONDS) * price / 3600
+        return Quote(why=f"No price is known for the nodes of {run.asked.cluster}.")
+    most = run.asked.nodes * ((run.asked.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS) * price / 3600
     if not seconds_before:
         return Quote(None, most, price, "No run of this kind has completed yet, so there is no estimate.")
-    usual = run.nodes * median(seconds_before) * price / 3600
+    usual = run.asked.nodes * median(seconds_before) * price / 3600
     return Quote(min(usual, most), most, price)
 
 

@@ -20,38 +20,13 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from shared.clusters.samples import Sample
+from shared.runs.node_use import Spell, Use
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 IDLE_TAIL = timedelta(minutes=30)  # what idles longer than this after a run is nobody's
-HOLDS = timedelta(hours=1)  # so long a sample holds at most, if nobody looked again or the cluster is gone
+HOLDS = timedelta(hours=1)  # maximum validity of a sample, if nobody looked again or the cluster is gone
 DEFAULT_IDLE = timedelta(seconds=120)  # after which Azure ML takes a node by default
 _SECOND = timedelta(seconds=1)
-
-
-@dataclass(frozen=True)
-class Spell:
-    """From `begin` to before `end` someone had, or wanted, so many nodes."""
-
-    begin: datetime
-    end: datetime
-    nodes: int
-
-
-@dataclass(frozen=True)
-class Use:
-    """What a run had of its cluster: when it waited for nodes and when it ran. `ended` is None while it is not over."""
-
-    run: str
-    cluster: str
-    created: datetime
-    waited: tuple[Spell, ...] = ()
-    ran: tuple[Spell, ...] = ()
-    ended: datetime | None = None
-
-    @property
-    def nodes(self) -> int:
-        """The most nodes that it ever ran on."""
-        return max((spell.nodes for spell in self.ran), default=0)
 
 
 @dataclass(frozen=True)
@@ -187,7 +162,7 @@ def _nodes_at(spells: Iterable[Spell], at: datetime) -> int:
 
 
 def _joined(shares: list[Share]) -> list[Share]:
-    """The shares, where one goes on for the same as before, as one."""
+    """Merge adjacent shares that charge the same account."""
     joined: dict[tuple[str, str, int], Share] = {}
     done: list[Share] = []
     for share in shares:

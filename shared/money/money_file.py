@@ -7,10 +7,11 @@ from typing import Any
 
 import yaml
 
+from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
 from shared.kernel.parsing import plain
-from shared.money.model import Budget, Policy
+from shared.money.policy import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices, read_csv
 
 KEYS = {"region", "budgets", "prices", "standing"}
@@ -90,7 +91,7 @@ def _number(value: Any, key: str, low: float, high: float, where: str) -> float:
 
 def _document(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(file.read_text("utf-8")) or {}
+        document = yaml_files.load(file.read_text("utf-8")) or {}
         plain(document, str(file))
     except (OSError, yaml.YAMLError, BadInput) as exc:
         raise BadSetting(f"{file} can't be read: {exc}") from exc

@@ -6,11 +6,12 @@ from typing import Protocol
 
 from shared.kernel.versioned import Stored
 from shared.money.model import Account, Day
+from shared.money.policy import Policy
 from shared.money.prices import Price
 
 
 class Books(Protocol):
-    """What the ledger keeps. tests/fakes/money.py and the adapter pass the same contract suite."""
+    """The ledger's storage. tests/fakes/money.py and the adapter pass the same contract suite."""
 
     def account(self, project: str) -> Stored[Account] | None:
         """The project's account, or None if it has none yet."""
@@ -39,3 +40,18 @@ class RetailPrices(Protocol):
 
     def of(self, vm_size: str, region: str) -> list[Price]:
         """The prices of one size as they are now, at most one a tier. Raises Unavailable, or BadInput for nonsense."""
+
+
+class HasBooks(Protocol):
+    @property
+    def books(self) -> Books: ...
+
+
+class HasPolicy(Protocol):
+    @property
+    def money(self) -> Policy: ...
+
+
+class HasRetail(Protocol):
+    @property
+    def retail(self) -> RetailPrices | None: ...

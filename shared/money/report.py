@@ -40,14 +40,14 @@ class Line:
 
     @property
     def idle_share(self) -> float:
-        """The part of the money that no training and no start of one got."""
+        """The share of the money spent neither on training nor on starting one."""
         idle = self.spent - self.kinds.get("training", 0.0) - self.kinds.get("allocation", 0.0)
         return idle / self.spent if self.spent else 0.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """Lines by what was asked for, the dearest first; their total; and each day by kind."""
+    """Cost lines grouped as requested, most expensive first; their total; and each day by kind."""
 
     lines: list[Line]
     total: Line
@@ -96,7 +96,8 @@ def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:
 
 
 def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
-    """The line with what was saved against the most nodes kept up all the time, and against Azure ML's own default."""
+    """The line with its savings compared with keeping the maximum number of nodes up, and with Azure ML's own
+    default."""
     if not all(day.price for day in days):
         return line
     default = sum(day.default_seconds / _HOUR * day.price for day in days)

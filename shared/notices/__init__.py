@@ -1,1 +1,1 @@
-"""Notices: what people are told of runs, clusters, budgets and messages, where they asked to be told."""
+"""Notices: what subscribers are told of runs, clusters, budgets and messages."""

@@ -1,4 +1,4 @@
-"""What an address is, and whether it may be sent to. It never shows whole in an error."""
+"""Parse an address, and decide whether it may be sent to. No error shows a whole address."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_address(text: str, channel: str, plain_http: bool) -> tuple[Channel, st
 
 
 def _host_of(text: str, plain_http: bool) -> str:
-    """The host of a web address that may be sent to as far as its text tells."""
+    """The host of a web address, if its text allows sending to it."""
     forms = "https://... of a webhook, Slack or Teams workflow, or a mail address"
     try:
         parts = urlsplit(text)

@@ -10,61 +10,61 @@ from shared.kernel.errors import NotFound, Unavailable
 from shared.notices.model import Kind, Notice
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
-from shared.system import System
+from shared.runs.ports import Runs
 
 METRICS_TOLD = 4
 _KINDS = {RunState.COMPLETED: Kind.COMPLETED, RunState.FAILED: Kind.FAILED, RunState.CANCELED: Kind.CANCELED}
-_Maker = Callable[[System, Notice, dict[str, Any]], Notice | None]
+_Maker = Callable[[Runs, Notice, dict[str, Any]], Notice | None]
 
 
-def compose(system: System, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
-    """The notice of an event; None for one that nobody is told of, or whose run is not there any more."""
+def compose(runs: Runs, kind: str, subject: str, at: datetime, data: dict[str, Any]) -> Notice | None:
+    """The notice of an event; None for a kind without notices, or whose run is gone."""
     made = _MAKERS.get(kind)
-    return made(system, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
+    return made(runs, Notice(f"{kind}:{subject}", Kind.TEST, "", at), data) if made else None
 
 
-def _archived(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
-    run = _run(system, data)
+def _archived(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
     if run is None:
         return None
     if not is_over(run):  # told right before the write that says so
         raise Unavailable(f"Run {run.name} is archived, but its record does not say yet that it has ended.")
-    words = f"Run {run.name} {run.state}" + (f" on {run.drop}" if run.drop else "")
-    return _of_run(notice, run, _KINDS[run.state], f"{words}.", {"archive": str(data.get("output", ""))})
+    words = f"Run {run.name} {run.progress.state}" + (f" on {run.asked.drop}" if run.asked.drop else "")
+    return _of_run(notice, run, _KINDS[run.progress.state], f"{words}.", {"archive": str(data.get("output", ""))})
 
 
-def _given_up(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
-    run = _run(system, data)
+def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
     if run is None:
         return None
-    words = {"archive error": run.archive_error}
+    words = {"archive error": run.archive.error}
     return _of_run(notice, run, Kind.FAILED, f"The archive of run {run.name} was given up.", words)
 
 
-def _evicted(system: System, notice: Notice, data: dict[str, Any]) -> Notice | None:
-    run = _run(system, data)
+def _evicted(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
     if run is None:
         return None
     return _of_run(notice, run, Kind.EVICTED, f"Run {run.name} lost its nodes {data.get('evictions')} times.", {})
 
 
-def _idle(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Cluster {data.get('cluster')} has {data.get('nodes')} nodes and had nothing to do for an hour."
     return _plain(notice, Kind.IDLE, title, data)
 
 
-def _budget(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+def _budget(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = str(data.get("why") or f"The budget of {data.get('project')}: its limit came near.")
     return _plain(notice, Kind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
 
 
-def _poison(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"A message of the queue {data.get('queue')} failed five times and was set aside."
     hint = "`status` shows it, `admin replay` gives it back once the cause is mended."
     return _plain(notice, Kind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
-def _test(_: System, notice: Notice, data: dict[str, Any]) -> Notice:
+def _test(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     return _plain(notice, Kind.TEST, "This is a test of a Trainyard subscription.", data)
 
 
@@ -80,9 +80,9 @@ _MAKERS: dict[str, _Maker] = {
 }
 
 
-def _run(system: System, data: dict[str, Any]) -> Run | None:
+def _run(runs: Runs, data: dict[str, Any]) -> Run | None:
     try:
-        return system.runs.get(str(data.get("run", ""))).value
+        return runs.get(str(data.get("run", ""))).value
     except NotFound:
         return None
 
@@ -92,19 +92,19 @@ def _plain(notice: Notice, kind: Kind, title: str, facts: dict[str, Any]) -> Not
 
 
 def _of_run(notice: Notice, run: Run, kind: Kind, title: str, facts: dict[str, str]) -> Notice:
-    best = [f"{name} {value:.4g}" for name, value in list(run.best_metrics.items())[:METRICS_TOLD]]
+    best = [f"{name} {value:.4g}" for name, value in list(run.archive.best_metrics.items())[:METRICS_TOLD]]
     known = {
-        "why": run.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
-        "experiment": run.experiment,
-        "cluster": f"{run.cluster}, {run.nodes} nodes",
+        "why": run.progress.reason.partition("\n")[0] if kind is not Kind.COMPLETED else "",
+        "experiment": run.asked.experiment,
+        "cluster": f"{run.asked.cluster}, {run.asked.nodes} nodes",
         "took": _took(run),
         "best": ", ".join(best),
-        "owner": run.owner,
+        "owner": run.people.owner,
     }
-    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.route, run.experiment)
+    return Notice(notice.id, kind, title, notice.at, known | facts, run.name, run.asked.route, run.asked.experiment)
 
 
 def _took(run: Run) -> str:
-    if not run.history:
+    if not run.progress.history:
         return ""
-    return str(timedelta(seconds=round((run.history[-1].at - run.created_at).total_seconds())))
+    return str(timedelta(seconds=round((run.progress.history[-1].at - run.created_at).total_seconds())))

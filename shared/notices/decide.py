@@ -17,7 +17,7 @@ _TELL_FOR = timedelta(minutes=20)  # several sweeps' time, so that one that dies
 
 
 def wants(subscription: Subscription, notice: Notice) -> bool:
-    """Whether the subscription is to be told. A test goes where it was asked for, and nowhere by this rule."""
+    """Whether the subscription wants the notice. Tests are sent directly, not by this rule."""
     if notice.kind not in subscription.on:
         return False
     pairs = ((subscription.route, notice.route), (subscription.experiment, notice.experiment))
@@ -25,7 +25,7 @@ def wants(subscription: Subscription, notice: Notice) -> bool:
 
 
 def pause(tries: int, retry_after: float = 0.0) -> float:
-    """Seconds until the next try after so many. An endpoint that asks for more time gets it, up to an hour."""
+    """Seconds until the next try, after so many. An endpoint may ask for more time, up to an hour."""
     return float(min(max(_FIRST * 2.0 ** (tries - 1), retry_after), _LONGEST))
 
 

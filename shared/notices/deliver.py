@@ -10,21 +10,28 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.errors import BadMessage, Changed, Impossible, Unavailable
+from shared.kernel.has import HasClock, HasQueues
+from shared.kernel.places import DELIVERIES
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
 from shared.notices.compose import compose
 from shared.notices.decide import CLAIM_SECONDS, KEPT, TRIES, pause, wants
 from shared.notices.model import Channel, Delivery, DeliveryState, Notice, Subscription
 from shared.notices.ports import Notices, Sender
-from shared.system import DELIVERIES, System
+from shared.runs.ports import HasRuns
 
 log = logging.getLogger(__name__)
 
 PRUNED_AT_ONCE = 5000  # two seconds' writes for each thousand; what is left goes the next day
 _HELD = "It is being tried."  # what a delivery says while a try holds it
+
+
+class Ports(HasClock, HasQueues, HasRuns, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -35,34 +42,34 @@ class Post:
     sender: Sender
 
 
-def spread(system: System, post: Post, message: dict[str, Any]) -> None:
-    """Make a delivery for each subscription that wants to know of this event. An event that came before makes none."""
+def spread(ports: Ports, post: Post, message: dict[str, Any]) -> None:
+    """Make a delivery for each subscription that wants this event. A repeated event makes none."""
     subscriptions = post.notices.all()
-    if not subscriptions or (notice := compose(system, *_event(message))) is None:
+    if not subscriptions or (notice := compose(ports.runs, *_event(message))) is None:
         return
     for subscription in subscriptions:
         if wants(subscription, notice):
-            begin(system, post, subscription, notice)
+            begin(ports.queues, post, subscription, notice)
 
 
-def begin(system: System, post: Post, subscription: Subscription, notice: Notice) -> None:
+def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice) -> None:
     """Record the delivery and send its message. A call that died in between is completed by the next one."""
     if not post.notices.insert(Delivery(subscription.id, notice)):
         stored = post.notices.delivery(subscription.id, notice.id)
         if stored is None or stored.value.state is not DeliveryState.PENDING or stored.value.tries:
             return
-    _send_message(system, subscription.id, notice.id)
+    _send_message(queues, subscription.id, notice.id)
 
 
-def deliver(system: System, post: Post, subscription_id: str, event: str) -> None:
-    """Try a delivery once, if it is due and nobody else tries it now; then it is done, or tried again later."""
+def deliver(ports: Ports, post: Post, subscription_id: str, event: str) -> None:
+    """Try a delivery once, if it is due and no other handler tries it now; it ends, or is tried again later."""
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
         return
-    now, due = system.clock(), stored.value.next_at
+    now, due = ports.clock(), stored.value.next_at
     if due is not None and due - now > timedelta(seconds=1):
         # Whoever holds it may be dead, or this clock is behind that of who asked for the try: look again in time.
-        _send_message(system, subscription_id, event, (due - now).total_seconds() + 1)
+        _send_message(ports.queues, subscription_id, event, (due - now).total_seconds() + 1)
         return
     subscription = post.notices.get(subscription_id)
     if subscription is None:
@@ -74,27 +81,27 @@ def deliver(system: System, post: Post, subscription_id: str, event: str) -> Non
         )
     except Changed:
         return  # another message of this delivery was quicker
-    _try(system, post, subscription, held)
+    _try(ports, post, subscription, held)
 
 
-def prune(system: System, post: Post) -> int:
+def prune(ports: Ports, post: Post) -> int:
     """Forget old deliveries, as many as a timer has time for. Returns how many."""
-    gone = post.notices.prune(system.clock() - KEPT, PRUNED_AT_ONCE)
+    gone = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
     if gone:
         log.info("notices: forgot %d deliveries from before %s", gone, KEPT)
     return gone
 
 
-def _try(system: System, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
+def _try(ports: Ports, post: Post, subscription: Subscription, held: Stored[Delivery]) -> None:
     delivery = held.value
     try:
-        wait, error = _send(system, post.sender, subscription, delivery.notice)
+        wait, error = _send(ports, post.sender, subscription, delivery.notice)
     except Impossible as exc:
-        post.notices.update(held, state=DeliveryState.GAVE_UP, error=str(exc), done_at=system.clock())
+        post.notices.update(held, state=DeliveryState.GAVE_UP, error=str(exc), done_at=ports.clock())
         return
     except Unavailable as exc:
         wait, error = 0.0, str(exc)
-    now = system.clock()
+    now = ports.clock()
     if not error:
         post.notices.update(held, state=DeliveryState.DELIVERED, error="", next_at=None, done_at=now)
         log.info("notice %s: delivered to %s", delivery.notice.id, subscription.shown)
@@ -103,17 +110,19 @@ def _try(system: System, post: Post, subscription: Subscription, held: Stored[De
         log.error("notice %s: given up for %s. %s", delivery.notice.id, subscription.shown, error)
     else:
         delay = pause(delivery.tries, wait)
-        _send_message(system, subscription.id, delivery.notice.id, delay)  # first: who dies here is made good by it
+        _send_message(
+            ports.queues, subscription.id, delivery.notice.id, delay
+        )  # first: who dies here is made good by it
         post.notices.update(held, error=error, next_at=now + timedelta(seconds=delay))
 
 
-def _send(system: System, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
-    """How long to wait before the next try, and what was wrong; '' if it has arrived."""
+def _send(ports: Ports, sender: Sender, subscription: Subscription, notice: Notice) -> tuple[float, str]:
+    """Seconds until the next try, and the error; '' if it has arrived."""
     if subscription.channel is Channel.MAIL:
         subject, text = render.mail(notice)
         sender.mail(subscription.to, subject, text, notice.id)
         return 0.0, ""
-    body, headers = render.request(subscription, notice, system.clock())
+    body, headers = render.request(subscription, notice, ports.clock())
     answer = sender.post(subscription.to, body, headers)
     if 200 <= answer.status < 300:
         return 0.0, ""
@@ -122,8 +131,8 @@ def _send(system: System, sender: Sender, subscription: Subscription, notice: No
     return answer.retry_after, f"{subscription.shown} answered {answer.status}."
 
 
-def _send_message(system: System, subscription: str, event: str, delay: float = 0.0) -> None:
-    system.queues.send(DELIVERIES, {"subscription": subscription, "notice": event}, delay)
+def _send_message(queues: Queues, subscription: str, event: str, delay: float = 0.0) -> None:
+    queues.send(DELIVERIES, {"subscription": subscription, "notice": event}, delay)
 
 
 def _event(message: dict[str, Any]) -> tuple[str, str, datetime, dict[str, Any]]:

@@ -16,7 +16,7 @@ _WEB = re.compile(r"(https?)://(?:[^/?#]*@)?(\[[0-9a-fA-F:.]*\]|[\w.-]+)")
 
 
 class Kind(StrEnum):
-    """What can be told of."""
+    """The kinds of notices."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -37,7 +37,7 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to tell. `facts` are names and values for people, in this order."""
+    """A notice. `facts` are names and values for people, in this order."""
 
     id: str
     kind: Kind
@@ -66,7 +66,7 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """Where it goes, without what would let others send there."""
+        """Its address, without the part that would let others send there."""
         return masked(self.to)
 
 

@@ -14,7 +14,7 @@ class Notices(Protocol):
     """The subscriptions, and one delivery for each of their events."""
 
     def add(self, subscription: Subscription) -> None:
-        """Keep a subscription. One of the same id is written over."""
+        """Store a subscription, replacing one of the same id."""
 
     def get(self, subscription: str) -> Subscription | None:
         """The subscription, or None."""
@@ -23,7 +23,7 @@ class Notices(Protocol):
         """All subscriptions, by id. One that can't be read is left out, and stops no other."""
 
     def remove(self, subscription: str) -> bool:
-        """Take it away; its deliveries stay. False if it was not there."""
+        """Remove it; its deliveries stay. False if it was not there."""
 
     def insert(self, delivery: Delivery) -> bool:
         """Add a delivery. False, and nothing changes, if this subscription has one of this event."""

@@ -50,7 +50,7 @@ def mail(notice: Notice) -> tuple[str, str]:
 
 
 def one_line(text: str) -> str:
-    """Text for a header: what a newline would begin is no header of its own."""
+    """Text for a header, without newlines that would begin another header."""
     return " ".join(text.split())[:200]
 
 
@@ -103,5 +103,5 @@ def _teams(notice: Notice) -> dict[str, Any]:
 
 
 def _no_markdown(text: str) -> str:
-    """Text that a card shows as it is: a drop's name can't make a link of itself."""
+    """Text without Markdown, so that a drop's name can't become a link."""
     return text.replace("[", "(").replace("]", ")")

@@ -1,12 +1,14 @@
-"""Subscriptions: make one, take it away, try it."""
+"""Subscriptions: add, remove, test."""
 
 from __future__ import annotations
 
 import base64
 import secrets
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from shared.kernel.errors import NotFound
+from shared.kernel.has import HasClock, HasQueues, HasTokens
 from shared.kernel.person import NOBODY, Person
 from shared.notices.address import read_address
 from shared.notices.compose import compose
@@ -14,14 +16,18 @@ from shared.notices.decide import read_kinds
 from shared.notices.deliver import Post, begin
 from shared.notices.model import Channel, Subscription
 from shared.notices.render import SECRET_PREFIX
-from shared.system import System
+from shared.runs.ports import HasRuns
 
 _SECRET_BYTES = 32
 
 
+class Ports(HasClock, HasTokens, HasQueues, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
 @dataclass(frozen=True)
 class Wish:
-    """What someone asks for."""
+    """A requested subscription."""
 
     on: list[str]
     to: str = field(repr=False)
@@ -30,18 +36,18 @@ class Wish:
     experiment: str = ""
 
 
-def subscribe(system: System, post: Post, wish: Wish, owner: Person = NOBODY) -> Subscription:
-    """Keep a subscription. Raises Impossible for kinds or an address that can't be, without showing the address.
+def subscribe(ports: Ports, post: Post, wish: Wish, owner: Person = NOBODY) -> Subscription:
+    """Store a subscription. Raises Impossible for invalid kinds or a bad address, without showing the address.
 
     A webhook gets a secret of its own, which signs what is sent; it is answered this once.
     """
     channel, address = read_address(wish.to, wish.channel, post.sender.reaches_inside)
     subscription = Subscription(
-        id=f"n-{system.new_token()}",
+        id=f"n-{ports.new_token()}",
         on=read_kinds(wish.on),
         channel=channel,
         to=address,
-        created_at=system.clock(),
+        created_at=ports.clock(),
         owner=owner.name,
         owner_id=owner.id,
         route=wish.route,
@@ -53,18 +59,18 @@ def subscribe(system: System, post: Post, wish: Wish, owner: Person = NOBODY) ->
 
 
 def unsubscribe(post: Post, name: str) -> None:
-    """Take it away. What is on its way to it is given up."""
+    """Remove it. Its pending deliveries are abandoned."""
     if not post.notices.remove(name):
         raise _unknown(name)
 
 
-def send_test(system: System, post: Post, name: str) -> str:
+def send_test(ports: Ports, post: Post, name: str) -> str:
     """Send a test notice to one subscription, whatever its kinds. Returns the event's id."""
     subscription = known(post, name)
-    subject = f"{name}/{system.new_token()}"
-    notice = compose(system, "Test", subject, system.clock(), {"asked for": name})
+    subject = f"{name}/{ports.new_token()}"
+    notice = compose(ports.runs, "Test", subject, ports.clock(), {"asked for": name})
     assert notice is not None
-    begin(system, post, subscription, notice)
+    begin(ports.queues, post, subscription, notice)
     return notice.id
 
 

@@ -1,40 +1,39 @@
-"""Runs that go on from one another share checkpoints and metrics, in the folder of the first: who else needs them."""
+"""Runs continued from one another share checkpoints and metrics in the first one's folder: who else needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shared.jobs.job import mapping
 from shared.kernel.errors import NotFound
 from shared.removals.model import What
 from shared.runs.model import Run, asked_run_name
-from shared.system import System
+from shared.runs.ports import Runs
 
 _LONGEST = 1000  # runs; each is one read
 
 
-def later(system: System, run: Run) -> list[Run]:
+def later(runs: Runs, run: Run) -> list[Run]:
     """The runs that go on from this one, from the next to the last."""
     found: list[Run] = []
-    while len(found) < _LONGEST and (following := _next(system, (found or [run])[-1])):
+    while len(found) < _LONGEST and (following := _next(runs, (found or [run])[-1])):
         found.append(following)
     return found
 
 
-def earlier(system: System, run: Run) -> list[Run]:
+def earlier(runs: Runs, run: Run) -> list[Run]:
     """The runs that this one goes on from, from the last to the first."""
     found: list[Run] = []
-    while len(found) < _LONGEST and (before := _get(system, (found or [run])[-1].continues)):
+    while len(found) < _LONGEST and (before := _get(runs, (found or [run])[-1].asked.continues)):
         found.append(before)
     return found
 
 
-def own_paths(system: System, what: What, run: Run) -> set[str]:
-    """The paths of the outputs that a removal of this run takes: its own, and those that it was the last to need.
+def own_paths(runs: Runs, what: What, run: Run) -> set[str]:
+    """Paths of the outputs that a removal of this run deletes: its own, and those that only it still needed.
 
     Checkpoints that a rule lets go are those of the newest run; whoever went before has no more use for them.
     """
-    before, after = earlier(system, run), later(system, run)
+    before, after = earlier(runs, run), later(runs, run)
     folders = [f"/trainyard/{each.name}/" for each in (*before, run, *after)]
     users = after if what is What.CHECKPOINTS else [*before, *after]
     needed = {path for user in users if _keeps(user, what) for path in _paths(user)}
@@ -42,24 +41,22 @@ def own_paths(system: System, what: What, run: Run) -> set[str]:
 
 
 def _keeps(run: Run, what: What) -> bool:
-    return run.removed_at is None and str(what) not in run.cleared
+    return run.removed.at is None and str(what) not in run.removed.cleared
 
 
 def _paths(run: Run) -> Iterator[str]:
-    for output in mapping(run.request.get("outputs")).values():
-        if path := str(mapping(output).get("path", "")):
-            yield path
+    yield from (output.path for output in run.asked.request.outputs.values() if output.path)
 
 
-def _next(system: System, run: Run) -> Run | None:
+def _next(runs: Runs, run: Run) -> Run | None:
     names = (asked_run_name(kind, run.name) for kind in ("continue", "move"))
-    return next((found for name in names if (found := _get(system, name))), None)
+    return next((found for name in names if (found := _get(runs, name))), None)
 
 
-def _get(system: System, name: str) -> Run | None:
+def _get(runs: Runs, name: str) -> Run | None:
     if not name:
         return None
     try:
-        return system.runs.get(name).value
+        return runs.get(name).value
     except NotFound:
         return None

@@ -1,4 +1,4 @@
-"""What a route's retention lets go, and when. Decisions without I/O."""
+"""What a route's retention deletes, and when. Decisions without I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.drops.model import Drop, DropState
-from shared.removals.model import Retention, What
+from shared.jobs.routes_file import Retention
+from shared.removals.model import What
 from shared.runs.decide import is_over
 from shared.runs.model import Run, RunState
 
@@ -16,7 +17,7 @@ TOLD_BEFORE = timedelta(days=7)  # the plan shows what goes within that time
 
 @dataclass(frozen=True)
 class Going:
-    """What will go, when at the earliest, and why."""
+    """What will be deleted, when at the earliest, and why."""
 
     what: What
     name: str
@@ -25,23 +26,23 @@ class Going:
 
 
 def of_run(run: Run, rules: Retention) -> Iterator[Going]:
-    """What of an archived run will go, unless its checkpoints are also those of a later run: then the last decides."""
-    if run.archived_at is None or run.removed_at is not None or run.gave_up_at is not None:
+    """What of an archived run will be deleted. Checkpoints shared with a later run are decided by the last one."""
+    if run.archive.at is None or run.removed.at is not None or run.archive.gave_up_at is not None:
         return
     kinds = (
-        (What.CHECKPOINTS, rules.checkpoints, run.state is RunState.COMPLETED),
+        (What.CHECKPOINTS, rules.checkpoints, run.progress.state is RunState.COMPLETED),
         (What.COPIES, rules.copies, True),
     )
     for what, days, may_go in kinds:
-        if days and may_go and str(what) not in run.cleared:
-            at = run.archived_at + timedelta(days=days)
+        if days and may_go and str(what) not in run.removed.cleared:
+            at = run.archive.at + timedelta(days=days)
             yield Going(
-                what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.route}."
+                what, run.name, at, f"{what} of an archived run are kept for {days:g} days on route {run.asked.route}."
             )
 
 
 def of_drop(drop: Drop, rules: Retention) -> Going | None:
-    """When the drop will go, unless a run keeps it (`keeps_data`)."""
+    """When the drop will be deleted, unless a run keeps it (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)
@@ -50,4 +51,4 @@ def of_drop(drop: Drop, rules: Retention) -> Going | None:
 
 def keeps_data(run: Run) -> bool:
     """Whether the data of this run must stay: it has not ended, or its model is kept."""
-    return not is_over(run) or (run.state is RunState.COMPLETED and run.removed_at is None)
+    return not is_over(run) or (run.progress.state is RunState.COMPLETED and run.removed.at is None)

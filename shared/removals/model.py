@@ -1,4 +1,4 @@
-"""What can be removed, and the record that stays of it: who, when, why, and how much."""
+"""What can be removed, and the record of it: who, when, why, and how much."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class What(StrEnum):
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that was asked to go. `by` is who asked, `by_id` their object id in Entra ID.
+    """A requested removal. `by` is who asked, `by_id` their object id in Entra ID.
 
-    `done_at` is when nothing was left.
+    `done_at` is when it was complete.
     """
 
     what: What
@@ -30,15 +30,3 @@ class Removal:
     bytes: int = 0
     done_at: datetime | None = None
     by_id: str = ""
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How many days a route keeps things; 0 for ever. `drops` go once no kept model came from them."""
-
-    checkpoints: float = 0.0
-    copies: float = 0.0
-    drops: float = 0.0
-
-
-RETENTION_KEYS = ("checkpoints", "copies", "drops")

@@ -12,7 +12,7 @@ class Removals(Protocol):
     """One record for each removal, for ever."""
 
     def put(self, removal: Removal) -> None:
-        """Write the record, over what was there of the same thing and time."""
+        """Write the record, replacing one of the same thing and time."""
 
     def get(self, what: What, name: str, asked_at: datetime) -> Removal | None:
         """The record, or None."""

@@ -10,23 +10,29 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from shared.drops.contents import drop_blobs
-from shared.drops.model import DropKey, DropState
-from shared.jobs.job import LEFT_OUTPUT
+from shared.drops.model import DropState
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import LEFT_OUTPUT
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Conflict, NotFound
+from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import NOBODY, Person
-from shared.kernel.storage import Blob, Place
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS
+from shared.kernel.storage import Blob, Place, Queues
 from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
+from shared.runs.content import drop_blobs
 from shared.runs.data import LISTING
 from shared.runs.decide import is_over
 from shared.runs.model import FINAL, Run, RunState
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.results.archive import archive_folder
 from shared.runs.results.outputs import outputs
 from shared.runs.views.run_list import in_state
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, REMOVALS, System
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +40,10 @@ WRITE_ATTEMPTS = 10
 SENT_AGAIN = 1000  # the newest removals: one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 1000  # blobs deleted before the next are listed
+
+
+class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -47,111 +57,117 @@ class Asked:
         return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id)
 
 
-def remove_run(system: System, removals: Removals, name: str, asked: Asked) -> Removal:
-    """Ask for everything that the run left to go. Its record stays. Twice is one removal.
+def remove_run(ports: Ports, removals: Removals, name: str, asked: Asked) -> Removal:
+    """Request the removal of everything that the run left. Its record stays. A repeat is the same removal.
 
     Raises Conflict while it, or a run that goes on from it, has not ended.
     """
     for _ in range(WRITE_ATTEMPTS):
-        stored = system.runs.get(name)
-        run, now = stored.value, system.clock()
-        if not is_over(run) or (run.archived_at is None and run.gave_up_at is None):
-            raise Conflict(f"Run {name} is {run.state} and not archived. Cancel it, or wait for its end.", "not_final")
-        if user := next((other for other in _live(system) if name in (other.continues, other.from_run)), None):
-            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.state}.", "needed")
-        if run.removed_at is not None:
-            known = removals.get(What.RUN, name, run.removed_at)
+        stored = ports.runs.get(name)
+        run, now = stored.value, ports.clock()
+        if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
+            raise Conflict(
+                f"Run {name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
+            )
+        if user := next(
+            (other for other in _live(ports.runs) if name in (other.asked.continues, other.asked.from_run)), None
+        ):
+            raise Conflict(f"Run {user.name} goes on from run {name} and is {user.progress.state}.", "needed")
+        if run.removed.at is not None:
+            known = removals.get(What.RUN, name, run.removed.at)
             if known and known.done_at is None:
-                _send(system, known)
-            return known or _ask(system, removals, asked.removal(What.RUN, name, run.removed_at))
+                _send(ports.queues, known)
+            return known or _ask(ports.queues, removals, asked.removal(What.RUN, name, run.removed.at))
         try:
-            system.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
+            ports.runs.update(stored, removed_at=now, removed_by=asked.by.name, removed_by_id=asked.by.id)
         except Changed:
             continue
-        return _ask(system, removals, asked.removal(What.RUN, name, now))
+        return _ask(ports.queues, removals, asked.removal(What.RUN, name, now))
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was removed.")
 
 
-def remove_drop(system: System, removals: Removals, key: DropKey, asked: Asked) -> Removal:
-    """Ask for a drop's files and record to go. Raises Conflict while it collects, or a run of it has not ended."""
-    stored = system.drops.get(key)
+def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) -> Removal:
+    """Request removal of a drop's files and record. Raises Conflict while it collects, or a run of it has not ended."""
+    stored = ports.drops.get(key)
     if stored is None:
         raise NotFound(f"No upload to drops/{key} was seen.")
     if stored.value.state in (DropState.OPEN, DropState.SEALING):
         raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
-    if user := next((run for run in _live(system) if run.drop == str(key)), None):
-        raise Conflict(f"Run {user.name} trains on drop {key} and is {user.state}.", "needed")
-    return _ask(system, removals, asked.removal(What.DROP, str(key), system.clock()))
+    if user := next((run for run in _live(ports.runs) if run.asked.drop == str(key)), None):
+        raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
+    return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), ports.clock()))
 
 
-def clear(system: System, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
-    """Ask for the checkpoints, or the copies, of an archived run to go. Raises Conflict while a run begins with one."""
-    if what is What.COPIES and (user := next((run for run in _live(system) if run.from_run == name), None)):
-        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.state}.", "needed")
-    return _ask(system, removals, asked.removal(what, name, system.clock()))
+def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
+    """Request the removal of an archived run's checkpoints or copies. Raises Conflict while a run begins with one."""
+    if what is What.COPIES and (user := next((run for run in _live(ports.runs) if run.asked.from_run == name), None)):
+        raise Conflict(f"Run {user.name} begins with the model of run {name} and is {user.progress.state}.", "needed")
+    return _ask(ports.queues, removals, asked.removal(what, name, ports.clock()))
 
 
-def carry_out(system: System, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
-    """Delete what was asked to go, and say on the record that it is done."""
+def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
+    """Carry out a removal, and record that it is done."""
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
     files, size = 0, 0
-    for container, blobs in _going(system, removal):
+    for container, blobs in _going(ports, removal):
         files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
-        system.blobs.remove(container, [blob.name for blob in blobs])
+        ports.blobs.remove(container, [blob.name for blob in blobs])
     if what is What.DROP:
-        _forget_drop(system, DropKey.of(name), asked_at)
+        _forget_drop(ports, DropKey.of(name), asked_at)
     elif what is not What.RUN:
-        _mark_cleared(system, name, what)
-    removals.put(replace(removal, files=files, bytes=size, done_at=system.clock()))
+        _mark_cleared(ports.runs, name, what)
+    removals.put(replace(removal, files=files, bytes=size, done_at=ports.clock()))
     log.info("%s %s: removed %d files, %d bytes. %s", what, name, files, size, removal.why)
 
 
-def send_again(system: System, removals: Removals) -> None:
-    """Send the messages of removals that are not done an hour after they were asked for: theirs must be lost."""
-    now = system.clock()
+def send_again(ports: Ports, removals: Removals) -> None:
+    """Send again the messages of removals that are not done after an hour: theirs must be lost."""
+    now = ports.clock()
     for removal in removals.newest(SENT_AGAIN):
         if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
-            _send(system, removal)
+            _send(ports.queues, removal)
 
 
-def places(system: System, what: What, run: Run) -> Iterator[Place]:
-    """Where lies what this removal of a run takes. What a run that goes on from it needs, stays."""
+def places(ports: Ports, what: What, run: Run) -> Iterator[Place]:
+    """The places that this removal of a run deletes. What a run continued from it needs stays."""
     if what is What.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
-    own = own_paths(system, what, run)
+    own = own_paths(ports.runs, what, run)
     for output in outputs(run):
         left = output.name == LEFT_OUTPUT
         if (what is What.CHECKPOINTS and not left) or (what is What.COPIES and left):
             continue
         if output.job and not output.path:
-            yield Place(system.jobs.logs(output.job).container, f"{system.jobs.logs(output.job).prefix}{output.part}")
+            yield Place(ports.jobs.logs(output.job).container, f"{ports.jobs.logs(output.job).prefix}{output.part}")
         elif output.path in own:
-            yield system.jobs.place(output.path)
+            yield ports.jobs.place(output.path)
 
 
-def _ask(system: System, removals: Removals, removal: Removal) -> Removal:
+def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
     removals.put(removal)
-    _send(system, removal)
+    _send(queues, removal)
     return removal
 
 
-def _send(system: System, removal: Removal) -> None:
+def _send(queues: Queues, removal: Removal) -> None:
     message = {"what": removal.what, "name": removal.name, "asked_at": removal.asked_at.isoformat()}
-    system.queues.send(REMOVALS, message)
+    queues.send(REMOVALS, message)
 
 
-def _going(system: System, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
+def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
     """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
     if removal.what is What.DROP:
         key = DropKey.of(removal.name)
-        yield from _batches(DROPS_CONTAINER, (b for b in drop_blobs(system, key) if _is_older(b, removal.asked_at)))
+        yield from _batches(
+            DROPS_CONTAINER, (b for b in drop_blobs(ports.blobs, key) if _is_older(b, removal.asked_at))
+        )
         return
-    run = system.runs.get(removal.name).value
-    for place in places(system, removal.what, run):
-        blobs = system.blobs.list(place)
-        keep = f"{archive_folder(run)}/{LISTING}" if run.drop else ""
+    run = ports.runs.get(removal.name).value
+    for place in places(ports, removal.what, run):
+        blobs = ports.blobs.list(place)
+        keep = f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
         yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
 
 
@@ -170,38 +186,38 @@ def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[
         yield container, batch
 
 
-def _forget_drop(system: System, key: DropKey, asked_at: datetime) -> None:
-    """Take away the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
-    stored = system.drops.get(key)
+def _forget_drop(ports: Ports, key: DropKey, asked_at: datetime) -> None:
+    """Delete the drop's record, its generations and their lists, unless something was uploaded meanwhile."""
+    stored = ports.drops.get(key)
     if stored is None or (stored.value.opened_at > asked_at):
         return
-    for generation in system.drops.generations(key):
-        run = _run(system, generation.run)
-        if run is None or run.removed_at is not None:
-            system.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
-    system.drops.forget(stored)
+    for generation in ports.drops.generations(key):
+        run = _run(ports.runs, generation.run)
+        if run is None or run.removed.at is not None:
+            ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
+    ports.drops.forget(stored)
 
 
-def _mark_cleared(system: System, name: str, what: What) -> None:
+def _mark_cleared(runs: Runs, name: str, what: What) -> None:
     for _ in range(WRITE_ATTEMPTS):
-        stored = system.runs.get(name)
+        stored = runs.get(name)
         try:
-            system.runs.update(stored, cleared=tuple(sorted({*stored.value.cleared, str(what)})))
+            runs.update(stored, cleared=tuple(sorted({*stored.value.removed.cleared, str(what)})))
         except Changed:
             continue
         return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its {what} were removed.")
 
 
-def _live(system: System) -> Iterator[Run]:
+def _live(runs: Runs) -> Iterator[Run]:
     """The runs that have not ended. A run goes from an earlier state to a later one, so none slips by."""
     for state in RunState:
         if state not in (*FINAL, RunState.BROKEN):
-            yield from in_state(system, state)
+            yield from in_state(runs, state)
 
 
-def _run(system: System, name: str) -> Run | None:
+def _run(runs: Runs, name: str) -> Run | None:
     try:
-        return system.runs.get(name).value
+        return runs.get(name).value
     except NotFound:
         return None

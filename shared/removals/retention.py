@@ -10,9 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Protocol
 
-from shared.drops.model import Drop, DropKey
+from shared.drops.model import Drop
+from shared.drops.ports import Drops, HasDrops
+from shared.jobs.ports import HasJobs, HasRoutes
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.has import HasBlobs, HasClock, HasQueues
 from shared.kernel.person import Person
 from shared.removals.chain import later
 from shared.removals.decide import TOLD_BEFORE, Going, keeps_data, of_drop, of_run
@@ -20,29 +25,33 @@ from shared.removals.model import What
 from shared.removals.ports import Removals
 from shared.removals.remove import Asked, clear, remove_drop
 from shared.runs.model import Run
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.views.run_list import newest_first
-from shared.system import System
 
 log = logging.getLogger(__name__)
 
 PAGE = 1000
 
 
-def plan(system: System) -> list[Going]:
-    """What will go within a week, the next first."""
-    return sorted(_going(system, system.clock() + TOLD_BEFORE), key=lambda going: going.at)
+class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRoutes, HasRuns, HasDrops, Protocol):
+    """What is needed here from outside."""
 
 
-def enforce(system: System, removals: Removals) -> list[Going]:
-    """Ask for what is due to go, and give it. One that can't go now is left to the next time."""
+def plan(ports: Ports) -> list[Going]:
+    """What will be deleted within a week, soonest first."""
+    return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
+
+
+def enforce(ports: Ports, removals: Removals) -> list[Going]:
+    """Request the removals that are due, and return them. One that is refused now is tried next time."""
     done = []
-    for going in _going(system, system.clock()):
+    for going in _going(ports, ports.clock()):
         asked = Asked(Person("retention"), going.why)
         try:
             if going.what is What.DROP:
-                remove_drop(system, removals, DropKey.of(going.name), asked)
+                remove_drop(ports, removals, DropKey.of(going.name), asked)
             else:
-                clear(system, removals, going.what, going.name, asked)
+                clear(ports, removals, going.what, going.name, asked)
         except (Conflict, NotFound) as exc:
             log.info("retention: %s %s stays. %s", going.what, going.name, exc)
             continue
@@ -51,31 +60,31 @@ def enforce(system: System, removals: Removals) -> list[Going]:
     return done
 
 
-def _going(system: System, by: datetime) -> Iterator[Going]:
-    """What will go until then: of each run, and then the drops that no run keeps."""
-    rules = {route.name: route.retention for route in system.routes.values()}
+def _going(ports: Ports, by: datetime) -> Iterator[Going]:
+    """What will be deleted until then: of each run, then the drops that no run keeps."""
+    rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
         return
     kept: set[str] = set()
-    for run in newest_first(system):
-        if keeps_data(run) and (rule := rules.get(run.drop.partition("/")[0])) and rule.drops:
-            kept.add(run.drop)
-        if run.route in rules:
-            found = (going for going in of_run(run, rules[run.route]) if going.at <= by)
-            yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(system, run))
+    for run in newest_first(ports.runs):
+        if keeps_data(run) and (rule := rules.get(run.asked.drop.partition("/")[0])) and rule.drops:
+            kept.add(run.asked.drop)
+        if run.asked.route in rules:
+            found = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
+            yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
     for route, rule in sorted(rules.items()):
-        for drop in _drops(system, route) if rule.drops else ():
+        for drop in _drops(ports.drops, route) if rule.drops else ():
             if str(drop.key) not in kept and (going := of_drop(drop, rule)) and going.at <= by:
                 yield going
 
 
-def _shared(system: System, run: Run) -> bool:
-    """Whether a run went on from this one's checkpoints, and is kept."""
-    return any(each.removed_at is None for each in later(system, run))
+def _shared(runs: Runs, run: Run) -> bool:
+    """Whether a kept run was continued from this one's checkpoints."""
+    return any(each.removed.at is None for each in later(runs, run))
 
 
-def _drops(system: System, route: str) -> Iterator[Drop]:
+def _drops(drops: Drops, route: str) -> Iterator[Drop]:
     after: DropKey | None = None
-    while page := system.drops.listed(route, after, PAGE):
+    while page := drops.listed(route, after, PAGE):
         yield from page
         after = page[-1].key

@@ -1,4 +1,4 @@
-"""What takes the space: the bytes of drops, archives, and what jobs left where they wrote it."""
+"""What takes the space: bytes of drops, archives, and what jobs left in the workspace's container."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from shared.drops.model import DropKey
-from shared.jobs.job import OUTPUT_DATASTORE
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import OUTPUT_DATASTORE
+from shared.kernel.drop_key import DropKey
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER, System
 
 BUDGET_SECONDS = 60.0  # of one answer; what was not counted by then is said to be missing
+
+
+class Ports(HasBlobs, HasJobs, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass
@@ -25,10 +32,10 @@ class Usage:
     complete: bool = True
 
 
-def usage(system: System) -> Usage:
+def usage(ports: Ports) -> Usage:
     """Count every blob of ours once."""
     found, until = Usage(), time.monotonic() + BUDGET_SECONDS
-    for kind, name, size in _sizes(system):
+    for kind, name, size in _sizes(ports):
         found.kinds[kind] += size
         found.holders[kind, name] += size
         found.files[kind, name] += 1
@@ -38,15 +45,15 @@ def usage(system: System) -> Usage:
     return found
 
 
-def _sizes(system: System) -> Iterator[tuple[str, str, int]]:
-    for blob in system.blobs.list(Place(DROPS_CONTAINER, "")):
+def _sizes(ports: Ports) -> Iterator[tuple[str, str, int]]:
+    for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
-    for blob in system.blobs.list(Place(OUTPUT_CONTAINER, "")):
+    for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
         yield "archives", blob.name.split("/")[1] if blob.name.count("/") > 1 else blob.name, blob.size
-    jobs = system.jobs.place(f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/")
-    for blob in system.blobs.list(jobs):
+    jobs = ports.jobs.place(f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/")
+    for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
         yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size
-    logs = Place(system.jobs.logs("x").container, "ExperimentRun/dcid.")
-    for blob in system.blobs.list(logs):
+    logs = Place(ports.jobs.logs("x").container, "ExperimentRun/dcid.")
+    for blob in ports.blobs.list(logs):
         yield "logs", blob.name.removeprefix(logs.prefix).partition("/")[0], blob.size

@@ -13,15 +13,17 @@ import logging
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Protocol
 
-from shared.drops.contents import drop_blobs
-from shared.drops.decide import survey
-from shared.drops.model import SUCCESS_MARKER, DropKey
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, NotFound, TrainyardError
+from shared.kernel.has import HasBlobs
 from shared.kernel.parsing import read_json
-from shared.kernel.storage import Blob
+from shared.kernel.places import OUTPUT_CONTAINER, RUN_LOOKS
+from shared.kernel.storage import Blob, Blobs, Queues
+from shared.runs.content import SUCCESS_MARKER, drop_blobs, survey
 from shared.runs.model import Run
-from shared.system import OUTPUT_CONTAINER, RUN_LOOKS, System
+from shared.runs.ports import HasRuns
 
 LISTING = "data.json.gz"
 MOST_LISTED = 100_000  # blobs; of a larger drop the fingerprint tells whether it changed, but not what
@@ -33,8 +35,12 @@ WRITE_ATTEMPTS = 10
 log = logging.getLogger(__name__)
 
 
+class Ports(HasBlobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
 class Listing:
-    """Blobs on their way through, kept as compressed JSON: some 40 bytes each."""
+    """A list of blobs as compressed JSON, some 40 bytes each, filled while they are listed."""
 
     def __init__(self) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
@@ -58,56 +64,57 @@ class Listing:
         return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
 
 
-def keep_listing(system: System, folder: str, listing: Listing) -> None:
+def keep_listing(blobs: Blobs, folder: str, listing: Listing) -> None:
     """Write the list beside the archive that the run will have, once: the manifest tells its size and etag."""
     if data := listing.data():
-        system.blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
+        blobs.write_once(OUTPUT_CONTAINER, f"{folder}/{LISTING}", data, "application/gzip")
 
 
-def difference_at_start(system: System, run: Run) -> str | None:
-    """What differs now in the data of a run that starts; None if that takes long, or can't be had now."""
-    if not (run.drop and run.fingerprint):
+def difference_at_start(ports: Ports, run: Run) -> str | None:
+    """How the data of a starting run differ from those it was made for; None if checking takes long or is not
+    possible now."""
+    if not (run.asked.drop and run.asked.fingerprint):
         return ""
     try:
-        blobs = list(islice(drop_blobs(system, DropKey.of(run.drop)), COMPARED_AT_ONCE + 1))
-        return _difference(system, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
+        blobs = list(islice(drop_blobs(ports.blobs, DropKey.of(run.asked.drop)), COMPARED_AT_ONCE + 1))
+        return _difference(ports, run, blobs) if len(blobs) <= COMPARED_AT_ONCE else None
     except TrainyardError as exc:
         log.info("run %s: its data are compared later: %s", run.name, exc)
         return None
 
 
-def ask_for_check(system: System, run: Run) -> None:
+def ask_for_check(queues: Queues, run: Run) -> None:
     """Ask for a look at the data of a run that has just started."""
-    system.queues.send(RUN_LOOKS, {"data_of": run.name})
+    queues.send(RUN_LOOKS, {"data_of": run.name})
 
 
-def check_data(system: System, name: str) -> None:
-    """Say on the run if its drop holds other content than the run was made for. Twice says the same."""
+def check_data(ports: Ports, name: str) -> None:
+    """Note on the run if its drop's content differs from what the run was made for. A repeat changes nothing."""
     try:
-        stored = system.runs.recent(name)
+        stored = ports.runs.recent(name)
     except NotFound:
         return
     run = stored.value
-    note = _difference(system, run, drop_blobs(system, DropKey.of(run.drop)))
+    note = _difference(ports, run, drop_blobs(ports.blobs, DropKey.of(run.asked.drop)))
     for _ in range(WRITE_ATTEMPTS):
-        if stored.value.data_note == note:
+        if stored.value.progress.data_note == note:
             return
         try:
-            system.runs.update(stored, data_note=note)
+            ports.runs.update(stored, data_note=note)
         except Changed:
-            stored = system.runs.get(name)
+            stored = ports.runs.get(name)
         else:
             return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while its data were checked.")
 
 
-def _difference(system: System, run: Run, blobs: Iterable[Blob]) -> str:
+def _difference(ports: Ports, run: Run, blobs: Iterable[Blob]) -> str:
     now: dict[str, str] = {}
-    seen = survey(DropKey.of(run.drop), _told(blobs, now))
-    if seen.fingerprint == run.fingerprint:
+    seen = survey(DropKey.of(run.asked.drop), _told(blobs, now))
+    if seen.fingerprint == run.asked.fingerprint:
         return ""
-    words = f"Drop {run.drop} held other data when the job started than when the run was made"
-    before = _kept(system, f"{run.experiment}/{run.name}")
+    words = f"Drop {run.asked.drop} held other data when the job started than when the run was made"
+    before = _kept(ports.blobs, f"{run.asked.experiment}/{run.name}")
     if not before or len(now) > MOST_LISTED:
         return f"{words}."
     differing = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
@@ -122,19 +129,19 @@ def _told(blobs: Iterable[Blob], found: dict[str, str]) -> Iterator[Blob]:
         yield blob
 
 
-def _kept(system: System, folder: str) -> dict[str, str]:
+def _kept(blobs: Blobs, folder: str) -> dict[str, str]:
     """Name and MD5 (or etag) of the blobs that the run was made for; none if no list was kept."""
     return {
         blob.name: blob.md5 or blob.etag
-        for blob in kept_listing(system, folder) or ()
+        for blob in kept_listing(blobs, folder) or ()
         if not blob.name.endswith(f"/{SUCCESS_MARKER}")
     }
 
 
-def kept_listing(system: System, folder: str) -> list[Blob] | None:
+def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:
     """The blobs of the list that was kept in this folder of the output container; None if there is none."""
     try:
-        packed = system.blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
+        packed = blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:
         return None
     rows = islice(read_json(zlib.decompress(packed, _GZIP), LISTING), MOST_LISTED)

@@ -1,4 +1,4 @@
-"""What a job's status changes in its run, and what a failure's log and the metrics say. No I/O."""
+"""How a job's status changes its run, and what the log of a failure and the metrics say. No I/O."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from shared.jobs.job import timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
@@ -18,15 +17,16 @@ HISTORY_LIMIT = 100  # moments kept; a job that is preempted more often keeps it
 
 def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str, Any]:
     """The changes to the run's fields when its job is seen in `state`, empty if the table forbids that step."""
-    if state not in TRANSITIONS[run.state]:
+    if state not in TRANSITIONS[run.progress.state]:
         return {}
-    history = (*run.history, Moment(state, now, why[:WHY_LIMIT]))
+    history = (*run.progress.history, Moment(state, now, why[:WHY_LIMIT]))
     if len(history) > HISTORY_LIMIT:
         history = history[: HISTORY_LIMIT // 2] + history[-HISTORY_LIMIT // 2 :]
     changes: dict[str, Any] = {"state": state, "history": history}
-    starts_anew = state is RunState.QUEUED and run.state is RunState.RUNNING
-    if starts_anew or (run.attempts == 0 and state in (RunState.QUEUED, RunState.RUNNING)):
-        changes["attempts"] = run.attempts + 1
+    starts_anew = state is RunState.QUEUED and run.progress.state is RunState.RUNNING
+    began = state in (RunState.QUEUED, RunState.RUNNING, RunState.COMPLETED)
+    if starts_anew or (run.progress.attempts == 0 and began):
+        changes["attempts"] = run.progress.attempts + 1
     if state in (RunState.FAILED, RunState.CANCELED):
         changes["reason"] = why
     return changes
@@ -34,37 +34,41 @@ def advance(run: Run, state: RunState, now: datetime, why: str = "") -> dict[str
 
 def first_moment(run: Run) -> tuple[Moment, ...]:
     """The history of a run that was just received."""
-    return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.drop} was sealed."),)
+    return (Moment(RunState.RECEIVED, run.created_at, f"Drop {run.asked.drop} was sealed."),)
 
 
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """One sentence about a step that needs one."""
-    if run.state is RunState.RUNNING and status.state is RunState.QUEUED:
+    if run.progress.state is RunState.RUNNING and status.state is JobState.QUEUED:
         return "The job lost its nodes and waits for others."
-    if status.state is not RunState.CANCELED:
+    if status.state is not JobState.CANCELED:
         return ""
-    if status.error or run.cancel_asked_at:
-        return run.cancel_why or status.error or "Canceled as asked."
-    limit = timeout(run.request, otherwise=0)
-    if limit and run.state is RunState.RUNNING and (now - run.history[-1].at).total_seconds() >= limit * NEARLY:
+    if status.error or run.cancel.asked_at:
+        return run.cancel.why or status.error or "Canceled as asked."
+    limit = run.asked.request.timeout_seconds
+    if (
+        limit
+        and run.progress.state is RunState.RUNNING
+        and (now - run.progress.history[-1].at).total_seconds() >= limit * NEARLY
+    ):
         return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
     return "The job was canceled in Azure ML."
 
 
 def overdue(run: Run, now: datetime) -> str | None:
-    """Why a running run has to end: it is past its limit, and Azure ML, which should have ended it, has not."""
-    if run.state is not RunState.RUNNING or run.elastic is not None or not run.timeout_seconds:
-        return None  # an elastic run's own deadline ends it
-    over = now - run.history[-1].at - timedelta(seconds=run.timeout_seconds)
+    """Why a running run has to end: it is past its limit, and Azure ML has not ended it."""
+    if run.progress.state is not RunState.RUNNING or not run.asked.timeout_seconds:
+        return None
+    over = now - run.progress.history[-1].at - timedelta(seconds=run.asked.timeout_seconds)
     if over < OVERDUE_GRACE:
         return None
-    hours = (over + timedelta(seconds=run.timeout_seconds)) / timedelta(hours=1)
-    return f"It has run for {hours:.1f} h, past its time limit of {run.timeout_seconds} s."
+    hours = (over + timedelta(seconds=run.asked.timeout_seconds)) / timedelta(hours=1)
+    return f"It has run for {hours:.1f} h, past its time limit of {run.asked.timeout_seconds} s."
 
 
 def preemptions(run: Run, since: datetime) -> int:
     """How often the run lost its nodes since then."""
-    steps = pairwise(run.history)
+    steps = pairwise(run.progress.history)
     lost = [b.at for a, b in steps if a.state is RunState.RUNNING and b.state is RunState.QUEUED]
     return sum(at >= since for at in lost)
 
@@ -101,12 +105,12 @@ def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
 
 
 def is_over(run: Run) -> bool:
-    return run.state in FINAL
+    return run.progress.state in FINAL
 
 
 def has_run(run: Run) -> bool:
     """Whether it ever had nodes."""
-    return any(moment.state is RunState.RUNNING for moment in run.history)
+    return any(moment.state is RunState.RUNNING for moment in run.progress.history)
 
 
 OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit; its word may be late

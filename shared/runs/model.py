@@ -10,10 +10,7 @@ The three states on the right are final: nothing leaves them.
 
 Archiving is no state: a final run has `archived_at` once its manifest is written.
 
-Who writes which field of a run (one writer each): ask and seal write what the run is, submit writes job, code and
-environment, follow writes state, history, attempts, reason and elastic, archive writes output, metrics and archived_at,
-cancel writes cancel_asked_at and cancel_why, the books write cost, people write notes and tags. The first two also
-write their own step into state and history, under the row's etag.
+Each part of a run has one writer; all write under the row's etag, and merge only their own columns.
 """
 
 from __future__ import annotations
@@ -27,7 +24,9 @@ from typing import Any
 
 import msgspec
 
-from shared.drops.model import DropKey
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
+from shared.kernel.parts import column, from_columns, part, with_columns
 
 
 class RunState(StrEnum):
@@ -123,7 +122,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
-    """From `at` on so many members of an elastic run were running."""
+    """Number of running members of an elastic run since `at`."""
 
     at: datetime
     nodes: int
@@ -187,67 +186,133 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True)
-class Run:
-    """One training, from submission to archive. `request` is the job as asked for, before code and environment ids.
+class Asked:
+    """What was asked for: the job, and what it is made from. Written when the run is recorded, and never again.
 
-    `drop` and `route` are empty for a run that was asked for without one. `asked` is then the digest of the request.
+    `request` is the job before code and environment have ids. `drop` and `route` are empty for a run that was asked
+    for without one. `digest` is that of the request, or of what else made the run's name.
     """
 
-    name: str
     drop: str
     route: str
-    fingerprint: str
+    fingerprint: str  # of the drop's content
     experiment: str
     cluster: str
     nodes: int
-    created_at: datetime
-    request: dict[str, Any] = field(default_factory=dict)
+    request: JobSpec = field(default_factory=JobSpec)
+    digest: str = column("asked", "")
+    retry_of: str = ""  # the run whose job this one repeats
+    continues: str = ""  # the run whose training this one goes on with
+    from_run: str = ""  # the run whose model this one began with
+    resubmissions: int = 0  # how many jobs may follow one whose nodes were taken; an elastic run has its own number
+    generation: int = 0  # of its drop: the data that it was made for; 0 where the drop had none yet
+    parameters: dict[str, Any] = field(default_factory=dict)  # the job's, those at their defaults too
+    keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
+    timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where it stands. The transitions write it, and the check of its data `data_note`: that they had changed."""
+
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0
     reason: str = ""
-    job: str = ""
+    data_note: str = ""
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Its jobs in Azure ML. The submission and the two workloads write it."""
+
+    job: str = ""  # the sign that it was submitted
     code: str = ""
     environment: str = ""
+    number: int = column("job_number", 1)  # which of its jobs it is at; always 1 for an elastic run
+    resubmit: bool = False  # whether that job is still to be sent
+    elastic: Elastic | None = None  # None for a run that is one job
+
+
+@dataclass(frozen=True)
+class Money:
+    """What it costs, in dollars. The purse writes it before the run starts, the books write `cost` from then on."""
+
+    project: str = ""  # whose budget it is charged to
+    price: float = 0.0  # an hour for one node when it was submitted; 0 if unknown
+    price_from: str = ""  # who says that price, or why it is unknown
+    estimated: float | None = column("estimated_cost", None)  # as such runs usually cost
+    greatest: float | None = column("greatest_cost", None)  # if it takes all of its time limit
+    cost: Cost | None = None  # so far
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Its archive. Archiving writes it, and the hourly look `tries` and `gave_up_at`."""
+
     output: str = ""  # output/<experiment>/<run>, once archiving has begun
     last_metrics: dict[str, float] = field(default_factory=dict)
     best_metrics: dict[str, float] = field(default_factory=dict)
-    archived_at: datetime | None = None
-    asked: str = ""
-    retry_of: str = ""  # the run whose job this one repeats
-    continues: str = ""  # the run whose training this one goes on with
-    from_run: str = ""  # the run whose model this one began with
-    cancel_asked_at: datetime | None = None
-    resubmissions: int = 0  # how many jobs may follow one whose nodes were taken; an elastic run has its own number
-    job_number: int = 1  # which of its jobs it is at; always 1 for an elastic run
-    resubmit: bool = False  # whether that job is still to be sent
-    elastic: Elastic | None = None  # None for a run that is one job
+    at: datetime | None = column("archived_at", None)
+    tries: int = column("archive_tries", 0)
+    error: str = column("archive_error", "")  # why it could not be archived
+    gave_up_at: datetime | None = None  # when archiving was abandoned
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose it is, and what people wrote on it. `owner_id` is the stable Entra object id of the owner."""
+
     owner: str = ""  # who asked for it, as the API knows them
+    owner_id: str = ""
     tags: dict[str, str] = field(default_factory=dict)  # the user's own, to find it by
-    generation: int = 0  # of its drop: the data that it was made for; 0 where the drop had none yet
-    parameters: dict[str, Any] = field(default_factory=dict)  # the job's, those at their defaults too
-    data_note: str = ""  # that its data had changed when it started
-    archive_tries: int = 0
-    archive_error: str = ""  # why it could not be archived
-    gave_up_at: datetime | None = None  # when archiving it was given up
-    project: str = ""  # whose budget it is charged to
-    price: float = 0.0  # dollars an hour for one node when it was submitted; 0 if unknown
-    price_from: str = ""  # who says that price, or why it is unknown
-    estimated_cost: float | None = None  # dollars, as such runs usually cost
-    greatest_cost: float | None = None  # dollars, if it takes all of its time limit
-    cost: Cost | None = None  # what it has cost so far
-    keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
-    timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
-    removed_at: datetime | None = None  # when someone asked for all that it left to go
-    removed_by: str = ""
-    cleared: tuple[str, ...] = ()  # what of it retention has let go: checkpoints, copies
-    owner_id: str = ""  # who that is for ever, whatever their name becomes: their object id in Entra ID
-    cancel_why: str = ""  # why it was asked to end, if not by its owner
-    notes: tuple[Note, ...] = ()  # what people wrote on it, oldest first
-    removed_by_id: str = ""
-    canceled_by: str = ""  # who asked for its end; empty where the system did
-    canceled_by_id: str = ""
+    notes: tuple[Note, ...] = ()  # oldest first
     audit: tuple[Audited, ...] = ()  # what people did to it, oldest first; the newest ones of very many
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """That it is to end. The first cancel writes it; `by` is empty where the system asked, and `why` then says it."""
+
+    asked_at: datetime | None = column("cancel_asked_at", None)
+    why: str = column("cancel_why", "")
+    by: str = column("canceled_by", "")
+    by_id: str = column("canceled_by_id", "")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was let go of it. Removals write it; `cleared`: what retention took, checkpoints or copies."""
+
+    at: datetime | None = column("removed_at", None)  # when someone asked for all that it left to go
+    by: str = column("removed_by", "")
+    by_id: str = column("removed_by_id", "")
+    cleared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, from submission to archive, in parts with one writer each. In tables and answers it is flat."""
+
+    name: str
+    created_at: datetime
+    asked: Asked = part(Asked, required=True)
+    progress: Progress = part(Progress)
+    jobs: Jobs = part(Jobs)
+    money: Money = part(Money)
+    archive: Archive = part(Archive)
+    people: People = part(People)
+    cancel: Cancel = part(Cancel)
+    removed: Removed = part(Removed)
+
+    @classmethod
+    def of(cls, **values: Any) -> Run:
+        """The run with these columns."""
+        return from_columns(cls, values)
+
+    def changed(self, **changes: Any) -> Run:
+        """The run with these columns changed."""
+        return with_columns(self, changes)
 
 
 def hour_of(at: datetime) -> str:

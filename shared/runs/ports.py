@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
+from shared.kernel.drop_key import DropKey
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState
 
@@ -48,6 +49,63 @@ class RunChanges:
     runs: list[Run]
     gone: list[str]
     mark: str
+
+
+class Reason(TypedDict):
+    """Why a run could not start. `code` is for programs, `message` for people."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a run may not be paid for: a stable code, and a sentence that says what to do."""
+
+    code: str
+    why: str
+
+
+class Purse(Protocol):
+    """May this be afforded? Money answers."""
+
+    def project_of(self, tags: Any, route: str) -> str:
+        """The project that a job's tags or its route name, '' if neither. Raises Impossible for an unknown one."""
+
+    def priced(self, run: Run) -> Run:
+        """The run with its project, price and costs as far as they are known now; one that has them, as it is."""
+
+    def admit(self, run: Run) -> None:
+        """Keep back what the run may cost. Twice changes nothing. Raises Conflict if its budget does not allow it."""
+
+    def refusal(self, run: Run) -> Refusal | None:
+        """Why its budget would not let the run start now; None if it would. Keeps nothing back."""
+
+
+PRICED = ("project", "price", "price_from", "estimated_cost", "greatest_cost")  # the fields that `Purse.priced` fills
+
+
+class Capacity(Protocol):
+    """Can the workspace's clusters give these nodes? Clusters answer."""
+
+    def reasons(self, name: str, nodes: int) -> list[Reason]:
+        """Why the cluster can't give so many nodes now: unknown_cluster and too_many_nodes are for ever."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a drop held when it was last sealed; `collecting` says why it is open now, '' if it is not."""
+
+    fingerprint: str
+    generation: int
+    collecting: str = ""
+
+
+class Datasets(Protocol):
+    """What do drops hold? Drops answer."""
+
+    def of(self, drop: DropKey) -> Content | None:
+        """None for a drop that nobody uploaded to. Its blobs may have changed since it was sealed."""
 
 
 class Runs(Protocol):
@@ -111,3 +169,28 @@ class Runs(Protocol):
 
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         """Up to `limit` runs of the hour that are not archived, newest first, older than `before`, without requests."""
+
+
+class HasRuns(Protocol):
+    @property
+    def runs(self) -> Runs: ...
+
+
+class HasPurse(Protocol):
+    @property
+    def purse(self) -> Purse: ...
+
+
+class HasCapacity(Protocol):
+    @property
+    def capacity(self) -> Capacity: ...
+
+
+class HasDatasets(Protocol):
+    @property
+    def datasets(self) -> Datasets: ...
+
+
+class HasRendezvous(Protocol):
+    @property
+    def rendezvous(self) -> str: ...

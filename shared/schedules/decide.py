@@ -1,4 +1,4 @@
-"""Which instants a schedule has, and what becomes of each. Decisions without I/O.
+"""A schedule's firings, and what becomes of each. Decisions without I/O.
 
 The rules of cron are cronsim's, which are Debian's: a job at a fixed hour that the clock skips runs right after the
 skip, one in an hour that comes twice runs once; a job of every hour or minute runs in real time.
@@ -24,14 +24,14 @@ _FORM = 'five fields: minute, hour, day, month, weekday, such as "0 6 * * 1" for
 
 @dataclass(frozen=True)
 class Due:
-    """An instant that has come, and why it is not to start a run; '' if it is."""
+    """A firing that is due, and why it starts no run; '' if it does."""
 
     at: datetime
     skip: str = ""
 
 
 def instants(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
-    """All instants after this one, in UTC and in order. Raises Impossible for an expression or zone that is none."""
+    """All instants after this one, in UTC and in order. Raises Impossible for an invalid expression or zone."""
     zone = read_zone(timezone)
     if len(cron.split()) != 5:
         raise Impossible(f"cron is {cron[:80]!r}; write {_FORM}.", "bad_cron")
@@ -80,7 +80,7 @@ def _span(time: timedelta) -> str:
 
 
 def order_of(at: datetime) -> int:
-    """The number of an instant among its schedule's firings: its Unix time in milliseconds."""
+    """Id of a firing within its schedule: its Unix time in milliseconds."""
     return int(at.timestamp() * 1000)
 
 

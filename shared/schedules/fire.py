@@ -9,21 +9,25 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from shared.drops.ports import Drops, HasDrops
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.kernel.places import SCHEDULE_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import asked_run_name
-from shared.runs.progress.submit import cancel_run
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns, Runs
+from shared.runs.progress.cancel import cancel_run
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.ports import Schedules
-from shared.system import SCHEDULE_LOOKS, System
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +36,31 @@ SETTLED = timedelta(minutes=2)  # a closing's time is taken before it is written
 PAGE = 1000  # drops read at once to count a route's files
 
 
-def look(system: System, schedules: Schedules, name: str, meant: str = "") -> None:
-    """Decide what has come of this schedule since the last look, and ask for the next one.
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    HasRendezvous,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def look(ports: Ports, schedules: Schedules, name: str, meant: str = "") -> None:
+    """Decide the firings that are due since the last look, and ask for the next look.
 
     `meant` is the instant that this look was asked for. One that came too early is asked for again; one whose instant
     was decided meanwhile asks for nothing, so that looks don't breed.
@@ -42,12 +69,12 @@ def look(system: System, schedules: Schedules, name: str, meant: str = "") -> No
     if stored is None or stored.value.paused:
         return
     if stored.value.new_files:
-        _look_at_files(system, schedules, stored)
+        _look_at_files(ports, schedules, stored)
         return
-    schedule, now = stored.value, system.clock()
+    schedule, now = stored.value, ports.clock()
     found = due(schedule, now)
     for each in found:
-        firing = _decide(system, schedules, schedule, each)
+        firing = _decide(ports, schedules, schedule, each)
         if firing.outcome is Outcome.STARTED:
             schedule = replace(schedule, last_run=firing.run)
     until = found[-1].at if found else schedule.decided_until
@@ -59,30 +86,30 @@ def look(system: System, schedules: Schedules, name: str, meant: str = "") -> No
         except Changed:
             return  # another look was quicker, and asks for the next one
     if next_at and (found or next_at.isoformat() == meant):
-        ask_for_look(system, name, next_at)
+        ask_for_look(ports, name, next_at)
 
 
-def ask_for_look(system: System, name: str, at: datetime | None) -> None:
+def ask_for_look(ports: Ports, name: str, at: datetime | None) -> None:
     """Ask for a look at this instant, or now."""
-    delay = max((at - system.clock()).total_seconds(), 0.0) if at else 0.0
+    delay = max((at - ports.clock()).total_seconds(), 0.0) if at else 0.0
     message = {"schedule": name, "meant": at.isoformat() if at else ""}
-    system.queues.send(SCHEDULE_LOOKS, message, delay)
+    ports.queues.send(SCHEDULE_LOOKS, message, delay)
 
 
-def ask_for_overdue(system: System, schedules: Schedules) -> None:
+def ask_for_overdue(ports: Ports, schedules: Schedules) -> None:
     """Ask for a look at each schedule whose time has passed, and at those that count files."""
-    now = system.clock()
+    now = ports.clock()
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
         if not schedule.paused and (schedule.new_files or overdue):
-            ask_for_look(system, schedule.id, schedule.next_at)
+            ask_for_look(ports, schedule.id, schedule.next_at)
 
 
-def _decide(system: System, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
-    """What becomes of one instant: what was written down for it, else what the rules say now."""
-    why = each.skip or _overlap(system, schedule)
-    firing = Firing(schedule.id, order_of(each.at), each.at, system.clock(), Outcome.STARTED)
-    return _carry_out(system, schedules, schedule, _written(schedules, firing, why))
+def _decide(ports: Ports, schedules: Schedules, schedule: Schedule, each: Due) -> Firing:
+    """The decision for one firing: the recorded one, else computed now."""
+    why = each.skip or _overlap(ports.runs, schedule)
+    firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
+    return _carry_out(ports, schedules, schedule, _written(schedules, firing, why))
 
 
 def _written(schedules: Schedules, firing: Firing, why: str) -> Firing:
@@ -92,28 +119,28 @@ def _written(schedules: Schedules, firing: Firing, why: str) -> Firing:
     return schedules.claim(replace(firing, run=run))
 
 
-def _overlap(system: System, schedule: Schedule) -> str:
+def _overlap(runs: Runs, schedule: Schedule) -> str:
     """Why the schedule's last run keeps this one from starting; '' if it doesn't."""
     if schedule.overlap is Overlap.ALLOW or not schedule.last_run:
         return ""
     try:
-        last = system.runs.get(schedule.last_run).value
+        last = runs.get(schedule.last_run).value
     except NotFound:
         return ""
     if is_over(last) or schedule.overlap is Overlap.REPLACE:
         return ""
-    return f"Run {last.name} of this schedule is {last.state}. Overlap is skip."
+    return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 
 
-def _carry_out(system: System, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
-    """Make the run of a firing that starts one. Made before, it is the same run."""
+def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
+    """Make the run of a firing that starts one. A repeat finds the same run."""
     if firing.outcome is not Outcome.STARTED:
         return firing
     try:
         if schedule.overlap is Overlap.REPLACE and schedule.last_run not in ("", firing.run):
-            cancel_run(system, schedule.last_run)
+            cancel_run(ports, schedule.last_run)
         request = msgspec.convert(schedule.request, RunRequest)
-        create_run(system, request, firing_key(firing.schedule, firing.order), schedule.owner, schedule.owner_id)
+        create_run(ports, request, firing_key(firing.schedule, firing.order), schedule.owner, schedule.owner_id)
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
         firing = replace(firing, outcome=Outcome.FAILED, run="", why=str(exc))
         schedules.finish(firing)
@@ -121,10 +148,10 @@ def _carry_out(system: System, schedules: Schedules, schedule: Schedule, firing:
     return firing
 
 
-def _look_at_files(system: System, schedules: Schedules, stored: Stored[Schedule]) -> None:
-    schedule = _counted(system, stored.value)
-    if enough_new(schedule) and not _overlap(system, schedule):  # else they are still new when that run has ended
-        changes = _fired(system, schedules, schedule)
+def _look_at_files(ports: Ports, schedules: Schedules, stored: Stored[Schedule]) -> None:
+    schedule = _counted(ports, stored.value)
+    if enough_new(schedule) and not _overlap(ports.runs, schedule):  # else they are still new when that run has ended
+        changes = _fired(ports, schedules, schedule)
     elif schedule != stored.value:
         changes = {"arrived": schedule.arrived, "counted_until": schedule.counted_until}
     else:
@@ -135,34 +162,35 @@ def _look_at_files(system: System, schedules: Schedules, stored: Stored[Schedule
         log.info("schedule %s: another look was quicker", schedule.id)
 
 
-def _fired(system: System, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
-    """Make the run of so many new files. A look that died here has claimed the firing, and says what it counted."""
-    number, now, until = schedule.number + 1, system.clock(), schedule.counted_until or system.clock()
+def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:
+    """Make the run for enough new files. The claimed firing records what was counted, for a repeat after a crash."""
+    number, now, until = schedule.number + 1, ports.clock(), schedule.counted_until or ports.clock()
     facts = {"new": schedule.arrived, "until": until.isoformat()}
     firing = Firing(schedule.id, number, now, now, Outcome.STARTED, facts=facts)
-    firing = _carry_out(system, schedules, schedule, _written(schedules, firing, ""))
+    firing = _carry_out(ports, schedules, schedule, _written(schedules, firing, ""))
     until = datetime.fromisoformat(firing.facts.get("until", facts["until"]))
     last_run = firing.run or schedule.last_run
     return {"number": number, "arrived": 0, "counted_until": until, "decided_until": now, "last_run": last_run}
 
 
-def _counted(system: System, schedule: Schedule) -> Schedule:
+def _counted(ports: Ports, schedule: Schedule) -> Schedule:
     """The schedule with the files that have arrived since it was counted last: one range of closings is read."""
-    now = system.clock()
+    now = ports.clock()
     if schedule.counted_until is None:
-        arrived = max(0, _files_in(system, schedule.route) - schedule.counted)
+        arrived = max(0, _files_in(ports.drops, schedule.route) - schedule.counted)
         return replace(schedule, arrived=arrived, counted_until=now)
     until = max(now - SETTLED, schedule.counted_until)
-    if not (added := system.drops.added(schedule.route, schedule.counted_until, until)):
+    if not (added := ports.drops.added(schedule.route, schedule.counted_until, until)):
         return schedule
     return replace(schedule, arrived=max(0, schedule.arrived + added), counted_until=until)
 
 
-def _files_in(system: System, route: str) -> int:
-    """How many files the route's drops held when they closed last. Read once for a schedule that knows no moment."""
+def _files_in(drops: Drops, route: str) -> int:
+    """How many files the route's drops held when they closed last. Read once, for a schedule that has no baseline
+    yet."""
     total, after = 0, None
     while True:
-        page = system.drops.listed(route, after, PAGE)
+        page = drops.listed(route, after, PAGE)
         total += sum(drop.blobs for drop in page)
         if len(page) < PAGE:
             return total

@@ -1,4 +1,4 @@
-"""Schedules, their rules, and what became of each of their instants.
+"""Schedules, their rules, and their firings.
 
 An instant is decided once, for ever: its row says that it started a run, was skipped and why, or failed and why. The
 row is written before the run is made, and the run's name comes from the instant, so whoever repeats it makes the same.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class CatchUp(StrEnum):
-    """What becomes of instants that passed while nobody could look."""
+    """What to do with firings that were missed."""
 
     SKIP = "skip"  # none of them
     LATEST = "latest"  # the last one only
@@ -21,7 +21,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What becomes of an instant whose schedule's last run has not ended."""
+    """What to do with a firing while the schedule's last run goes on."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -69,7 +69,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Firing:
-    """What became of an instant, or of enough new files. `order` tells a schedule's firings apart, and sorts them."""
+    """The outcome of an instant, or of enough new files. `order` identifies and sorts a schedule's firings."""
 
     schedule: str
     order: int

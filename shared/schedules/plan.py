@@ -1,30 +1,56 @@
-"""Schedules as people ask for them: make one, say what it would do, pause, resume, take it away."""
+"""Schedules on request: add, preview, pause, resume, remove."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.suggest import did_you_mean
-from shared.runs.intake.create import dry_run
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
 from shared.schedules.decide import next_instants
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
 from shared.schedules.ports import Schedules
-from shared.system import System
 
 SHOWN = 5  # of the next instants
 
 
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    HasRendezvous,
+    HasDrops,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
 @dataclass(frozen=True)
 class Wish:
-    """What someone asks for: a run, and either instants or a number of new files in a route."""
+    """A requested schedule: a run, and either a calendar or a number of new files in a route."""
 
     request: RunRequest
     cron: str = ""
@@ -37,30 +63,30 @@ class Wish:
     owner_id: str = ""
 
 
-def preview(system: System, wish: Wish) -> dict[str, Any]:
+def preview(ports: Ports, wish: Wish) -> dict[str, Any]:
     """What the schedule would do: its next instants, and the job that each would send. Makes nothing."""
-    schedule = _made(system, wish)
-    found = next_instants(schedule, system.clock(), SHOWN)
-    return {"next": [at.isoformat() for at in found], **dry_run(system, wish.request)}
+    schedule = _made(ports, wish)
+    found = next_instants(schedule, ports.clock(), SHOWN)
+    return {"next": [at.isoformat() for at in found], **dry_run(ports, wish.request)}
 
 
-def add(system: System, schedules: Schedules, wish: Wish) -> Schedule:
-    """Keep a schedule. Raises Impossible for one that can never start a run, as its request is now."""
-    schedule = _made(system, wish)
-    dry_run(system, wish.request)
+def add(ports: Ports, schedules: Schedules, wish: Wish) -> Schedule:
+    """Store a schedule. Raises Impossible if its request can never start a run."""
+    schedule = _made(ports, wish)
+    dry_run(ports, wish.request)
     schedules.add(schedule)
     if schedule.next_at:
-        ask_for_look(system, schedule.id, schedule.next_at)
+        ask_for_look(ports, schedule.id, schedule.next_at)
     return schedule
 
 
-def pause(system: System, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
-    """Pause or resume. What passes while it is paused is no instant of it: it is not caught up."""
+def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Person = NOBODY) -> Schedule:
+    """Pause or resume. Firings missed while paused are skipped."""
     for _ in range(10):
         stored = schedules.get(name)
         if stored is None:
             raise unknown(name)
-        now, before = system.clock(), stored.value
+        now, before = ports.clock(), stored.value
         if before.paused is paused:
             return before
         changes: dict[str, Any] = {"paused": paused, "next_at": None}
@@ -72,29 +98,29 @@ def pause(system: System, schedules: Schedules, name: str, paused: bool, by: Per
         except Changed:
             continue
         if after.next_at:
-            ask_for_look(system, name, after.next_at)
+            ask_for_look(ports, name, after.next_at)
         return after
     raise Unavailable(f"Schedule {name} changes all the time; try again.")
 
 
 def remove(schedules: Schedules, name: str) -> None:
-    """Take it away. Runs that it made go on."""
+    """Remove it. Runs that it made go on."""
     if not schedules.remove(name):
         raise unknown(name)
 
 
-def _made(system: System, wish: Wish) -> Schedule:
+def _made(ports: Ports, wish: Wish) -> Schedule:
     if bool(wish.cron) == bool(wish.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
-    if wish.new_files and wish.route not in system.routes:
-        known = ", ".join(sorted(system.routes))
-        near = did_you_mean(wish.route, system.routes)
+    if wish.new_files and wish.route not in ports.routes:
+        known = ", ".join(sorted(ports.routes))
+        near = did_you_mean(wish.route, ports.routes)
         raise Impossible(
             f"There is no route {wish.route[:80]!r} to count files in.{near} Routes: {known}.", "unknown_route"
         )
-    now = system.clock()
+    now = ports.clock()
     schedule = Schedule(
-        id=f"s-{system.new_token()}",
+        id=f"s-{ports.new_token()}",
         request=msgspec.to_builtins(wish.request),
         created_at=now,
         decided_until=now,

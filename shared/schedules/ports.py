@@ -12,7 +12,7 @@ class Schedules(Protocol):
     """The schedules, and one row for each of their firings."""
 
     def add(self, schedule: Schedule) -> None:
-        """Keep a new schedule. Raises Changed if there is one of this id."""
+        """Store a new schedule. Raises Changed if its id is taken."""
 
     def get(self, schedule: str) -> Stored[Schedule] | None:
         """The schedule, or None."""
@@ -24,13 +24,13 @@ class Schedules(Protocol):
         """Merge these fields. Raises Changed unless it still is as it was read, or if it is gone."""
 
     def remove(self, schedule: str) -> bool:
-        """Take it away; its firings stay. False if it was not there."""
+        """Remove it; its firings stay. False if it was not there."""
 
     def claim(self, firing: Firing) -> Firing:
-        """Write down what becomes of this instant, once: gives what was written before, if anything was."""
+        """Record the decision for this firing, once: returns an earlier record, if there is one."""
 
     def finish(self, firing: Firing) -> None:
-        """Write over what became of it."""
+        """Replace its outcome."""
 
     def firings(self, schedule: str, limit: int = 50) -> list[Firing]:
         """Up to `limit` firings, the newest first."""

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.batchai.cluster import read_cluster
-from shared.batchai.document import TOOLKITS, kind_of
-from shared.batchai.job import Beside
-from shared.batchai.mpirun import take_apart
-from shared.batchai.project import read_project
-from shared.batchai.report import Report
+from shared.jobs.batchai.cluster import read_cluster
+from shared.jobs.batchai.document import TOOLKITS, kind_of
+from shared.jobs.batchai.job import Beside
+from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.project import read_project
+from shared.jobs.batchai.report import Report
 from tests.batchai.documents import RECIPES, project, retinanet_cluster
 from tests.batchai.translating import translated
 

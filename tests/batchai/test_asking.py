@@ -8,9 +8,11 @@ import pytest
 
 from shared.api.imports import imported
 from shared.api.requests import ImportRequest
+from shared.jobs.batchai.given import BatchAI
 from shared.kernel.errors import Impossible
 from shared.runs.intake import create
-from shared.runs.intake.request import BatchAI, RunRequest
+from shared.runs.intake.dry_run import dry_run
+from shared.runs.intake.request import RunRequest
 from tests.batchai.documents import gloo, practitioner, project
 from tests.fakes.world import World, trainers_folder
 
@@ -25,17 +27,17 @@ def world(tmp_path: Path) -> World:
 def test_what_does_not_belong_together_is_refused(world: World) -> None:
     """`batchai` needs a Batch AI job, and a strict one may lose nothing; the sentence has the count of what is lost."""
     with pytest.raises(Impossible, match="belongs to a Batch AI job"):
-        create.dry_run(world.system, RunRequest(template="mnist", batchai=BatchAI()))
+        dry_run(world.system, RunRequest(template="mnist", batchai=BatchAI()))
     strict = RunRequest(job=gloo(), batchai=BatchAI(mounts=PLACES, strict=True))
     with pytest.raises(Impossible, match="It is to be strict") as refused:
-        create.dry_run(world.system, strict)
+        dry_run(world.system, strict)
     assert refused.value.code == "lossy"
 
 
 def test_a_job_says_what_became_of_it_and_which_mounts_are_empty(world: World) -> None:
     """A dry run has the report of every field and names mounts that hold nothing; for them no run is made."""
     request = RunRequest(job=gloo(nodeCount=1), cluster="cpu-cluster", batchai=BatchAI(mounts=PLACES))
-    told = create.dry_run(world.system, request)
+    told = dry_run(world.system, request)
     assert told["report"]
     assert [reason["code"] for reason in told["reasons"]].count("no_data") >= 1
     with pytest.raises(Impossible) as refused:

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shared.batchai.job import Beside
-from shared.batchai.translate import SPEC
+from shared.jobs.batchai.job import Beside
+from shared.jobs.batchai.translate import SPEC
 from tests.batchai.documents import JOB_ROOT, RECIPES, ROOT, gloo, practitioner, project, retinanet
 from tests.batchai.translating import spec_of, translated
 

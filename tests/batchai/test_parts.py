@@ -7,10 +7,10 @@ import io
 import pytest
 import yaml
 
-from shared.batchai.cluster import read_cluster
-from shared.batchai.document import kind_of
-from shared.batchai.mpirun import take_apart
-from shared.batchai.wall_clock import WEEK, read_wall_clock
+from shared.jobs.batchai.cluster import read_cluster
+from shared.jobs.batchai.document import kind_of
+from shared.jobs.batchai.mpirun import take_apart
+from shared.jobs.batchai.wall_clock import WEEK, read_wall_clock
 from shared.jobs.vm_size import SIZES
 from tests.batchai.documents import RECIPES, gloo, project, retinanet_cluster
 
@@ -141,7 +141,7 @@ def test_both_ways_to_scale(scale: dict[str, object], nodes: tuple[int, int]) ->
 
 def test_placeholders_are_filled() -> None:
     """<AZURE_BATCHAI_STORAGE_ACCOUNT> is the account of the settings."""
-    from shared.batchai.job import Beside, read_job
+    from shared.jobs.batchai.job import Beside, read_job
 
     job = read_job(gloo(), Beside(account="mine"))
     assert {use.mount.account for use in job.uses} == {"mine"}

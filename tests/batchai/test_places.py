@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.batchai.adopt import Order, adopt
-from shared.batchai.job import Beside
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.jobs.batchai.adopt import Order, adopt
+from shared.jobs.batchai.job import Beside
+from shared.kernel.drop_key import DropKey
+from shared.kernel.storage import Place
 from tests.batchai.documents import gloo, practitioner, project
 from tests.fakes.world import World, trainers_folder
 
@@ -32,21 +34,21 @@ def close(world: World) -> None:
 def place_of(world: World, order: Order) -> tuple[str, bool]:
     """Where the recipe's scripts are looked for, and whether something is missing there."""
     adopted = adopt(world.system, order)
-    return adopted.job["inputs"]["scripts"]["path"], bool(adopted.missing)
+    return adopted.layer.job.data["scripts"].path, bool(adopted.absent)
 
 
 def test_a_mounts_files_are_looked_for_in_order(world: World) -> None:
     """What is said comes first, then the drop's folder, a datastore of that name, and the workspace's own storage."""
-    drop = DropKey("mnist", "a")
-    assert place_of(world, Order(gloo(), drop=drop)) == (BESIDE, True)
+    folder = Place("drops", "mnist/a/")
+    assert place_of(world, Order(gloo(), folder=folder)) == (BESIDE, True)
     world.blobs.put(world.jobs.datastores["workspaceblobstore"], "batchai/scripts/x")
-    assert place_of(world, Order(gloo(), drop=drop)) == (BESIDE, False)
+    assert place_of(world, Order(gloo(), folder=folder)) == (BESIDE, False)
     world.jobs.datastores["scripts"] = "old-share"
     world.blobs.put("old-share", "pytorch/mnist_trainer.py")
-    assert place_of(world, Order(gloo(), drop=drop)) == ("azureml://datastores/scripts/paths/", False)
+    assert place_of(world, Order(gloo(), folder=folder)) == ("azureml://datastores/scripts/paths/", False)
     world.blobs.put("drops", "mnist/a/scripts/pytorch/mnist_trainer.py")
-    assert place_of(world, Order(gloo(), drop=drop)) == ("azureml://datastores/drops/paths/mnist/a/scripts/", False)
-    told = Order(gloo(), mounts={"scripts": "drops/mnist/b"}, drop=drop)
+    assert place_of(world, Order(gloo(), folder=folder)) == ("azureml://datastores/drops/paths/mnist/a/scripts/", False)
+    told = Order(gloo(), mounts={"scripts": "drops/mnist/b"}, folder=folder)
     assert place_of(world, told) == ("azureml://datastores/drops/paths/mnist/b/", True)
 
 
@@ -80,9 +82,9 @@ def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:
     drop = world.system.drops.get(DropKey("mnist", "a")).value  # type: ignore[union-attr]
     assert (drop.state, "Read as a Batch AI job" in drop.why) == (DropState.SEALED, True), drop.why
     job = drop.request
-    assert job["experiment_name"] == "ants"
-    assert job["inputs"]["datalake"]["path"] == "azureml://datastores/drops/paths/mnist/a/datalake/"
-    assert "logs" not in job["inputs"]
+    assert job.experiment == "ants"
+    assert job.data["datalake"].path == "azureml://datastores/drops/paths/mnist/a/datalake/"
+    assert "logs" not in job.inputs
 
 
 def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: World) -> None:

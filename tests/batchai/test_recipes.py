@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.adapters.azureml import sdk_job
-from shared.batchai.job import Beside
+from shared.jobs.batchai.job import Beside
 from tests.batchai.documents import RECIPES, gloo, practitioner, project, retinanet, retinanet_cluster
 from tests.batchai.translating import built, spec_of, translated
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shared.batchai.job import BatchJob, Beside, read_job
-from shared.batchai.translate import SPEC, Source, shortened, translate
+from shared.adapters.azureml.document import document
+from shared.jobs.batchai.job import BatchJob, Beside, read_job
+from shared.jobs.batchai.translate import SPEC, Source, shortened, translate
 from shared.jobs.build import JobOrder, build
 from shared.jobs.limits import DAY, Limits
+from shared.jobs.readers.azureml import read_layer
+from shared.jobs.spec import JobSpec
 
 Json = dict[str, Any]
 
 
-def translated(document: Json, beside: Beside | None = None) -> tuple[Json, BatchJob]:
+def translated(content: Json, beside: Beside | None = None) -> tuple[Json, BatchJob]:
     beside = beside or Beside(account="ours")
-    job = read_job(document, beside)
+    job = read_job(content, beside)
     shortened(job, DAY)
     sources = {use.mount: Source(f"azureml://datastores/files/paths/{use.mount.path}/") for use in job.uses}
-    return translate(job, sources, beside.environment, beside.files).job, job
+    return document(translate(job, sources, beside.environment, beside.files).job), job
 
 
 def spec_of(job: Json) -> Json:
@@ -29,7 +32,8 @@ def spec_of(job: Json) -> Json:
 
 def built(job: Json) -> tuple[Json, list[str]]:
     """The job as it would be sent, and what the builder finds wrong with it."""
-    written = {"compute": "azureml:c", "experiment_name": "e", **job}
-    order = JobOrder("run-0", "title", {"code": ".."}, Limits(max_nodes=100, max_processes=64), written=written)
+    written = read_layer({"compute": "azureml:c", "experiment_name": "e", **job})
+    order = JobOrder("run-0", "title", JobSpec(code=".."), Limits(max_nodes=100, max_processes=64), written=written)
     made = build(order)
-    return made.job, [f"{p.path} {p.message}" for p in made.problems]
+    assert made.job
+    return document(made.job), [f"{p.path} {p.message}" for p in made.problems]

@@ -24,7 +24,7 @@ from azure.storage.blob import (
 )
 from azure.storage.queue import QueueClient
 
-from cli.trust import Untrusted
+from cli.setup.file_trust import Untrusted
 from emulators import neighbours
 from local import record
 from local.cloud import Cloud

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emulators.process import wait_for
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.jobs import AzureMLJobs
-from shared.jobs.job import SCHEMA
-from shared.jobs.model import JobStatus
+from shared.jobs.model import ENDED, JobState, JobStatus
 from shared.jobs.ports import Jobs
-from shared.runs.model import FINAL, RunState
+from shared.jobs.readers.azureml import SCHEMA, read_job
+from shared.jobs.spec import JobSpec
 from tests.fakes.ports import FakeJobs
 
 WAITING = """
@@ -32,13 +33,13 @@ class Side(Protocol):
     @property
     def jobs(self) -> Jobs: ...
 
-    def job(self, name: str) -> dict[str, Any]: ...
+    def job(self, name: str) -> JobSpec: ...
 
     def run(self, name: str) -> None: ...
 
     def end(self, name: str, exit_code: int = 0) -> None: ...
 
-    def until(self, name: str, *states: RunState) -> JobStatus: ...
+    def until(self, name: str, *states: JobState) -> JobStatus: ...
 
 
 def job_of(name: str, command: str) -> dict[str, Any]:
@@ -59,12 +60,17 @@ def job_of(name: str, command: str) -> dict[str, Any]:
     }
 
 
+def with_keys(job: JobSpec, **keys: Any) -> JobSpec:
+    """The job with other values of keys of Azure ML's schema."""
+    return read_job({**document(job), **keys})
+
+
 @dataclass
 class FakeSide:
     jobs: FakeJobs
 
-    def job(self, name: str) -> dict[str, Any]:
-        return job_of(name, "train")
+    def job(self, name: str) -> JobSpec:
+        return read_job(job_of(name, "train"))
 
     def run(self, name: str) -> None:
         self.jobs.set(name, "Running")
@@ -74,7 +80,7 @@ class FakeSide:
             name, "Failed" if exit_code else "Completed", f"exited with status code {exit_code}" if exit_code else ""
         )
 
-    def until(self, name: str, *states: RunState) -> JobStatus:
+    def until(self, name: str, *states: JobState) -> JobStatus:
         status = self.jobs.status(name)
         assert status is not None
         assert status.state in states
@@ -86,24 +92,24 @@ class RealSide:
     jobs: AzureMLJobs
     folder: Path
 
-    def job(self, name: str) -> dict[str, Any]:
+    def job(self, name: str) -> JobSpec:
         script = self.folder / "waiting.py"
         script.write_text(WAITING)
-        return job_of(name, f"python {script} {self.folder / name}")
+        return read_job(job_of(name, f"python {script} {self.folder / name}"))
 
     def run(self, name: str) -> None:
-        self.until(name, RunState.RUNNING)
+        self.until(name, JobState.RUNNING)
 
     def end(self, name: str, exit_code: int = 0) -> None:
         partial = self.folder / f"{name}.partial"
         partial.write_text(str(exit_code))
         partial.rename(self.folder / name)
 
-    def until(self, name: str, *states: RunState) -> JobStatus:
+    def until(self, name: str, *states: JobState) -> JobStatus:
         def reached() -> JobStatus | None:
             status = self.jobs.status(name)
             assert status is not None
-            assert status.state in states or status.state not in FINAL, status
+            assert status.state in states or status.state not in ENDED, status
             return status if status.state in states else None
 
         found: JobStatus = wait_for(reached, 60, f"{name} to be {' or '.join(states)}", every=0.1)

@@ -14,7 +14,17 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 def run(name: str = "mnist-0", seconds: float = 0.0, **fields: Any) -> Run:
     created_at = NOW + timedelta(seconds=seconds)
-    return Run(name, f"mnist/{name}", "mnist", "f" * 64, "digits", "cpu-cluster", 2, created_at, **fields)
+    return Run.of(
+        name=name,
+        drop=f"mnist/{name}",
+        route="mnist",
+        fingerprint="f" * 64,
+        experiment="digits",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=created_at,
+        **fields,
+    )
 
 
 def pages(runs: Runs, wanted: RunFilter, limit: int) -> list[list[Run]]:

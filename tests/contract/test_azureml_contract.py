@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.tables.asset_table import TableAssets
-from shared.jobs.model import JobStatus
+from shared.jobs.model import ENDED, JobState, JobStatus
+from shared.jobs.spec import Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
-from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot
+from tests.contract.sides import FakeSide, RealSide, Side, environment, snapshot, with_keys
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
 
@@ -28,8 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 @pytest.fixture
 def real(azureml: LocalAzureML, tables: StorageClients, tmp_path: Path) -> RealSide:
-    StorageBlobs(tables.blob).write("drops", "a/1", b"data", "text/plain")
-    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table)), tmp_path)
+    files = StorageBlobs(tables.blob)
+    files.write("drops", "a/1", b"data", "text/plain")
+    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table), files), tmp_path)
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -46,10 +48,10 @@ def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
     assert side.jobs.status(name) is None
     sent = side.jobs.submit(side.job(name))
     assert sent.name == name
-    assert sent.state not in FINAL
+    assert sent.state not in ENDED
     side.run(name)
     side.end(name)
-    assert side.until(name, *FINAL) == JobStatus(name, RunState.COMPLETED, "Completed")
+    assert side.until(name, *ENDED) == JobStatus(name, JobState.COMPLETED, "Completed")
 
 
 def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
@@ -57,11 +59,11 @@ def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
     name = unique()
     side.jobs.submit(side.job(name))
     side.run(name)
-    other = {**side.job(name), "command": "exit 7", "resources": {"instance_count": 2}}
-    assert side.jobs.submit(other).state is RunState.RUNNING
+    other = replace(side.job(name), command="exit 7", nodes=2)
+    assert side.jobs.submit(other).state is JobState.RUNNING
     side.end(name)
-    side.until(name, RunState.COMPLETED)
-    assert side.jobs.submit(other).state is RunState.COMPLETED
+    side.until(name, JobState.COMPLETED)
+    assert side.jobs.submit(other).state is JobState.COMPLETED
 
 
 def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
@@ -70,8 +72,8 @@ def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
     side.jobs.submit(side.job(name))
     side.run(name)
     side.end(name, exit_code=3)
-    status = side.until(name, *FINAL)
-    assert status.state is RunState.FAILED
+    status = side.until(name, *ENDED)
+    assert status.state is JobState.FAILED
     assert "exited with status code 3" in status.error
 
 
@@ -79,16 +81,16 @@ def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], st
     """`submit` raises BadInput in Azure ML's words, and there is no job then."""
     name = unique()
     with pytest.raises(BadInput, match="nowhere"):
-        side.jobs.submit({**side.job(name), "compute": "azureml:nowhere"})
+        side.jobs.submit(replace(side.job(name), cluster="nowhere"))
     assert side.jobs.status(name) is None
 
 
 def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Callable[[], str]) -> None:
     """`lacks` names what the workspace can't give a job, and nothing for one that can run; it makes no job."""
     name = unique()
-    job = {key: value for key, value in side.job(name).items() if key != "code"}
+    job = replace(side.job(name), code="")
     assert side.jobs.lacks(job) == []
-    (why,) = side.jobs.lacks({**job, "environment": {"image": "r-base:4.3"}})
+    (why,) = side.jobs.lacks(replace(job, environment=Environment("r-base:4.3")))
     assert "R can't be installed" in why
     assert side.jobs.status(name) is None
 
@@ -100,14 +102,14 @@ def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callabl
         side.jobs.submit(side.job(one))
         side.run(one)
     side.jobs.cancel(name)
-    side.until(name, RunState.CANCELED)
+    side.until(name, JobState.CANCELED)
     side.jobs.cancel(name)
     side.jobs.cancel(unique())
     side.end(done)
-    side.until(done, RunState.COMPLETED)
+    side.until(done, JobState.COMPLETED)
     side.jobs.cancel(done)
-    side.until(name, RunState.CANCELED)
-    side.until(done, RunState.COMPLETED)
+    side.until(name, JobState.CANCELED)
+    side.until(done, JobState.COMPLETED)
 
 
 def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique: Callable[[], str]) -> None:
@@ -121,7 +123,7 @@ def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique:
     ]
     side.run(first)
     side.end(first)
-    side.until(first, RunState.COMPLETED)
+    side.until(first, JobState.COMPLETED)
     assert first not in dict(side.jobs.active())
     side.end(second)
 
@@ -143,12 +145,11 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
     """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
     good = side.job(unique())
     assert side.jobs.problems(good) == []
-    assert side.jobs.problems({**good, "code": "..", "environment": "azureml:trainyard@latest"}) == []
-    bad = {**good, "limits": {"timeout": "soon"}}
-    del bad["command"]
+    assert side.jobs.problems(replace(good, code="..", environment="azureml:trainyard@latest")) == []
+    bad = replace(good, command="", environment="")
     found = {problem.path: problem.message for problem in side.jobs.problems(bad)}
-    assert found.keys() == {"limits.timeout", "command"}
-    assert "integer" in found["limits.timeout"]
+    assert found.keys() == {"environment", "command"}
+    assert "required" in found["command"]
 
 
 def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> None:
@@ -170,11 +171,12 @@ def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
     side.jobs.check()
 
 
-def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML) -> None:
+def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML, clients: StorageClients) -> None:
     """Archives are copied inside one account, so `check` says so when the workspace's data lie in another one."""
-    AzureMLJobs(azureml.workspace, FakeAssets(), "devstoreaccount1").check()
+    files = StorageBlobs(clients.blob)
+    AzureMLJobs(azureml.workspace, FakeAssets(), files, "devstoreaccount1").check()
     with pytest.raises(BadSetting, match="keeps its data in storage account 'devstoreaccount1', the app in 'other'"):
-        AzureMLJobs(azureml.workspace, FakeAssets(), "other").check()
+        AzureMLJobs(azureml.workspace, FakeAssets(), files, "other").check()
 
 
 # --- the real one alone ----------------------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ def test_a_warm_submission_is_one_request(
     def submit(name: str) -> None:
         code = real.jobs.register_code(str(snapshot(tmp_path)), "b" * 64)
         env = real.jobs.register_environment(str(environment(tmp_path)), "b" * 64)
-        real.jobs.submit({**real.job(name), "command": "python train.py", "code": code, "environment": env})
+        real.jobs.submit(replace(real.job(name), command="python train.py", code=code, environment=env))
 
     submit(unique())
     before = len(azureml.requests())
@@ -204,8 +206,8 @@ def test_a_job_runs_in_its_registered_code(
     name = unique()
     code = real.jobs.register_code(str(snapshot(tmp_path)), "c" * 64)
     command = "python train.py && find . -type f | sort"
-    real.jobs.submit({**real.job(name), "command": command, "code": code})
-    assert real.until(name, *FINAL).state is RunState.COMPLETED
+    real.jobs.submit(replace(real.job(name), command=command, code=code))
+    assert real.until(name, *ENDED).state is JobState.COMPLETED
     place = real.jobs.logs(name)
     blobs = StorageBlobs(clients.blob)
     (log,) = [b.name for b in blobs.list(Place(place.container, f"{place.prefix}user_logs/"))]
@@ -217,21 +219,34 @@ def test_a_job_runs_in_its_registered_code(
     ]
 
 
+def test_registered_code_lies_in_a_container_of_its_own(
+    real: RealSide, clients: StorageClients, tmp_path: Path
+) -> None:
+    """The files lie in `code` under their digest, where nodes may only read, and nothing else makes a container."""
+    before = {found.name for found in clients.blob.list_containers()}
+    real.jobs.register_code(str(snapshot(tmp_path)), "9" * 64)
+    names = [blob.name for blob in StorageBlobs(clients.blob).list(Place("code", f"{'9' * 64}/"))]
+    assert names == [f"{'9' * 64}/{name}" for name in ("lib/helper.py", "train.py")]
+    assert {found.name for found in clients.blob.list_containers()} - before <= {"code"}
+
+
 def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_path: Path) -> None:
     """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
     name = unique()
     real.jobs.register_code(str(snapshot(tmp_path)), "d" * 64)
-    real.jobs.submit({**real.job(name), "command": "python train.py", "code": f"azureml:trainyard-{'d' * 16}:1"})
-    assert real.until(name, *FINAL).state is RunState.COMPLETED
+    real.jobs.submit(replace(real.job(name), command="python train.py", code=f"azureml:trainyard-{'d' * 16}:1"))
+    assert real.until(name, *ENDED).state is JobState.COMPLETED
 
 
-def test_registering_at_the_same_time_does_no_harm(azureml: LocalAzureML, tmp_path: Path) -> None:
+def test_registering_at_the_same_time_does_no_harm(
+    azureml: LocalAzureML, clients: StorageClients, tmp_path: Path
+) -> None:
     """Eight processes that don't know of each other get the same id for the same content."""
     folder, file = snapshot(tmp_path), environment(tmp_path)
     start = threading.Barrier(8)
 
     def register(_: int) -> tuple[str, str]:
-        jobs = AzureMLJobs(azureml.workspace, FakeAssets())
+        jobs = AzureMLJobs(azureml.workspace, FakeAssets(), StorageBlobs(clients.blob))
         start.wait()
         return jobs.register_code(str(folder), "e" * 64), jobs.register_environment(str(file), "e" * 64)
 
@@ -260,18 +275,16 @@ def test_no_file_of_this_machine_gets_into_a_job(
     """A job that names a local file is refused before anything is read or sent."""
     before = len(azureml.requests())
     with pytest.raises(BadInput, match=path):
-        real.jobs.submit({**real.job(unique()), **change})
+        real.jobs.submit(with_keys(real.job(unique()), **change))
     assert len(azureml.requests()) == before
     if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
-        assert [problem.path for problem in real.jobs.problems({**real.job("x"), **change})] == [path]
+        assert [problem.path for problem in real.jobs.problems(with_keys(real.job("x"), **change))] == [path]
 
 
 ODD_JOBS: list[tuple[str, dict[str, Any]]] = [
     ("colour", {"colour": "blue"}),
-    ("inputs", {"inputs": [1]}),
     ("distribution.type", {"distribution": {"type": "nope"}}),
     ("outputs.m.type", {"outputs": {"m": {"type": "nope"}}}),
-    ("resources.instance_count", {"resources": {"instance_count": "two"}}),
     ("", {"type": "nope"}),
     ("", {"services": {"a": 1}}),
 ]
@@ -283,7 +296,7 @@ def test_the_schema_finds_faults_without_the_service(
 ) -> None:
     """Whatever the schema makes of a value, `problems` gives its path and some words, and sends no request."""
     before = len(azureml.requests())
-    problems = real.jobs.problems({**real.job("x"), **change})
+    problems = real.jobs.problems(with_keys(real.job("x"), **change))
     assert path in [problem.path for problem in problems]
     assert all(problem.message for problem in problems)
     assert len(azureml.requests()) == before
@@ -293,7 +306,7 @@ def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Cal
     """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
     name = unique()
     with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
-        real.jobs.submit({**real.job(name), "command": "python ${{inputs.nope}}"})
+        real.jobs.submit(replace(real.job(name), command="python ${{inputs.nope}}"))
 
 
 def test_a_workspace_that_is_gone_is_unavailable(

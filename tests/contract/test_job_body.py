@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 
 from shared.adapters.azureml import sdk_job
 from shared.adapters.azureml.code_assets import environment_body
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.azureml.workspace import connect, sdk
+from shared.adapters.storage.account import StorageClients
+from shared.adapters.storage.blobs import StorageBlobs
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import Data
-from shared.jobs.job import resolve
 from shared.jobs.routes_file import load
+from shared.jobs.spec import resolve
 from shared.kernel.settings import ROOT
 from tests.contract.sides import job_of
 from tests.contract.wire import LocalAzureML
@@ -61,7 +64,9 @@ def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: Loca
     found = load(ROOT / "routes.yaml", TRAINERS).routes[route]
     data = Data(f"azureml://datastores/drops/paths/{route}/a/", single_file=False)
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
-    job = resolve(build(order).job, CODE, "azureml:trainyard:1", "d")
+    built = build(order).job
+    assert built
+    job = document(resolve(built, CODE, "azureml:trainyard:1", "d"))
     assert ours(azureml, job) == sent_by_the_sdk(azureml, job)
 
 
@@ -133,12 +138,14 @@ def test_what_is_unusual_is_left_to_the_sdk(change: dict[str, Any]) -> None:
     assert job_body({**job_of("a", "echo"), **change}, "/w") is None
 
 
-def test_the_trainers_environment_is_written_as_the_sdk_writes_it(azureml: LocalAzureML) -> None:
+def test_the_trainers_environment_is_written_as_the_sdk_writes_it(
+    azureml: LocalAzureML, clients: StorageClients
+) -> None:
     """The body that registers the environment of the nodes is the one that azure-ai-ml sends."""
     file = TRAINERS / "environment.yaml"
     ml = connect(azureml.workspace).ml
     ml.environments.create_or_update(sdk().load_environment(str(file), params_override=[{"version": "by-the-sdk"}]))
-    AzureMLJobs(azureml.workspace, FakeAssets()).register_environment(str(file), "0f" * 32)
+    AzureMLJobs(azureml.workspace, FakeAssets(), StorageBlobs(clients.blob)).register_environment(str(file), "0f" * 32)
     assert _sent(azureml, "PUT", "versions/0f0f0f0f0f0f0f0f") == _sent(azureml, "PUT", "versions/by-the-sdk")
 
 

@@ -84,7 +84,7 @@ def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> N
         runs.update(runs.get(f"mnist-{i}"), state=RunState.RUNNING, attempts=2)
     for wanted in (RunFilter(owner="ann"), RunFilter(state="running"), RunFilter(owner="ann", state="running")):
         found = [one for page in pages(runs, wanted, 3) for one in page]
-        assert [(one.name, one.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
+        assert [(one.name, one.progress.attempts) for one in found] == [(f"mnist-{i}", 2) for i in reversed(range(7))]
 
 
 def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
@@ -124,11 +124,11 @@ def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> Non
         table.update_entity({"PartitionKey": "run", "RowKey": key, column: value}, mode=UpdateMode.MERGE)
         found = runs.newest()
         assert [r.name for r in found] == ["mnist-2", "mnist-1", "mnist-0"]
-        assert found[1].state is RunState.BROKEN
-        assert [r.state for r in runs.page(RunFilter(), 9).runs].count(RunState.BROKEN) == 1
-        assert [s.value.state for s in runs.unsettled(HOUR, 9)].count(RunState.BROKEN) == 1
-    assert "Column nodes can't be read" in found[1].reason
-    with pytest.raises(BadInput, match="nodes can't be read"):
+        assert found[1].progress.state is RunState.BROKEN
+        assert [r.progress.state for r in runs.page(RunFilter(), 9).runs].count(RunState.BROKEN) == 1
+        assert [s.value.progress.state for s in runs.unsettled(HOUR, 9)].count(RunState.BROKEN) == 1
+    assert "Column created_at can't be read" in found[1].progress.reason
+    with pytest.raises(BadInput, match="created_at can't be read"):
         runs.get("mnist-1")
 
 
@@ -139,7 +139,7 @@ def test_long_lists_of_members_are_kept(tables: StorageClients) -> None:
     full = run(elastic=Elastic(1, 10, NOW, members))
     runs.insert(full)
     assert runs.get("mnist-0").value == full
-    assert runs.newest()[0].elastic == full.elastic
+    assert runs.newest()[0].jobs.elastic == full.jobs.elastic
 
 
 def test_a_long_history_is_kept(tables: StorageClients) -> None:
@@ -147,4 +147,4 @@ def test_a_long_history_is_kept(tables: StorageClients) -> None:
     runs = TableRuns(tables.table)
     moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 900) for i in range(100))
     runs.insert(run(history=moments))
-    assert runs.get("mnist-0").value.history == moments
+    assert runs.get("mnist-0").value.progress.history == moments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
+from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.runs.model import Elastic, Member, Moment, RunState, Size
 from shared.runs.ports import RunFilter, RunPage, Runs
@@ -30,7 +30,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
     """Every field survives the way to the table and back."""
     full = run(
-        request={"command": "träin", "inputs": {"data": {"path": "azureml://x"}}},
+        request=JobSpec(command="träin", inputs={"data": DataInput("azureml://x")}),
         state=RunState.FAILED,
         history=(Moment(RunState.RECEIVED, NOW), Moment(RunState.FAILED, NOW + timedelta(microseconds=1), "exit 1")),
         attempts=2,
@@ -90,8 +90,7 @@ def test_update_merges_only_its_fields(runs: Runs) -> None:
     second = runs.update(first, job="mnist-0", last_metrics={"loss": 1.0})
     third = runs.update(second, state=RunState.SUBMITTED, history=(Moment(RunState.SUBMITTED, NOW, "why"),))
     assert runs.get("mnist-0") == third
-    assert third.value == replace(
-        first.value,
+    assert third.value == first.value.changed(
         job="mnist-0",
         last_metrics={"loss": 1.0},
         state=RunState.SUBMITTED,
@@ -106,7 +105,7 @@ def test_update_needs_the_latest_etag(runs: Runs) -> None:
     runs.update(read, job="a")
     with pytest.raises(Changed):
         runs.update(read, code="b")
-    assert (runs.get("mnist-0").value.job, runs.get("mnist-0").value.code) == ("a", "")
+    assert (runs.get("mnist-0").value.jobs.job, runs.get("mnist-0").value.jobs.code) == ("a", "")
 
 
 def test_update_refuses_unknown_fields(runs: Runs) -> None:
@@ -142,8 +141,9 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     """The pages of a filter hold exactly the runs with its values, newest first, without their requests."""
     for i in range(60):
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
-        made = run(f"mnist-{i:02}", i, state=RunState.FAILED if i < 30 else RunState.QUEUED, request={"command": "x"})
-        runs.insert(replace(made, experiment=experiment, cluster=cluster))
+        state = RunState.FAILED if i < 30 else RunState.QUEUED
+        made = run(f"mnist-{i:02}", i, state=state, request=JobSpec(command="x"))
+        runs.insert(made.changed(experiment=experiment, cluster=cluster))
 
     def names(limit: int, **wanted: Any) -> list[str]:
         return [r.name for page in pages(runs, RunFilter(**wanted), limit) for r in page]
@@ -154,7 +154,9 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
     assert names(9, since=NOW + timedelta(seconds=50)) == newest_first[:10]
     assert names(9, since=NOW.replace(year=1900)) == newest_first
     assert names(9, since=NOW.replace(year=9000)) == names(9, experiment="x' or 1 eq 1") == []
-    assert all(r.request == {} and r.history == () for page in pages(runs, RunFilter(), 50) for r in page)
+    assert all(
+        r.asked.request == JobSpec() and r.progress.history == () for page in pages(runs, RunFilter(), 50) for r in page
+    )
 
 
 def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
@@ -209,7 +211,7 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
     first = runs.unsettled(HOUR, 1)
     rest = runs.unsettled(HOUR, 9, first[0].value)
     assert [stored.value.name for stored in (*first, *rest)] == ["mnist-3", "mnist-1"]
-    assert first[0].value.request == {}
+    assert first[0].value.asked.request == JobSpec()
     runs.update(first[0], reason="with the etag of the list")
     with pytest.raises(Changed):
         runs.update(first[0], reason="again")
@@ -262,7 +264,7 @@ def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
     """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
     for i in range(30):
         runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
-    seventh = RunFilter(holds=lambda one: one.best_metrics["accuracy"] * 30 % 7 < 0.5)
+    seventh = RunFilter(holds=lambda one: one.archive.best_metrics["accuracy"] * 30 % 7 < 0.5)
     third = RunFilter(owner="ann", state="received", holds=lambda one: one.created_at.second % 3 == 0)
     for wanted in (seventh, third):
         having = [one.name for one in runs.newest() if index.fits(one, wanted)]
@@ -301,14 +303,14 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
 
 def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
     """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
-    made = run(request={"command": "x"}, timeout_seconds=60)
+    made = run(request=JobSpec(command="x"), timeout_seconds=60)
     runs.insert(made)
     first = runs.recent("mnist-0")
     assert (first.value, first.etag) == (made, runs.get("mnist-0").etag)
     second = runs.update(first, state=RunState.SUBMITTED, attempts=1, archive_tries=2)
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, job="mnist-0").value.archive_tries == 2
+    assert runs.update(again, job="mnist-0").value.archive.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 
@@ -320,7 +322,7 @@ def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients)
     there.update(there.get("mnist-0"), job="mnist-0")
     with pytest.raises(Changed):
         here.update(here.recent("mnist-0"), state=RunState.SUBMITTED)
-    assert here.get("mnist-0").value.job == here.recent("mnist-0").value.job == "mnist-0"
+    assert here.get("mnist-0").value.jobs.job == here.recent("mnist-0").value.jobs.job == "mnist-0"
 
 
 def test_a_row_is_remembered_for_seconds() -> None:

@@ -21,7 +21,8 @@ from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.queues import StorageQueues
 from shared.adapters.tables.drop_table import TableDrops
 from shared.adapters.translation import without_secrets
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.kernel.settings import Storage
 from shared.kernel.storage import Copy, Place

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.adapters.tables import keys
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 
 texts = st.text(max_size=60) | st.text(st.sampled_from("aA0-_.~!=/ é🚂\x00"), max_size=60)
 long_texts = st.builds(lambda text, count: text * count, st.text(min_size=1, max_size=5), st.integers(1, 1024))

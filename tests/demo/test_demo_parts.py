@@ -12,10 +12,10 @@ from rich.console import Console
 
 from local import record
 from local.demo import claims, data
-from local.demo.__main__ import Demo, parse
 from local.demo.claims import Archive, check
 from local.demo.phases import Seen, phases
 from local.demo.progress import Log, share_done
+from local.demo.run import Demo, parse
 
 MNIST = Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"
 

@@ -15,7 +15,7 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 from PIL import Image
 
-from cli.client import Api
+from cli.api.client import Api
 from emulators.process import wait_for
 from local import digits
 from local.cloud import Cloud, Options

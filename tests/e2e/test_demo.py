@@ -12,7 +12,7 @@ import pytest
 from local import record
 from tests.gate.scripts import ROOT, load
 
-sample = load("sample")
+recording = load("recording")
 MNIST = ROOT.parent / "shared" / "data" / "mnist"
 
 
@@ -23,7 +23,7 @@ def demo(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(300)
 def test_the_digits_become_a_model(tmp_path: Path) -> None:
-    """The default demo ends well, at 90 % or more on two processes, and prints what README's sample shows."""
+    """The default demo ends well, at 90 % or more on two processes, and prints what README's picture shows."""
     done = demo(tmp_path, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
@@ -36,8 +36,11 @@ def test_the_digits_become_a_model(tmp_path: Path) -> None:
     assert list(told["phases"]) == ["cloud", "upload", "seal", "submit", "allocate", "train", "archive", "to_zero"]
     assert record.read(tmp_path) is None
     printed = done.stdout[: done.stdout.rindex("\n{") + 1]
-    in_readme = sample.block((ROOT / "README.md").read_text("utf-8"))
-    assert sample.shape(sample.shorten(printed)) == sample.shape(in_readme), "README's sample is old: .ci/sample.py"
+    lines = [line for _, line in recording.shortened((0.0, line) for line in printed.splitlines())]
+    picture = recording.PICTURE.read_text("utf-8")
+    assert recording.shape(lines) == recording.shape(recording.printed_in(picture)), (
+        "the picture is old: .ci/recording.py"
+    )
 
 
 @pytest.mark.skipif(not MNIST.is_dir(), reason="needs ../shared/data/mnist, which is no part of this repository")

@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,8 @@ def home(tmp_path: Path) -> Path:
 def up(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A running `up`, past its banner."""
     argv = [sys.executable, "-m", "local.up", "--home", str(home)]
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(argv, cwd=ROOT, text=True, preexec_fn=heed_ctrl_c, **pipes) as process:
         wait_for(lambda: record.read(home) or process.poll() is not None, 60, "the cloud to be up")
         yield process
         process.kill()
@@ -51,7 +53,10 @@ def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> 
     up.send_signal(signal.SIGINT)
     said, _ = up.communicate(timeout=60)
     assert up.returncode == 0
-    assert found.connection_string in said
+    key = found.connection_string.partition("AccountKey=")[2].partition(";")[0]
+    assert key not in said
+    assert f"{home}/cloud.json" in said
+    assert said.index("Stopping") < said.index("Nothing is left running")
     assert "upload_blob" in said
     assert "Nothing is left running" in said
     assert are_gone([*found.parts.values()])

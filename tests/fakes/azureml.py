@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shared.adapters.azureml.document import document
 from shared.clusters.model import Cluster
-from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus, Problem
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem
+from shared.jobs.spec import HOUR_PROPERTY, Environment, JobSpec
 from shared.kernel.errors import BadInput, NotFound, Unavailable
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
 
 _RAW_STATES = {
-    "Queued": RunState.QUEUED,
-    "Running": RunState.RUNNING,
-    "Completed": RunState.COMPLETED,
-    "Failed": RunState.FAILED,
-    "Canceled": RunState.CANCELED,
+    "Queued": JobState.QUEUED,
+    "Running": JobState.RUNNING,
+    "Completed": JobState.COMPLETED,
+    "Failed": JobState.FAILED,
+    "Canceled": JobState.CANCELED,
 }
 
 
@@ -47,29 +47,27 @@ class FakeJobs:
         """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
         self.jobs[name].raw, self.jobs[name].error = raw, error
 
-    def submit(self, job: dict[str, Any]) -> JobStatus:
+    def submit(self, job: JobSpec) -> JobStatus:
         self._answer()
-        self.submissions.append(job["name"])
-        if job["name"] not in self.jobs:
+        self.submissions.append(job.name)
+        if job.name not in self.jobs:
             self._accept(job)
-        return self._status(job["name"])
+        return self._status(job.name)
 
     def scarce(self) -> bool:
         return self.busy
 
-    def problems(self, job: dict[str, Any]) -> list[Problem]:
-        found = [
-            Problem(key, "Missing data for required field.") for key in ("command", "environment") if not job.get(key)
-        ]
-        timeout = (job.get("limits") or {}).get("timeout", 0)
-        if not isinstance(timeout, int):
-            found.append(Problem("limits.timeout", "Not a valid integer."))
-        return found
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
 
-    def lacks(self, job: dict[str, Any]) -> list[str]:
+    def problems(self, job: JobSpec) -> list[Problem]:
+        needed = {"command": job.command, "environment": job.environment}
+        return [Problem(key, "Missing data for required field.") for key, value in needed.items() if not value]
+
+    def lacks(self, job: JobSpec) -> list[str]:
         self._answer()
-        image = job["environment"].get("image", "") if isinstance(job.get("environment"), dict) else ""
-        return [f"Image {image!r}: R can't be installed."] if str(image).startswith("r-base") else []
+        image = job.environment.image if isinstance(job.environment, Environment) else ""
+        return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
 
     def status(self, name: str) -> JobStatus | None:
         self._answer()
@@ -83,12 +81,12 @@ class FakeJobs:
 
     def cancel(self, name: str) -> None:
         self._answer()
-        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in FINAL:
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in ENDED:
             self.set(name, "Canceled")
 
     def active(self) -> list[tuple[str, str]]:
         self._answer()
-        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in FINAL]
+        alive = [(n, j) for n, j in reversed(self.jobs.items()) if _RAW_STATES[j.raw] not in ENDED]
         return [(name, _cluster_of(job.spec)) for name, job in alive]
 
     def logs(self, name: str) -> Place:
@@ -121,12 +119,12 @@ class FakeJobs:
     def check(self) -> None:
         self._answer()
 
-    def _accept(self, job: dict[str, Any]) -> None:
+    def _accept(self, job: JobSpec) -> None:
         if problems := self.problems(job):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
-        if _cluster_of(job) not in self.clusters:
-            raise BadInput(f"there is no compute {_cluster_of(job)!r}; there are {', '.join(sorted(self.clusters))}")
-        self.jobs[job["name"]] = _Job(json.loads(json.dumps(job)))
+        if job.cluster not in self.clusters:
+            raise BadInput(f"there is no compute {job.cluster!r}; there are {', '.join(sorted(self.clusters))}")
+        self.jobs[job.name] = _Job(json.loads(json.dumps(document(job))))
 
     def _status(self, name: str) -> JobStatus:
         job = self.jobs[name]

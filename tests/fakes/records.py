@@ -12,8 +12,11 @@ from typing import Any
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Decision
 from shared.clusters.samples import Sample
-from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.parts import flat
 from shared.kernel.versioned import Stored
 from shared.runs.model import Run, RunState, hour_of
 from shared.runs.ports import RunChanges, RunFilter, RunPage
@@ -146,7 +149,7 @@ class FakeRuns:
         row = self.rows.get(run.value.name)
         if row is None or row.etag != run.etag:
             raise Changed(f"run {run.value.name} changed in between")
-        return self._put(replace(row.value, **changes))
+        return self._put(row.value.changed(**changes))
 
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
@@ -165,11 +168,11 @@ class FakeRuns:
             if len(found) == limit:
                 break
             last = run
-            tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.tags.items()]
-            tagged = tagged and wanted.owner in ("", run.owner, run.owner_id)
+            tagged = not wanted.tag or wanted.tag in [f"{name}={value}" for name, value in run.people.tags.items()]
+            tagged = tagged and wanted.owner in ("", run.people.owner, run.people.owner_id)
             holds = wanted.holds is None or wanted.holds(run)
-            if tagged and holds and all(want in ("", getattr(run, name)) for name, want in _equalities(wanted)):
-                found.append(replace(run, request={}))
+            if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(wanted)):
+                found.append(run.changed(request=JobSpec()))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
@@ -181,9 +184,9 @@ class FakeRuns:
         except ValueError as exc:
             raise Impossible(f"{mark!r} is nothing that came with a page", "bad_token") from exc
         near = [r for r in self.newest(len(self.rows)) if _age(r) <= oldest and int(self.rows[r.name].etag, 16) > seen]
-        fit = [r for r in near if all(want in ("", getattr(r, field)) for field, want in _equalities(wanted))]
+        fit = [r for r in near if all(want in ("", flat(r)[field]) for field, want in _equalities(wanted))]
         return RunChanges(
-            [replace(r, request={}) for r in fit],
+            [r.changed(request=JobSpec()) for r in fit],
             [r.name for r in near if r not in fit],
             f"{self._written()}_{age}_{name}",
         )
@@ -195,7 +198,7 @@ class FakeRuns:
         return sorted(name for name in self.rows if name.startswith(prefix))[:limit]
 
     def in_state(self, state: RunState) -> Iterator[tuple[str, str]]:
-        yield from [(run.name, run.cluster) for run in self.newest(len(self.rows)) if run.state is state]
+        yield from [(run.name, run.asked.cluster) for run in self.newest(len(self.rows)) if run.progress.state is state]
 
     def hours(self) -> list[str]:
         return sorted(self.hour_rows)
@@ -218,8 +221,8 @@ class FakeRuns:
 
     def unsettled(self, hour: str, limit: int, before: Run | None = None) -> list[Stored[Run]]:
         runs = self.newest(len(self.rows), before)
-        found = [run for run in runs if hour_of(run.created_at) == hour and run.archived_at is None]
-        return [Stored(replace(run, request={}), self.rows[run.name].etag) for run in found[:limit]]
+        found = [run for run in runs if hour_of(run.created_at) == hour and run.archive.at is None]
+        return [Stored(run.changed(request=JobSpec()), self.rows[run.name].etag) for run in found[:limit]]
 
     def _put(self, run: Run) -> Stored[Run]:
         self.rows[run.name] = Stored(run, self._etags.next())

@@ -14,13 +14,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from shared import system
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
-from shared.drops.model import DropKey
 from shared.events import announce, incoming
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.routes_file import JobFileRule, Route
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
 from shared.notices import deliver
@@ -65,7 +66,7 @@ TEMPLATE: dict[str, Any] = {
     "distribution": {"type": "pytorch", "process_count_per_instance": 1},
 }
 ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
-ROUTE = Route("mnist", TEMPLATE, "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
+ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
 
 
 def trainers_folder(tmp: Path) -> Path:
@@ -158,7 +159,7 @@ class World:
     def deliver(self, event: dict[str, Any]) -> None:
         """Put an event on its queue, as Event Grid does. Any number of times."""
         body = base64.b64encode(json.dumps(event).encode()).decode()
-        queue = system.JOB_EVENTS if "MachineLearning" in event["eventType"] else system.DROP_EVENTS
+        queue = places.JOB_EVENTS if "MachineLearning" in event["eventType"] else places.DROP_EVENTS
         self.queues.send(queue, {"event": body})
 
     def deliver_all(self) -> None:
@@ -207,13 +208,13 @@ class World:
             reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
             return
-        while self.handle(system.RUN_LOOKS):
+        while self.handle(places.RUN_LOOKS):
             pass
 
     def run_until_idle(self, limit: int = 10_000) -> None:
         """Handle every visible message until there is none, without faults."""
         for _ in range(limit):
-            if not any(self.handle(queue) for queue in system.QUEUES):
+            if not any(self.handle(queue) for queue in places.QUEUES):
                 return
         raise AssertionError(f"messages breed: {self.queues.messages}")
 
@@ -233,7 +234,7 @@ class World:
 
     def unsettled(self) -> list[str]:
         """The names of the runs that nothing archived yet."""
-        return [run.name for run in self.runs.newest(1000) if run.archived_at is None]
+        return [run.name for run in self.runs.newest(1000) if run.archive.at is None]
 
     def only_run(self) -> Run:
         (run,) = self.runs.newest()
@@ -251,31 +252,31 @@ class World:
 def dispatch(system_: System, queue: str, body: dict[str, Any], post: Post | None = None, further: Any = None) -> None:
     if "event" in body:
         event = incoming.decode(body["event"].encode())
-    if queue == system.DROP_EVENTS and (written := incoming.blob_written(event)):
+    if queue == places.DROP_EVENTS and (written := incoming.blob_written(event)):
         collect.note_upload(system_, written.name, written.at, incoming.form(body["event"].encode(), event))
-    elif queue == system.DROP_CHECKS:
+    elif queue == places.DROP_CHECKS:
         collect.check_drop(system_, DropKey(body["route"], body["name"]), body["token"], body["last"])
-    elif queue == system.SUBMISSIONS:
+    elif queue == places.SUBMISSIONS:
         submit.submit_run(system_, body["run"])
-    elif queue == system.JOB_EVENTS and (job := incoming.job_of(event)):
+    elif queue == places.JOB_EVENTS and (job := incoming.job_of(event)):
         follow.follow_job(system_, job, incoming.status_of(event))
-    elif queue == system.RUN_LOOKS:
+    elif queue == places.RUN_LOOKS:
         if "data_of" in body:
             data.check_data(system_, body["data_of"])
         else:
             hourly_reconcile.look_at_hour(system_, body["hour"])
-    elif queue == system.CLUSTER_LOOKS:
+    elif queue == places.CLUSTER_LOOKS:
         sweep.sweep_one(system_, body["cluster"])
-    elif queue == system.ARCHIVES:
+    elif queue == places.ARCHIVES:
         archive.archive_run(system_, body["run"])
-    elif queue == system.ANNOUNCEMENTS:
+    elif queue == places.ANNOUNCEMENTS:
         announce.publish(system_, body)
-    elif queue == system.NOTICES and post:
+    elif queue == places.NOTICES and post:
         deliver.spread(system_, post, body)
-    elif queue == system.DELIVERIES and post:
+    elif queue == places.DELIVERIES and post:
         deliver.deliver(system_, post, body["subscription"], body["notice"])
-    elif queue == system.SCHEDULE_LOOKS and further:
+    elif queue == places.SCHEDULE_LOOKS and further:
         fire.look(system_, further["schedules"], body["schedule"], body["meant"])
-    elif queue == system.REMOVALS and further:
+    elif queue == places.REMOVALS and further:
         at = datetime.fromisoformat(body["asked_at"])
         remove.carry_out(system_, further["removals"], What(body["what"]), body["name"], at)

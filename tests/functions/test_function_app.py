@@ -11,10 +11,12 @@ from shared.kernel.settings import ROOT
 
 PROBE = """
 import json, sys
+from types import ModuleType
 import function_app
 functions = function_app.app.get_functions()
 print(json.dumps({
     "functions": {f.get_function_name(): f.get_trigger().get_binding_name() for f in functions},
+    "built": [m for m in sys.modules if m.startswith("shared.api.") and type(sys.modules[m]) is ModuleType],
     "heavy": [m for m in sys.modules if m.startswith(("azure.ai", "azure.storage", "azure.data", "torch", "aiohttp"))],
 }))
 """
@@ -46,3 +48,8 @@ def test_every_trigger_is_there() -> None:
 def test_indexing_imports_no_sdk() -> None:
     """Importing function_app pulls in neither Azure SDKs nor torch: cold starts are short."""
     assert probe()["heavy"] == []
+
+
+def test_indexing_builds_no_model_of_the_api() -> None:
+    """What reads requests and describes answers is built when the first request asks for it."""
+    assert probe()["built"] == []

@@ -24,11 +24,13 @@ from shared.adapters.tables.records import from_row, to_row
 from shared.adapters.tables.run_table import _run
 from shared.api import records
 from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.events import incoming
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import data_of, read_data
-from shared.jobs.job_file import read_job_file
+from shared.jobs.readers.azureml import read_layer
+from shared.jobs.readers.job_file import read_job_file
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, BadMessage, TrainyardError
 from shared.runs.decide import failing_log, first_line, fold_metrics
 from shared.runs.intake.request import RunRequest, digest
@@ -48,12 +50,32 @@ def job_file(data: bytes) -> None:
         file = read_job_file("job.yaml", data)
         drop = data_of(DropKey("mnist", "a"), single_file=False)
         order = JobOrder(
-            "mnist-0", "t", ROUTE.template, ROUTE.limits, ROUTE.defaults, file.content, data=drop, root=drop
+            "mnist-0",
+            "t",
+            ROUTE.template,
+            ROUTE.limits,
+            ROUTE.defaults,
+            read_layer(file.document),
+            data=drop,
+            root=drop,
         )
         built = build(order)
         file.explain(built.problems)
         if not built.problems:
-            _comes_back(Run("mnist-0", "mnist/a", "mnist", "f", "e", "c", 1, NOW, request=built.job))
+            assert built.job
+            _comes_back(
+                Run.of(
+                    name="mnist-0",
+                    drop="mnist/a",
+                    route="mnist",
+                    fingerprint="f",
+                    experiment="e",
+                    cluster="c",
+                    nodes=1,
+                    created_at=NOW,
+                    request=built.job,
+                )
+            )
 
 
 def body(data: bytes) -> None:
@@ -107,7 +129,20 @@ def metrics(data: bytes) -> None:
     lines = data.decode("utf-8", "replace").split("\n")
     last, best = fold_metrics(row for line in lines if (row := json_row(line)))
     json.dumps([last, best], allow_nan=False)
-    _comes_back(Run("mnist-0", "", "", "", "e", "c", 1, NOW, last_metrics=last, best_metrics=best))
+    _comes_back(
+        Run.of(
+            name="mnist-0",
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="e",
+            cluster="c",
+            nodes=1,
+            created_at=NOW,
+            last_metrics=last,
+            best_metrics=best,
+        )
+    )
 
 
 def log(data: bytes) -> None:
@@ -134,7 +169,7 @@ def row(data: bytes) -> None:
     """Rows of older versions, or that somebody wrote by hand: one column of each record at a time holds the text."""
     text = data.decode("utf-8", "replace")
     written: list[Any] = [
-        Run("mnist-0", "", "", "", "e", "c", 1, NOW),
+        Run.of(name="mnist-0", drop="", route="", fingerprint="", experiment="e", cluster="c", nodes=1, created_at=NOW),
         Drop(DropKey("mnist", "a"), DropState.OPEN, "t", NOW),
     ]
     for record in written:
@@ -145,7 +180,7 @@ def row(data: bytes) -> None:
                 from_row(type(record), {**columns, column: text}, **known)
         if isinstance(record, Run):
             shown = _run({**columns, "state": text, "RowKey": f"t!{text}"})
-            assert isinstance(shown.state, RunState)
+            assert isinstance(shown.progress.state, RunState)
             records.run(shown)
 
 

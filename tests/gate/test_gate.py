@@ -48,22 +48,16 @@ def test_a_skipped_conformance_test_is_told(
 def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
     """Where completion was not tried in a shell, the gate says in which one."""
     file = report(tmp_path)
-    assert check.shells(file) == check.OK
+    assert check.said_when_skipped(file, check.SHELLS) == check.OK
     text = file.read_text().replace("tests.other", f"tests.cli.{check.SHELLS}")
     file.write_text(text.replace("message='no'", "message='NOT TESTED IN ZSH'"))
-    assert check.shells(file) == f"{check.OK}, but NOT TESTED IN ZSH"
+    assert check.said_when_skipped(file, check.SHELLS) == f"{check.OK}, but NOT TESTED IN ZSH"
 
 
 def test_the_guard_watches_a_test_that_exists() -> None:
     """The tests that the gate looks for by name are there, and what `--quick` leaves out exists."""
-    assert all(list(ROOT.glob(f"tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS))
+    assert all(list(ROOT.glob(f"tests/**/{name}.py")) for name in (check.CONFORMANCE, check.SHELLS, check.WORKER))
     assert [pattern for pattern in check.SLOW if not list(ROOT.glob(pattern))] == []
-
-
-def test_the_quick_tests_are_listed() -> None:
-    """docs/development.md names each path that `--quick` leaves out."""
-    page = (ROOT / "docs" / "development.md").read_text("utf-8")
-    assert [pattern for pattern in check.SLOW if f"`{pattern}`" not in page] == []
 
 
 def test_hooks_look_at_files_that_are_there() -> None:

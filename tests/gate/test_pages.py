@@ -20,12 +20,38 @@ PAGE = (ROOT / "docs" / "events.md").read_text("utf-8")
 def sent() -> Iterator[tuple[str, str, frozenset[str]]]:
     """(kind, subject, names of the data) of each call of `announce` in the app; a value in a subject is `<>`."""
     for file in sorted((ROOT / "shared").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "announce":
-                _, kind, subject, data = node.args[:4]
-                assert isinstance(data, ast.Dict), f"{file}: the data of an event must be a literal"
-                names = frozenset(ast.literal_eval(key) for key in data.keys if key)
-                yield ast.literal_eval(kind), parts(ast.unparse(subject)), names
+        for function in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                for call in announcements(function):
+                    _, kind, subject, data = call.args[:4]
+                    literal = assigned(function, data.id) if isinstance(data, ast.Name) else data
+                    assert isinstance(literal, ast.Dict), f"{file}: the data of an event must be a literal"
+                    names = frozenset(ast.literal_eval(key) for key in literal.keys if key)
+                    for each in kinds(function, kind):
+                        yield each, parts(ast.unparse(subject)), names
+
+
+def announcements(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "announce":
+            yield node
+
+
+def assigned(function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """What the function gives to the variable."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return node.value
+    return None
+
+
+def kinds(function: ast.FunctionDef, kind: ast.expr) -> list[str]:
+    """A kind as it is written; `type(fact).__name__` stands for each fact that the function takes."""
+    if isinstance(kind, ast.Constant):
+        return [str(kind.value)]
+    annotation = next(arg.annotation for arg in function.args.args if arg.arg == "fact")
+    assert annotation is not None
+    return re.findall(r"(\w+)(?: \||$)", ast.unparse(annotation))
 
 
 def parts(subject: str) -> str:

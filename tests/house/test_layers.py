@@ -24,30 +24,14 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "trainers": (set(), {"azure.functions"}),
 }
 
-# Within shared/: whose use cases and decisions each part may call. model.py and ports.py are words that any may use.
-# Five pairs go both ways, and there the order is the modules' (no circle is allowed): a run's end moves leases, money
-# and notices, which end runs; a drop makes runs, which list drops.
-CALLS: dict[str, set[str]] = {
-    "kernel": set(),
-    "system": {"kernel", "jobs"},
-    "events": {"kernel", "system"},
-    "jobs": {"kernel", "system"},
-    "batchai": {"kernel", "system", "jobs"},
-    "runs": {"kernel", "system", "events", "jobs", "batchai", "drops", "clusters", "money", "notices"},
-    "drops": {"kernel", "system", "events", "jobs", "batchai", "runs", "money"},
-    "clusters": {"kernel", "system", "events", "runs", "money", "notices"},
-    "money": {"kernel", "system", "events", "jobs", "runs", "clusters"},
-    "notices": {"kernel", "system", "events", "runs"},
-    "schedules": {"kernel", "system", "runs"},
-    "removals": {"kernel", "system", "jobs", "runs", "drops"},
-    "reconcile": {"kernel", "system", "jobs", "runs", "drops", "notices", "schedules"},
-    "api": {
-        *("kernel", "system", "jobs", "batchai"),
-        *("runs", "drops", "clusters", "money", "notices", "schedules", "removals"),
-    },
-    "adapters": {"kernel", "jobs", "clusters", "money", "notices"},  # pure parts: keys, prices, how a notice looks
-    "bootstrap": {"kernel", "system", "jobs", "money", "notices", "adapters"},
-}
+# Within shared/: each part may import those before it, and no other. What it needs of a later one it asks for through a
+# port of its own (shared/runs/ports.py), or states as a fact, from which shared/reactions.py has what follows.
+ORDER = (
+    *("kernel", "events", "jobs", "runs"),
+    *("drops", "clusters", "money", "schedules", "removals", "notices"),
+    *("reactions", "reconcile", "api", "adapters", "system", "bootstrap"),
+)
+KNOW_THE_SYSTEM = {"shared.bootstrap"}  # beside the triggers; everyone else says which ports it takes
 
 # Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
 PURE_NAMES = {"model.py", "decide.py"}
@@ -124,19 +108,26 @@ def import_graph(files: list[Path]) -> dict[str, set[str]]:
 SHARED_GRAPH = import_graph(sorted((ROOT / "shared").rglob("*.py")))
 
 
-def calls(place: str) -> set[str]:
-    """The parts of shared/ whose modules, other than models and ports, this part imports."""
-    found: set[str] = set()
-    for name, names in SHARED_GRAPH.items():
-        if name.split(".")[1:2] == [place]:
-            found |= {other.split(".")[1] for other in names if not other.endswith((".model", ".ports"))}
-    return found - {place}
+def backwards(graph: dict[str, set[str]]) -> list[str]:
+    """The imports that go against ORDER, or come from a place that is not in it."""
+    rank = {place: number for number, place in enumerate(ORDER)}
+    pairs = [(name, other) for name, names in graph.items() for other in names if "." in name and "." in other]
+    return sorted(
+        f"{name} imports {other}"
+        for name, other in pairs
+        if rank.get(name.split(".")[1], -1) < rank.get(other.split(".")[1], len(ORDER))
+    )
 
 
-def test_nouns_call_what_is_beside_or_below_them() -> None:
-    """No part of shared/ imports the API, and bootstrap alone the adapters; the table says what is so, and no more."""
-    places = {name.split(".")[1] for name in SHARED_GRAPH if "." in name}
-    assert {place: calls(place) for place in places} == CALLS
+def test_shared_is_an_order() -> None:
+    """No part of shared/ imports one that comes after it, not for a type either."""
+    assert backwards(SHARED_GRAPH) == []
+
+
+def test_signatures_say_what_they_touch() -> None:
+    """The whole system is known to bootstrap and the triggers alone."""
+    knowing = {name for name, names in SHARED_GRAPH.items() if "shared.system" in names}
+    assert knowing == KNOW_THE_SYSTEM
 
 
 @pytest.mark.parametrize("place", ["shared", "functions", "emulators", "cli", "trainers"])
@@ -157,5 +148,8 @@ def test_the_tables_can_fail(tmp_path: Path) -> None:
         "torch.nn",
     ]
     assert impurities(file) == ["calls open", "calls datetime.now"]
+    assert backwards({"shared.runs.model": {"shared.money.model"}, "shared.money.model": {"shared.runs.model"}}) == [
+        "shared.runs.model imports shared.money.model"
+    ]
     with pytest.raises(CycleError):
         list(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import cli.commands  # noqa: F401  # registers them
 import trainyard
@@ -60,7 +63,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, venv], check=True)
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     wanted.write_text("small==1\n")
-    for name, value in (("VENV", venv), ("PYTHON", python), ("UV", uv), ("cpu_wheels_serve", lambda: False)):
+    for name, value in (("VENV", venv), ("PYTHON", python), ("UV", uv), ("own_index_serves", lambda: False)):
         monkeypatch.setattr(trainyard, name, value)
     monkeypatch.setenv("UV_FIND_LINKS", str(wheel(tmp_path / "wheels").parent))
     return wanted
@@ -140,31 +143,52 @@ def test_node_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: 
     assert trainyard.node_version() == major
 
 
-def test_a_machine_with_a_gpu_gets_the_wheels_with_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nvidia-smi is on PATH, PyTorch's CPU wheels aren't even asked for."""
-    smi = tmp_path / "nvidia-smi"
-    smi.write_text("#!/bin/sh\n")
-    smi.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("asked"))
-    assert not trainyard.cpu_wheels_serve()
+@pytest.mark.parametrize(("answers", "backend"), [(True, ["--torch-backend", "auto"]), (False, [])])
+def test_pytorch_comes_for_this_machines_processor(
+    monkeypatch: pytest.MonkeyPatch, answers: bool, backend: list[str]
+) -> None:
+    """Where PyTorch's own index answers, uv chooses what fits this machine; else PyPI's wheels are taken."""
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        asked.append(argv)
+        return subprocess.CompletedProcess(argv, 0 if answers else 1)
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(trainyard, "step", lambda _, argv, **__: asked.append(argv))
+    trainyard.install_packages((trainyard.TRAINERS,))
+    assert "auto" in asked[0]
+    assert [word for word in asked[1] if word in ("--torch-backend", "auto")] == backend
+
+
+def test_downloads_are_said_in_megabytes() -> None:
+    """The sum of what uv says that it downloads; nothing where it downloaded nothing of size."""
+    said = "Downloading torch (174.4MiB)\nDownloading sympy (6.0MiB)\n Downloaded torch\nInstalled 2 packages"
+    assert round(trainyard.downloaded(said)) == round(180.4 * 1024**2 / 1e6)
+    assert trainyard.downloaded("Audited 2 packages") == 0
 
 
 def test_it_is_stdlib_only() -> None:
     """It runs in an isolated Python that sees no installed package, and its help names every command."""
     done = subprocess.run([sys.executable, "-I", "-S", ROOT / "trainyard.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert all(f"trainyard.py {command} " in done.stdout for command in trainyard.COMMANDS)
-    assert all(re.search(rf"\b{command}\b", done.stdout) for command in trainyard.CLI)
+    listed = dict(re.findall(r"(?m)^  (\w+) +(\S.*)$", done.stdout))
+    assert listed == {**trainyard.HERE, **trainyard.CLI}
+    assert trainyard.HERE.keys() == trainyard.COMMANDS.keys()
 
 
 def test_it_knows_the_commands_of_the_command_line() -> None:
-    """CLI names exactly the commands that cli/ has, so that a typo is told before anything is installed."""
-    commands = {c.name or c.callback.__name__ for c in cli_app.registered_commands if c.callback}
-    assert set(trainyard.CLI) == commands | {group.name for group in cli_app.registered_groups}
+    """CLI has the commands of cli/ with their own first sentences, so a typo is told before anything is installed."""
+    group: Any = typer.main.get_command(cli_app)
+    sentences = {
+        name: " ".join(inspect.cleandoc(command.help).split("\n\n")[0].split())
+        for name, command in group.commands.items()
+    }
+    assert sentences == trainyard.CLI
     done = subprocess.run([sys.executable, ROOT / "trainyard.py", "dmeo"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "There is no command 'dmeo'. Choose from: demo, up" in done.stderr
+    assert "There is no command 'dmeo'. Did you mean 'demo'?" in done.stderr
 
 
 def test_an_old_python_is_told_so() -> None:

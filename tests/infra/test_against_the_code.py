@@ -13,9 +13,10 @@ from emulators.eventgrid import config, filters, schema
 from local import configs
 from local.declaration import Declaration
 from shared.adapters.azureml.arm import endpoints
+from shared.adapters.azureml.code_assets import CODE_CONTAINER
 from shared.jobs.model import state_of
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.settings import SETTINGS, Settings, Storage
-from shared.system import DROPS_CONTAINER, OUTPUT_CONTAINER
 from tests.functions import indexed
 from tests.infra.declared import INFRA, ROOT, main, parameters
 
@@ -44,7 +45,7 @@ def test_every_container_is_declared() -> None:
     """Containers of the app and of Event Grid's dead letters are declared; the workspace's carries its own name."""
     containers = set(declared.storage(main()).containers)
     workspace = next(name for name in containers if name.startswith("azureml-blobstore-"))
-    assert containers - OF_THE_HOST - {workspace} == {DROPS_CONTAINER, OUTPUT_CONTAINER, "deadletter"}
+    assert containers - OF_THE_HOST - {workspace} == {DROPS_CONTAINER, OUTPUT_CONTAINER, CODE_CONTAINER, "deadletter"}
 
 
 def test_the_datastore_of_drops_is_the_apps_container() -> None:
@@ -96,10 +97,26 @@ def test_direct_event_triggers_are_off() -> None:
     assert off == triggers("eventGridTrigger").keys()
 
 
+def test_what_may_be_always_ready_is_a_function() -> None:
+    """The instance that may wait for submissions is off until somebody asks for it, and then names a real function."""
+
+    def ready(count: str) -> list[dict[str, object]]:
+        given = parameters(TRAINYARD_SUBMISSIONS_ALWAYS_READY=count)
+        site = deploy.deploy(INFRA / "main.bicep", given).one("Microsoft.Web/sites")
+        found: list[dict[str, object]] = site.properties["functionAppConfig"]["scaleAndConcurrency"]["alwaysReady"]
+        return found
+
+    assert ready("0") == []
+    (one,) = ready("2")
+    assert one["instanceCount"] == 2
+    assert triggers("queueTrigger")[str(one["name"]).removeprefix("function:")] == "submissions"
+
+
 def test_the_health_of_the_app_needs_no_login() -> None:
     """With Entra ID every path asks for a login but those that docs/security.md, tested too, leaves open to anyone."""
     page = (ROOT / "docs" / "security.md").read_text()
-    open_to_all = re.findall(r"^\| GET \| `(/api/[^`]+)` \| anyone \|$", page, re.MULTILINE)
+    (anyone,) = re.findall(r"^- \*\*anyone\*\*: (.+)$", page, re.MULTILINE)
+    open_to_all = [f"/api/{route}" for route in re.findall(r"`GET ([^`]+)`", anyone)]
     found = [r for r in main("entra").of("Microsoft.Web/sites/config") if r.last_name == "authsettingsV2"]
     settings = found[0].properties
     assert settings["platform"] == {"enabled": True}
@@ -170,7 +187,7 @@ def test_nothing_holds_a_key() -> None:
     assert found.one("Microsoft.ContainerRegistry/registries").properties["adminUserEnabled"] is False
     assert found.one("Microsoft.MachineLearningServices/workspaces/computes").properties["disableLocalAuth"] is True
     policies = found.of("Microsoft.Web/sites/basicPublishingCredentialsPolicies")
-    assert [policy.properties for policy in policies] == [{"allow": False}] * 2
+    assert [policy.properties for policy in policies] == [{"allow": False}]
 
 
 def test_no_output_holds_a_secret() -> None:

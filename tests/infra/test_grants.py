@@ -26,6 +26,8 @@ def test_the_cluster_role_is_the_narrow_one() -> None:
         ("blobServices/containers/blobs/read", "/blobServices/default/containers/drops", True),
         ("blobServices/containers/blobs/write", "/blobServices/default/containers/drops", False),
         ("blobServices/containers/blobs/write", "/blobServices/default/containers/azureml", True),
+        ("blobServices/containers/blobs/read", "/blobServices/default/containers/code", True),
+        ("blobServices/containers/blobs/write", "/blobServices/default/containers/code", False),
         ("blobServices/containers/blobs/read", "/blobServices/default/containers/output", False),
         ("blobServices/containers/blobs/read", "/blobServices/default/containers/app-package", False),
         ("tableServices/tables/entities/write", "/tableServices/default/tables/rendezvous", True),
@@ -39,15 +41,32 @@ def test_what_a_training_can_reach(action: str, target: str, may: bool) -> None:
     assert grants().may(principal("id-nodes-"), f"{ACCOUNT}/{action}", account_id() + target) is may
 
 
-def test_nodes_write_the_workspaces_container_and_pull_images() -> None:
-    """Outputs of jobs go to the workspace's own container, whose name Azure ML makes; images come from our registry."""
+def workspace_container() -> str:
     names = declared.storage(main()).containers
-    container = next(name for name in names if name.startswith("azureml-blobstore-"))
-    target = f"{account_id()}/blobServices/default/containers/{container}"
-    who, registry = principal("id-nodes-"), main().one("Microsoft.ContainerRegistry/registries").id
-    assert grants().may(who, f"{declared.CONTAINERS}/blobs/write", target)
-    assert grants().may(who, "Microsoft.ContainerRegistry/registries/pull/read", registry)
+    name = next(name for name in names if name.startswith("azureml-blobstore-"))
+    return f"{account_id()}/blobServices/default/containers/{name}"
+
+
+def test_nodes_write_the_workspaces_container() -> None:
+    """Outputs of jobs go to the workspace's own container, whose name Azure ML makes; nodes submit nothing."""
+    who = principal("id-nodes-")
+    assert grants().may(who, f"{declared.CONTAINERS}/blobs/write", workspace_container())
     assert not grants().may(who, f"{declared.WORKSPACES}/jobs/write", workspace_id())
+
+
+def test_images_are_pulled_by_azure_mls_own_grant() -> None:
+    """No assignment of ours gives the nodes AcrPull: Azure ML does, and a second one would fail the deployment."""
+    registry = main().one("Microsoft.ContainerRegistry/registries").id
+    assert not grants().may(principal("id-nodes-"), "Microsoft.ContainerRegistry/registries/pull/read", registry)
+
+
+def test_whoever_deployed_sees_what_jobs_wrote() -> None:
+    """The studio shows logs and outputs as the person who looks, so that person may read both containers of them."""
+    read, write = (f"{declared.CONTAINERS}/blobs/{verb}" for verb in ("read", "write"))
+    logs = f"{account_id()}/blobServices/default/containers/azureml"
+    for target in (logs, workspace_container()):
+        assert grants().may("operator", read, target)
+        assert not grants().may("operator", write, target)
 
 
 def test_events_can_be_delivered() -> None:

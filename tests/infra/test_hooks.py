@@ -1,243 +1,269 @@
-"""azd's hooks, run as azd runs them, against an `az` that answers from a script and writes down what it was asked."""
+"""azd's hooks, run as azd runs them: what they ask of Azure, and what they keep."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from emulators.arm import syntax
+from emulators.arm.hashes import unique_string
 from functions import access
-from tests.infra.declared import INFRA
+from tests.infra.azd import GONE, OUTPUTS, READY, REGISTRY, Answers, Azd, lines
+from tests.infra.declared import INFRA, main
 
-PLACE = "/subscriptions/sub/providers/Microsoft.MachineLearningServices/locations/westeurope"
-STAND_IN = """#!{python}
-import json, pathlib, sys
-folder = pathlib.Path({folder!r})
-arguments = sys.argv[1:]
-told = {{"argv": arguments}}
-if "--body" in arguments:
-    told["body"] = json.loads(pathlib.Path(arguments[arguments.index("--body") + 1][1:]).read_text())
-with (folder / "calls").open("a") as calls:
-    calls.write(json.dumps(told) + "\\n")
-line = " ".join(arguments)
-seen = [json.loads(call)["argv"] for call in (folder / "calls").read_text().splitlines()]
-for part, answer in json.loads((folder / "answers").read_text()):
-    if part in line:
-        if isinstance(answer, dict) and "then" in answer:  # one answer after the other, the last one again and again
-            asked = sum(part in " ".join(argv) for argv in seen)
-            answer = answer["then"][min(asked, len(answer["then"])) - 1]
-        if isinstance(answer, str):
-            sys.exit(answer)
-        print(json.dumps(answer))
-        break
-"""
-Answers = list[tuple[str, Any]]
-READY: Answers = [
-    ("provider list", [{"namespace": "Microsoft.Storage", "registrationState": "Registered"}]),
-    ("list-flexconsumption-locations", [{"name": "West Europe"}, {"name": "North Europe"}]),
-    (f"{PLACE}/vmSizes", {"value": [{"name": "Standard_D2s_v5", "vCPUs": 2, "lowPriorityCapable": True}]}),
-    (f"{PLACE}/usages", {"value": [{"name": {"value": "TotalLowPriorityCores"}, "limit": 8, "currentValue": 0}]}),
-    ("deployment sub create", {"properties": {"outputs": {"clusterRoleId": {"value": "role-1"}}}}),
-    ("cloud show", {"endpoints": {"microsoftGraphResourceId": "https://graph.microsoft.com/"}}),
-    ("ad app list", []),
-    ("ad app create", {"appId": "client-1", "displayName": "Trainyard (test)"}),
-    ("ad sp list", []),
-    ("ad sp create", {"id": "principal-1"}),
-    ("appRoleAssignedTo", {"value": []}),
-]
-Hook = Callable[..., tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]]
+THIS_MONTH = datetime.now(UTC).strftime("%Y-%m-01")
 
 
-@pytest.fixture
-def hook(tmp_path: Path) -> Hook:
-    """Runs a hook with these answers and settings; gives the process and az's calls."""
-    for name in ("az", "azd"):
-        file = tmp_path / name
-        file.write_text(STAND_IN.format(python=sys.executable, folder=str(tmp_path)))
-        file.chmod(0o755)
-
-    def run(name: str, answers: Answers, **settings: str) -> tuple[Any, list[dict[str, Any]]]:
-        (tmp_path / "answers").write_text(json.dumps(answers))
-        (tmp_path / "calls").write_text("")
-        known = {"AZURE_ENV_NAME": "test", "AZURE_LOCATION": "westeurope", "AZURE_SUBSCRIPTION_ID": "sub"}
-        env = {
-            **known,
-            **settings,
-            "TRAINYARD_PAUSE_SECONDS": "0.01",
-            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-        }
-        argv = [sys.executable, str(INFRA / "hooks" / f"{name}.py")]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
-        calls = [json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()]
-        return done, calls
-
-    return run
+def bodies(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [call["body"] for call in calls if "body" in call]
 
 
-def lines(calls: list[dict[str, Any]]) -> list[str]:
-    return [" ".join(call["argv"]) for call in calls]
+def test_outputs_are_the_templates() -> None:
+    """The environment that these tests make has after a provision exactly the outputs of main.bicep."""
+    assert OUTPUTS.keys() | {"AZURE_LOCATION"} == main().outputs.keys()
 
 
-def test_what_is_not_registered_is_registered(hook: Hook) -> None:
-    """Every provider but the registered ones is registered; role and budget are deployed, and the role remembered."""
-    done, calls = hook("preprovision", READY)
+def test_a_whole_life(azd: Azd) -> None:
+    """With nothing but what azd gives: up, down and up again end well, and nothing of ours is left between."""
+    first, _ = azd.hook("preprovision", READY)
+    assert first.returncode == 0, first.stderr
+    azd.provisioned()
+    for name in ("postprovision", "predown"):
+        done, _ = azd.hook(name, [("--method get", GONE), *READY])
+        assert done.returncode == 0, done.stderr
+    azd.destroyed()
+    done, calls = azd.hook("postdown", [("deletedVaults", {"then": [{}, {}, GONE]}), *READY])
     assert done.returncode == 0, done.stderr
-    registered = {line.split()[3] for line in lines(calls) if line.startswith("provider register")}
-    assert "Microsoft.Storage" not in registered
-    assert {"Microsoft.EventGrid", "Microsoft.MachineLearningServices", "Microsoft.Web"} <= registered
-    assert "env set TRAINYARD_CLUSTER_ROLE_ID role-1" in lines(calls)
-    assert not any(line.startswith("ad ") for line in lines(calls)), "keys need no app registration"
+    asked = "\n".join(lines(calls))
+    for gone in ("budgets/trainyard-test", "roleDefinitions/role-1", "/purge"):
+        assert gone in asked
+    again, _ = azd.hook("preprovision", READY)
+    assert again.returncode == 0, again.stderr
 
 
-def test_the_budget_keeps_its_first_month(hook: Hook) -> None:
-    """A second deployment gives the start that the first one remembered: Azure refuses to move it."""
-    done, calls = hook("preprovision", READY, TRAINYARD_BUDGET_START="2025-03-01")
+def test_role_and_budget_come_before_the_rest(azd: Azd) -> None:
+    """The role and the budget are deployed, in azd's subscription, and the role remembered; no registration is made."""
+    done, calls = azd.hook("preprovision", READY)
     assert done.returncode == 0, done.stderr
-    assert any("budgetStart=2025-03-01" in line for line in lines(calls))
+    (deployed,) = [line for line in lines(calls) if "deployment sub create" in line]
+    assert f"budgetStart={THIS_MONTH}" in deployed
+    assert deployed.endswith("--subscription sub --output json")
+    assert azd.values["TRAINYARD_CLUSTER_ROLE_ID"] == "role-1"
+    assert not any(line.startswith("ad app") for line in lines(calls)), "keys need no app registration"
 
 
-def test_the_preflight_says_which_quota_is_short(hook: Hook) -> None:
-    """Too few low-priority cores end the deployment before it begins, with the numbers and what to do."""
-    done, calls = hook("preprovision", READY, TRAINYARD_CLUSTER_MAX_NODES="5")
-    assert done.returncode == 1
-    assert "Low-priority cores of Azure ML in westeurope: 5 x Standard_D2s_v5 need 10, free are 8" in done.stderr
-    assert "TRAINYARD_CLUSTER_MAX_NODES" in done.stderr
-    assert not any("deployment" in line for line in lines(calls))
+@pytest.mark.parametrize(
+    ("began", "removed"),
+    [("", False), (THIS_MONTH, False), (f"{THIS_MONTH}T00:00:00Z", False), ("2025-03-01T00:00:00Z", True)],
+)
+def test_a_budget_of_another_month_is_made_anew(azd: Azd, began: str, removed: bool) -> None:
+    """Azure takes neither another start for a budget nor one of an earlier month: what began then is removed first.
+
+    So it is a month later, and after `azd down`, when there is none.
+    """
+    there: Any = {"properties": {"timePeriod": {"startDate": began}}} if began else GONE
+    done, calls = azd.hook("preprovision", [("--method delete", {}), ("budgets", there), *READY])
+    assert done.returncode == 0, done.stderr
+    told = lines(calls)
+    deletions = [index for index, line in enumerate(told) if "--method delete" in line and "budgets/" in line]
+    creation = next(index for index, line in enumerate(told) if "deployment sub create" in line)
+    assert [index < creation for index in deletions] == ([True] if removed else [])
+    assert f"budgetStart={THIS_MONTH}" in told[creation]
+    assert "TRAINYARD_BUDGET_START" not in azd.values
 
 
-def test_the_preflight_names_every_fault_at_once(hook: Hook) -> None:
-    """A region without Flex Consumption and a size that Azure ML lacks are both told."""
-    answers: Answers = [("list-flexconsumption-locations", [{"name": "North Europe"}]), *READY]
-    done, _ = hook("preprovision", answers, TRAINYARD_CLUSTER_VM_SIZE="Standard_X")
-    assert "Flex Consumption is not in region westeurope" in done.stderr
-    assert "northeurope" in done.stderr
-    assert "Azure ML has no VM size Standard_X in westeurope" in done.stderr
-
-
-def test_az_errors_are_passed_on(hook: Hook) -> None:
+def test_az_errors_are_passed_on(azd: Azd) -> None:
     """What the Azure CLI says of its failure is what the caller reads."""
-    done, _ = hook("preprovision", [("provider list", "ERROR: Please run 'az login'")])
-    assert (done.returncode, "Please run 'az login'" in done.stderr) == (1, True)
+    done, _ = azd.hook("preprovision", [("provider list", "ERROR: AuthorizationFailed"), *READY])
+    assert (done.returncode, "AuthorizationFailed" in done.stderr) == (1, True)
 
 
-def test_entra_makes_a_registration_without_a_secret(hook: Hook) -> None:
-    """With TRAINYARD_AUTH=entra: all app roles, assignment required, the deployer a coder, no credential."""
-    done, calls = hook("preprovision", READY, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
+@pytest.mark.parametrize("kind", ["user", "servicePrincipal"])
+def test_entra_makes_a_registration_without_a_secret(azd: Azd, kind: str) -> None:
+    """With TRAINYARD_AUTH=entra: all app roles, assignment required, no credential; whoever is signed in is a coder.
+
+    azd doesn't tell a hook who that is, so the hook asks.
+    """
+    azd.set(TRAINYARD_AUTH="entra")
+    who: Answers = [
+        ("account show", {"name": "s", "user": {"name": "app-id", "type": kind}}),
+        ("ad sp show --id app-id", {"id": "me"}),
+    ]
+    done, calls = azd.hook("preprovision", [*who, *READY])
     assert done.returncode == 0, done.stderr
-    bodies = [call["body"] for call in calls if "body" in call]
-    roles = {role["value"]: role["id"] for role in bodies[0]["appRoles"]}
+    sent = [body for body in bodies(calls) if "nameAvailable" not in body and "type" not in body]
+    roles = {role["value"]: role["id"] for role in sent[0]["appRoles"]}
     assert roles.keys() == {access.READER, access.CONTRIBUTOR, access.CODER}
-    assert bodies[0]["identifierUris"] == ["api://client-1"]
-    assert {"appRoleAssignmentRequired": True} in bodies
-    grant = {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.coder"]}
-    assert grant in bodies
-    assert "env set TRAINYARD_ENTRA_CLIENT_ID client-1" in lines(calls)
+    assert sent[0]["identifierUris"] == ["api://client-1"]
+    assert {"appRoleAssignmentRequired": True} in sent
+    assert {"principalId": "me", "resourceId": "principal-1", "appRoleId": roles["trainyard.coder"]} in sent
+    assert azd.values["TRAINYARD_ENTRA_CLIENT_ID"] == "client-1"
     told = json.dumps(calls).lower()
     assert "credential" not in told
     assert "password" not in told
 
 
-def test_a_new_registration_is_waited_for(hook: Hook) -> None:
+def test_a_new_registration_is_waited_for(azd: Azd) -> None:
     """What was made a moment ago may not be found yet: the hook asks again, and any other refusal ends it."""
+    azd.set(TRAINYARD_AUTH="entra")
     late: Answers = [("applications(appId=", {"then": ["ERROR: Request_ResourceNotFound", {}]}), *READY]
-    done, calls = hook("preprovision", late, TRAINYARD_AUTH="entra")
+    done, calls = azd.hook("preprovision", late)
     assert done.returncode == 0, done.stderr
     assert sum("applications(appId=" in line for line in lines(calls)) == 3
     refused: Answers = [("applications(appId=", "ERROR: Authorization_RequestDenied"), *READY]
-    done, calls = hook("preprovision", refused, TRAINYARD_AUTH="entra")
+    done, calls = azd.hook("preprovision", refused)
     assert "Authorization_RequestDenied" in done.stderr
     assert sum("applications(appId=" in line for line in lines(calls)) == 1
 
 
-def test_a_registration_that_is_there_is_mended_not_repeated(hook: Hook) -> None:
+def test_a_registration_that_is_there_is_mended_not_repeated(azd: Azd) -> None:
     """The second time neither app, nor principal, nor grant is made again, and roles keep their ids."""
-    _, first = hook("preprovision", READY, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
-    roles = next(call["body"]["appRoles"] for call in first if "appRoles" in call.get("body", {}))
-    granted = [{"principalId": "me", "appRoleId": roles[2]["id"]}]
+    azd.set(TRAINYARD_AUTH="entra")
+    _, first = azd.hook("preprovision", READY)
+    roles = next(body["appRoles"] for body in bodies(first) if "appRoles" in body)
     answers: Answers = [
         ("ad app list", [{"appId": "client-1", "displayName": "Trainyard (test)"}]),
         ("ad sp list", [{"id": "principal-1"}]),
-        ("appRoleAssignedTo", {"value": granted}),
+        ("appRoleAssignedTo", {"value": [{"principalId": "me", "appRoleId": roles[2]["id"]}]}),
         *READY,
     ]
-    done, second = hook("preprovision", answers, TRAINYARD_AUTH="entra", AZURE_PRINCIPAL_ID="me")
+    done, second = azd.hook("preprovision", answers)
     assert done.returncode == 0, done.stderr
     assert not [line for line in lines(second) if "create --" in line and line.startswith("ad ")]
-    assert not [call for call in second if "resourceId" in call.get("body", {})]
-    assert roles == next(call["body"]["appRoles"] for call in second if "appRoles" in call.get("body", {}))
+    assert not [body for body in bodies(second) if "resourceId" in body]
+    assert roles == next(body["appRoles"] for body in bodies(second) if "appRoles" in body)
 
 
-def test_the_image_is_built_once_for_each_content(hook: Hook) -> None:
+def after_provision(azd: Azd, answers: Answers) -> list[dict[str, Any]]:
+    azd.provisioned()
+    done, calls = azd.hook("postprovision", [*answers, *READY])
+    assert done.returncode == 0, done.stderr
+    return calls
+
+
+def test_the_image_is_built_once_for_each_content(azd: Azd) -> None:
     """An image whose tag is there is not built again; either way its full name is remembered."""
-    registry = ("acr show", {"loginServer": "cr1.azurecr.io"})
-    none: Answers = [("show-tags", "repository trainyard is not found"), registry]
-    done, calls = hook("postprovision", none, AZURE_REGISTRY_NAME="cr1")
-    assert done.returncode == 0, done.stderr
-    remembered = next(line for line in lines(calls) if "TRAINYARD_IMAGE" in line)
-    tag = remembered.rpartition(":")[2]
-    assert remembered == f"env set TRAINYARD_IMAGE cr1.azurecr.io/trainyard:{tag}"
-    assert any(line.startswith("acr build") and f"trainyard:{tag}" in line for line in lines(calls))
+    calls = after_provision(azd, [])
+    name = azd.values["TRAINYARD_IMAGE"]
+    registry, _, tag = name.partition("/trainyard:")
+    assert registry == "cr1.azurecr.io"
+    (built,) = [line for line in lines(calls) if line.startswith("acr build")]
+    assert f"--image trainyard:{tag} " in built
 
-    done, calls = hook("postprovision", [("show-tags", [tag]), registry], AZURE_REGISTRY_NAME="cr1")
-    assert done.returncode == 0, done.stderr
+    calls = after_provision(azd, [("show-tags", [tag])])
     assert not any(line.startswith("acr build") for line in lines(calls))
-    assert remembered in lines(calls)
+    assert azd.values["TRAINYARD_IMAGE"] == name
 
 
-def test_browsers_may_sign_in_at_the_apps_address(hook: Hook) -> None:
+PAUSED: Answers = [
+    ("acr build", "ERROR: (TasksOperationsNotAllowed) ACR Tasks requests for the registry are not permitted.")
+]
+
+
+def test_where_acr_tasks_are_paused_docker_builds(azd: Azd) -> None:
+    """Free credits may not build in the registry: the Docker of this machine does, and the image is as good."""
+    azd.install("docker")
+    calls = after_provision(azd, PAUSED)
+    name = azd.values["TRAINYARD_IMAGE"]
+    assert name.startswith("cr1.azurecr.io/trainyard:")
+    docker = [" ".join(call["argv"]) for call in calls if call["program"] == "docker"]
+    assert docker[0].startswith(f"build --platform linux/amd64 --tag {name} ")
+    assert docker[1:] == [f"push {name}"]
+
+
+def test_without_docker_azure_ml_builds(azd: Azd) -> None:
+    """With neither, no image is named: the package keeps its conda file, and the workspace builds on its cluster."""
+    calls = after_provision(azd, PAUSED)
+    assert azd.values["TRAINYARD_IMAGE"] == ""
+    assert {"properties": {"imageBuildCompute": "cpu-cluster"}} in bodies(calls)
+
+
+def test_another_refusal_of_the_build_ends_it(azd: Azd) -> None:
+    """Only the known refusal leads to another way; any other error of the build is passed on."""
+    azd.provisioned()
+    done, _ = azd.hook("postprovision", [("acr build", "ERROR: the Dockerfile is wrong"), *READY])
+    assert (done.returncode, "the Dockerfile is wrong" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("there", "answer", "made"),
+    [
+        ([{"principalId": "nodes"}], {}, False),
+        ([], {}, True),
+        ([], "ERROR: (RoleAssignmentExists) The role assignment already exists.", True),
+    ],
+)
+def test_nodes_may_pull_whoever_granted_it(azd: Azd, there: list[Any], answer: Any, made: bool) -> None:
+    """AcrPull is granted only where Azure ML has not done it, and both orders end well."""
+    answers: Answers = [("role assignment list", there), ("role assignment create", answer)]
+    calls = after_provision(azd, answers)
+    grants = [line for line in lines(calls) if line.startswith("role assignment create")]
+    assert len(grants) == made
+    assert all(f"--scope {REGISTRY['id']} --assignee-object-id nodes" in line for line in grants)
+
+
+def test_browsers_may_sign_in_at_the_apps_address(azd: Azd) -> None:
     """With Entra ID the registration gets the app's callback and gives id tokens, still without a secret."""
-    registry: Answers = [("acr show", {"loginServer": "cr1.azurecr.io"}), *READY]
-    settings = {"TRAINYARD_ENTRA_CLIENT_ID": "client-1", "TRAINYARD_URL": "https://func-1.azurewebsites.net/api"}
-    done, calls = hook("postprovision", [("show-tags", []), *registry], AZURE_REGISTRY_NAME="cr1", **settings)
-    assert done.returncode == 0, done.stderr
-    web = next(call["body"]["web"] for call in calls if "web" in call.get("body", {}))
+    azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1")
+    web = next(body["web"] for body in bodies(after_provision(azd, [])) if "web" in body)
     assert web["redirectUris"] == ["https://func-1.azurewebsites.net/.auth/login/aad/callback"]
     assert web["implicitGrantSettings"] == {"enableIdTokenIssuance": True}
 
 
-def test_down_deletes_the_workspace_for_good(hook: Hook) -> None:
+def test_down_deletes_the_workspace_for_good(azd: Azd) -> None:
     """A workspace that is there is purged, and waited for; one that is gone, or never was, is fine."""
-    settings = {"AZURE_WORKSPACE_NAME": "mlw", "AZURE_RESOURCE_GROUP": "rg"}
-    gone = "ERROR: (ResourceNotFound) could not be found"
-    done, calls = hook("predown", [("--method get", gone)], **settings)
+    assert azd.hook("predown", [])[1] == []
+    azd.provisioned()
+    done, calls = azd.hook("predown", [("--method get", GONE)])
     assert (done.returncode, len(calls)) == (0, 1), done.stderr
-    assert hook("predown", [])[1] == []
 
-    there: Answers = [("--method get", {"then": [{}, gone]}), ("--method delete", {})]
-    done, calls = hook("predown", there, **settings)
+    there: Answers = [("--method get", {"then": [{}, GONE]}), ("--method delete", {})]
+    done, calls = azd.hook("predown", there)
     assert done.returncode == 0, done.stderr
     asked = [line for line in lines(calls) if "--method delete" in line]
     assert len(asked) == 1
-    assert "workspaces/mlw --uri-parameters api-version=2024-04-01 forceToPurge=true" in asked[0]
+    assert "workspaces/mlw-1 --uri-parameters api-version=2024-04-01 forceToPurge=true" in asked[0]
 
 
-def test_down_removes_budget_and_role(hook: Hook) -> None:
-    """What subscription.bicep made goes too, and its absence is no error."""
-    answers: Answers = [("budgets", "ERROR: NotFound"), ("roleDefinitions", {})]
-    done, calls = hook("postdown", answers, TRAINYARD_CLUSTER_ROLE_ID="role-1")
+def test_down_removes_budget_and_role(azd: Azd) -> None:
+    """What subscription.bicep made goes too, and its absence is no error; the vault's name is freed."""
+    azd.set(TRAINYARD_CLUSTER_ROLE_ID="role-1")
+    answers: Answers = [("deletedVaults", {"then": [{}, {}, GONE]}), ("budgets", GONE), ("roleDefinitions", {})]
+    done, calls = azd.hook("postdown", answers)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[4].rpartition("/")[2] for line in lines(calls)] == [
-        "trainyard-test",
-        "role-1",
-    ]
+    places = [line.split()[4].rpartition("/")[2] for line in lines(calls)]
+    vault = "kv-" + unique_string("/subscriptions/sub", "test", "westeurope")
+    assert places == ["trainyard-test", "role-1", vault, "purge", vault]
+
+
+def test_names_are_those_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names that hooks work out are those that main.bicep gives."""
+    monkeypatch.syspath_prepend(str(INFRA / "hooks"))
+    names = importlib.import_module("names")
+    found = main()
+    for subscription, environment in ((found.subscription, "local"), ("x" * 36, "Grüße")):
+        parts = (f"/subscriptions/{subscription}", environment, "local")
+        assert names.unique_string(*parts) == unique_string(*parts)
+    place = {"AZURE_ENV_NAME": "local", "AZURE_LOCATION": "local", "AZURE_SUBSCRIPTION_ID": found.subscription}
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    assert names.global_names() == {kind: found.one(kind).name for kind in names.global_names()}
 
 
 def test_every_provider_of_the_bicep_is_registered() -> None:
-    """The preflight's list of providers is exactly that of the resources in infra/."""
+    """The preflight's list of providers is that of the resources in infra/, and the one that Flex Consumption needs."""
     tree = ast.parse((INFRA / "hooks" / "preflight.py").read_text())
     assigned = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}  # type: ignore[attr-defined]
     listed = ast.literal_eval(assigned["PROVIDERS"])
     files = [syntax.read(path) for path in INFRA.rglob("*.bicep")]
     used = {r.kind.partition("/")[0].lower() for file in files for r in file.resources.values()}
-    assert used == {name.lower() for name in listed}
+    assert used | {"microsoft.app"} == {name.lower() for name in listed}
 
 
 def test_no_hook_prints_or_remembers_a_secret() -> None:

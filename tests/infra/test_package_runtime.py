@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emulators.arm import syntax
-from local import package
 from tests.emulators.host.test_conformance import python313, run
 from tests.infra.declared import INFRA, ROOT
+from tests.infra.invocations import TABLE, settings, unpacked
 
 __all__ = ["python313"]
 
 
-def test_microsofts_runtime_indexes_the_package(python313: str, tmp_path: Path) -> None:
-    """azure-functions-runtime finds the same functions in the package as our host in the repository."""
-    built = package.build(tmp_path / "package")
-    with zipfile.ZipFile(built.archive) as archive:
-        archive.extractall(unpacked := tmp_path / "unpacked")
-    theirs = run(python313, unpacked, "runtime", [], tmp_path)["indexed"]
-    assert names(theirs) == names(run(sys.executable, ROOT, "direct", [], tmp_path)["indexed"])
+def test_microsofts_runtime_runs_the_package(python313: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """azure-functions-runtime finds the functions of the repository in the package, and runs one of each trigger."""
+    with settings(tmp_path) as given:
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        theirs = run(python313, unpacked(tmp_path), "runtime", TABLE, tmp_path)
+    assert names(theirs["indexed"]) == names(run(sys.executable, ROOT, "direct", [], tmp_path)["indexed"])
+    assert [outcome["error"] for outcome in theirs["outcomes"]] == [None] * len(TABLE)
+    answer = base64.b64decode(theirs["outcomes"][-1]["returned"]["content"]["body"]["base64"])
+    assert {drop["drop"] for drop in json.loads(answer)} == {"mnist/a", "mnist/b"}
 
 
 def names(indexed: list[dict[str, Any]]) -> list[str]:

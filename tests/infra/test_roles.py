@@ -149,7 +149,6 @@ def test_the_recording_is_whole(asked: Asked) -> None:
     actions = {action.partition(f"{PROVIDER}/workspaces/")[2] for action, _ in asked.workspace}
     assert {
         *("computes/write", "jobs/write", "jobs/cancel/action", "codes/versions/write", "environments/versions/write"),
-        "codes/versions/startPendingUpload/action",
     } <= actions
     words = "\n".join(words for words, _ in asked.storage)
     assert "table POST /$batch" in words

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.infra.declared import ROOT, azure_yaml
+from tests.infra.declared import ABSENT, ROOT, SPECS, azure_yaml
 
 WORKFLOWS = {name: ROOT / ".github" / "workflows" / f"{name}.yml" for name in ("infra", "azure-dev")}
+SNAPSHOT = SPECS / "bicep" / "main.snapshot.json"
 
 
 def jobs(name: str) -> dict[str, Any]:
@@ -43,3 +48,34 @@ def test_every_named_file_is_there(name: str) -> None:
     """The Bicep files that a workflow names are in the repository."""
     named = set(re.findall(r"\binfra/[\w/.]+\.bicep\b", WORKFLOWS[name].read_text()))
     assert [file for file in named if not (ROOT / file).is_file()] == []
+
+
+def test_a_pull_request_is_shown_what_changes(tmp_path: Path) -> None:
+    """Of two real snapshots each resource that comes, goes or changes is a line, with what changes in it."""
+    if not SNAPSHOT.exists():
+        pytest.skip(ABSENT)
+    changed = json.loads(SNAPSHOT.read_text("utf-8"))
+    resources = {resource["name"]: resource for resource in changed["predictedResources"]}
+    site = next(resource for resource in resources.values() if resource["type"] == "Microsoft.Web/sites")
+    del site["properties"]["siteConfig"]["ftpsState"]
+    gone = next(name for name in resources if name.endswith("/default/deadletter"))
+    changed["predictedResources"].remove(resources[gone])
+    changed["predictedResources"].append({"id": "/x/providers/A.B/c/d", "type": "A.B/c", "name": "d"})
+    (tmp_path / "after.json").write_text(json.dumps(changed))
+    told = infra_changes(SNAPSHOT, tmp_path / "after.json").splitlines()
+    assert told[0] == "### infra/: 96 resources before, 96 after"
+    assert [line.partition("`")[0] for line in told[2:]] == ["- **new** ", "- **gone** ", "- **changed** ", "  - "]
+    assert "deadletter" in told[3]
+    assert told[5] == "  - `properties.siteConfig.ftpsState`: `Disabled` → `null`"
+
+
+def test_nothing_changed_says_so() -> None:
+    """A pull request that changes no resource is told that."""
+    if not SNAPSHOT.exists():
+        pytest.skip(ABSENT)
+    assert infra_changes(SNAPSHOT, SNAPSHOT).endswith("No resource changes.\n")
+
+
+def infra_changes(before: Path, after: Path) -> str:
+    argv = [sys.executable, str(ROOT / ".ci" / "infra_changes.py"), str(before), str(after)]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,11 @@ from local import configs
 from local.cloud import Cloud
 from local.record import REPOSITORY
 from shared import bootstrap
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.settings import Settings
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.results.archive import MANIFEST, archive_folder
-from shared.system import OUTPUT_CONTAINER, System
+from shared.system import System
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
@@ -86,7 +86,7 @@ class Lab:
             Moment(state, run.created_at + timedelta(seconds=10 * i))
             for i, state in enumerate((RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED))
         )
-        ended = replace(run, state=RunState.COMPLETED, history=moments, archived_at=run.created_at + timedelta(hours=1))
+        ended = run.changed(state=RunState.COMPLETED, history=moments, archived_at=run.created_at + timedelta(hours=1))
         folder = archive_folder(ended)
         for name, data in files.items():
             self.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{name}", data, "application/octet-stream")
@@ -100,7 +100,7 @@ class Lab:
 def a_run(name: str, **more: Any) -> Run:
     """A run as `ask` makes it, of the trainer mnist."""
     given = {"drop": "", "route": "mnist", "fingerprint": "f" * 64, "experiment": "mnist", "cluster": "cpu-cluster"}
-    return Run(**{"name": name, **given, "nodes": 2, "created_at": NOW, **more})
+    return Run.of(**{"name": name, **given, "nodes": 2, "created_at": NOW, **more})
 
 
 def _json(value: Any) -> bytes:

@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,7 @@ import azure.functions as func
 import pytest
 
 from functions import http, page
-from functions.modules import joined
-from local import vendor
+from local import page_bundle
 from tests.functions.test_access import ENDPOINTS
 
 MOST = 100_000  # bytes of all files together, as they travel
@@ -45,7 +46,8 @@ def test_the_page_runs_nothing_but_its_own_files() -> None:
     text = response.get_body().decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", text)
     assert not re.search(
-        r"""["'(]https?://(?!www\.w3\.org)""", "".join(p.read_text() for p in page.FOLDER.glob("**/*.js"))
+        r"""["'(]https?://(?!www\.w3\.org)""",
+        "".join(p.read_text() for p in page.FOLDER.rglob("*.js*") if p.suffix != ".json"),
     )
 
 
@@ -60,7 +62,7 @@ def test_files_stay_in_the_browser_and_the_entrance_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../host.json", "vendor/../app.js", "nothing.js", "x@/../../function_app.py", "vendor/lock.json"]
+    "path", ["../host.json", "bundle/../app.jsx", "nothing.js", "x@/../../function_app.py", "sources.json", "app.jsx"]
 )
 def test_nothing_else_is_served(path: str) -> None:
     """What is no file of the page is 404, wherever it lies."""
@@ -77,56 +79,51 @@ def test_all_files_together_stay_light() -> None:
     assert sum(map(len, bodies.values())) < MOST
 
 
-def test_all_modules_travel_as_one() -> None:
-    """The joined module has every module once, each after those that it imports, and asks for no further file."""
-    text = get("page.js").get_body().decode()
-    order = re.findall(r'^modules\["([^"]+)"\] = ', text, re.MULTILINE)
-    assert sorted(order) == sorted(name for name in page._files() if name.endswith(".js") and name != "early.js")
-    for name in order:
-        imported = re.findall(
-            r"""(?m)^(?:import|export)\b[^"';]*["'](\./|\.\./)([^"']+)["']""", (page.FOLDER / name).read_text()
-        )
-        for up, path in imported:
-            wanted = (page.FOLDER / name).parent.joinpath(up, path).resolve().relative_to(page.FOLDER).as_posix()
-            assert order.index(wanted) < order.index(name)
-    assert not re.search(r"(?m)^(?:import|export)\b|\bimport\(", text)
+def test_the_bundle_is_made_of_these_sources(tmp_path: Path) -> None:
+    """Whoever changes a source without making the bundle anew is told so, also where there is no Node."""
+    page_bundle.check()
+    shutil.copytree(page.FOLDER, tmp_path / "page", ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("app.jsx", "bundle/page.js"):
+        (tmp_path / "page" / name).write_text((page.FOLDER / name).read_text("utf-8") + " ", "utf-8")
+        with pytest.raises(page_bundle.BundleFault, match=r"Run: python -m local\.page_bundle"):
+            page_bundle.check(tmp_path / "page")
+        shutil.copyfile(page.FOLDER / name, tmp_path / "page" / name)
 
 
-@pytest.mark.parametrize(
-    ("source", "wrong"),
-    [('import * as x from "./b.js";', "import"), ("export let x = 1;", "export"), ("import(name);", "import")],
-)
-def test_a_module_that_cannot_be_joined_is_refused(source: str, wrong: str) -> None:
-    """What the joiner does not know is an error that names the module and the place, and never half a page."""
-    with pytest.raises(ValueError, match=rf"a\.js has '{wrong}"):
-        joined({"a.js": source, "b.js": ""}, "a.js")
+@pytest.fixture
+def tools() -> Path:
+    binaries = page_bundle.TOOLS / "node_modules" / ".bin"
+    if not (binaries / "esbuild").exists():
+        pytest.skip("THE PAGE'S FORM IS NOT CHECKED: its tools are not here. `python3 trainyard.py test` installs them")
+    return binaries
 
 
-def test_names_pass_through_the_joined_module() -> None:
-    """Names and defaults, renamed and passed on, are the same values as between modules of their own."""
-    sources = {
-        "a.js": 'import d, { x } from "./b.js";',
-        "main.js": 'import d from "./lib/d.js";\nimport { x as y } from "./b.js";\nexport { x } from "./b.js";',
-        "b.js": "export const x = 1;\nexport async function f() {}\n",
-        "lib/d.js": "var t=2;export default t;",
-    }
-    text = joined(sources, "main.js")
-    assert 'const { default: d } = modules["lib/d.js"];' in text
-    assert 'const { x: y } = modules["b.js"];' in text
-    assert 'return { x: modules["b.js"].x };' in text
-    assert "return { x, f };" in text
-    assert "const itsDefault = t;" in text
-    assert "a.js" not in text  # nothing leads there
+def test_the_sources_make_this_very_bundle(tools: Path, tmp_path: Path) -> None:
+    """What lies in page/bundle is what the pinned esbuild and libraries make of the sources, to the byte."""
+    shutil.copytree(page.FOLDER, tmp_path / "page", ignore=shutil.ignore_patterns("node_modules", "bundle"))
+    page_bundle.make(tmp_path / "page", tools.parents[1])
+    made = {path.name: path.read_bytes() for path in (tmp_path / "page" / "bundle").iterdir()}
+    assert made == {path.name: path.read_bytes() for path in page_bundle.BUNDLE.iterdir()}
 
 
-def test_the_libraries_are_those_of_the_lock(tmp_path: Path) -> None:
-    """Each vendored file has the lock's checksum, and one changed byte is refused."""
-    vendor.check()
-    for file in vendor.FOLDER.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "htm.js").write_bytes((tmp_path / "htm.js").read_bytes() + b" ")
-    with pytest.raises(vendor.VendorFault, match=r"htm\.js is not the file"):
-        vendor.check(tmp_path)
+def test_the_sources_have_prettiers_form(tools: Path) -> None:
+    """Prettier would change no file of page/."""
+    done = subprocess.run([str(tools / "prettier"), "--check", "."], cwd=page.FOLDER, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_line_of_the_sources_is_long() -> None:
+    """120 characters are the most, for markup, script and style."""
+    sources = [
+        p for p in page.FOLDER.rglob("*") if p.suffix in (".js", ".jsx", ".css", ".html") and "bundle" not in p.parts
+    ]
+    lines = [
+        (path.name, number)
+        for path in sources
+        for number, line in enumerate(path.read_text().split("\n"))
+        if len(line) > 120
+    ]
+    assert lines == []
 
 
 def test_an_answer_without_news_is_304() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared import system
 from shared.drops.model import DropState
+from shared.kernel import places
 from shared.runs.model import RunState
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -29,7 +29,7 @@ def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
             world.job_goes(name, raw)
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
             world.clock.advance(6)
 
@@ -37,7 +37,7 @@ def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
 def calls_of_the_story(tmp: Path, files: dict[str, bytes]) -> int:
     world, crashes = World(trainers_folder(tmp), ROUTES), Counting(0, "")
     tell(world, crashes, files)
-    assert world.only_run().archived_at
+    assert world.only_run().archive.at
     return crashes.taken
 
 
@@ -53,8 +53,8 @@ def test_a_crash_anywhere_changes_nothing_in_the_end(tmp_path: Path, word: str, 
         run = world.only_run()
 
         assert list(world.jobs.jobs) == [run.name], f"call {at}"
-        assert run.state is RunState.COMPLETED, f"call {at}"
-        assert run.archived_at, f"call {at}"
+        assert run.progress.state is RunState.COMPLETED, f"call {at}"
+        assert run.archive.at, f"call {at}"
         assert [drop.state for drop in world.drops.listed()] == [DropState.SEALED], f"call {at}"
         archived = {file["name"] for file in world.manifest(run)["files"]}
         assert archived == {"data.json.gz", "logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, (

@@ -13,7 +13,9 @@ import pytest
 from shared.api.requests import read_body
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.jobs.readers.azureml import read_job
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
 from shared.runs import data
 from shared.runs.intake import create
@@ -94,7 +96,7 @@ def test_text_that_is_a_number_is_sent_as_one(world: World) -> None:
     """The value that was compared is the value that is sent."""
     name = post(world, {"job": {**JOB, "resources": {"instance_count": "2"}, "limits": {"timeout": 60.0}}})
     run = world.runs.get(name).value
-    assert (run.nodes, run.request["resources"], run.request["limits"]) == (2, {"instance_count": 2}, {"timeout": 60})
+    assert (run.asked.nodes, run.asked.request.nodes, run.asked.request.timeout_seconds) == (2, 2, 60)
 
 
 @pytest.mark.parametrize("name", ["x;id;.zip", "a b.zip", "$(id).tar", "-rf.zip", "a'b.zip"])
@@ -163,7 +165,7 @@ def test_outputs_never_meet_in_one_place(world: World) -> None:
     assert sizes["outputs/x/f.bin"] == len("own x")
     for name, size in sizes.items():
         run = next(iter(world.runs.rows.values())).value
-        assert len(world.blobs.containers["output"][f"{run.experiment}/{run.name}/{name}"].data) == size
+        assert len(world.blobs.containers["output"][f"{run.asked.experiment}/{run.name}/{name}"].data) == size
 
 
 def test_every_declared_output_has_its_fate_in_the_manifest(world: World) -> None:
@@ -171,7 +173,7 @@ def test_every_declared_output_has_its_fate_in_the_manifest(world: World) -> Non
     world.system.jobs.datastores["other"] = "other"  # type: ignore[attr-defined]  # the fake's
     template = {**TEMPLATE, "outputs": {"lost": {"path": "azureml://datastores/nowhere/paths/a/"}}}
     template["outputs"] |= {"asset": {"path": "azureml:registered"}, "checkpoints": {}, "models": {}, "none": {}}
-    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=read_job(template))})
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.deliver_all()
@@ -202,9 +204,9 @@ def test_odd_metrics_are_left_out(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     found = world.only_run()
-    assert found.archived_at
-    assert found.best_metrics["loss"] == 0.5
-    assert len(found.last_metrics) == 200
+    assert found.archive.at
+    assert found.archive.best_metrics["loss"] == 0.5
+    assert len(found.archive.last_metrics) == 200
     json.dumps(metrics.series(world.system, run.name), allow_nan=False)
 
 
@@ -236,9 +238,9 @@ def test_archiving_has_an_end(world: World) -> None:
         world.queues.messages.pop("archives", None)  # it failed five times
         world.reconcile()
     run = world.runs.get(name).value
-    assert run.gave_up_at is not None
-    assert run.archive_tries == ARCHIVE_TRIES
-    assert run.archive_error == "the container can't be written"
+    assert run.archive.gave_up_at is not None
+    assert run.archive.tries == ARCHIVE_TRIES
+    assert run.archive.error == "the container can't be written"
     assert ("archives" in world.queues.messages, world.runs.hours()) == (False, [])
 
 
@@ -261,7 +263,7 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     world.handle("job-events")
     assert len(world.queues.messages.get("run-looks", ())) == (compared_at_once == 2)
     world.run_until_idle()
-    assert world.only_run().data_note == (
+    assert world.only_run().progress.data_note == (
         "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
     )
 
@@ -297,10 +299,10 @@ def test_one_broken_run_stops_neither_sweep_nor_looks(world: World) -> None:
     names = [post(world, {"job": JOB}) for _ in range(2)]
     world.run_until_idle()
     broken = world.runs.rows[names[0]]
-    world.runs.rows[names[0]] = replace(broken, value=replace(broken.value, state=RunState.BROKEN))
+    world.runs.rows[names[0]] = replace(broken, value=broken.value.changed(state=RunState.BROKEN))
     world.jobs.set(names[1], "Completed")
     world.clock.advance(300)
     world.reconcile()
     world.run_until_idle()
-    assert world.runs.get(names[1]).value.archived_at
+    assert world.runs.get(names[1]).value.archive.at
     assert [decision.cluster for decision in sweep.sweep(world.system)] == ["cpu-cluster"]

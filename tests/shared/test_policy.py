@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from shared.clusters.decide import Need, judge_cluster
 from shared.clusters.model import Cluster, Decision
-from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload, survey
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.decide import DropVerdict, OnUpload, Verdict, first_look, judge_drop, on_upload
+from shared.drops.model import Drop, DropState
 from shared.jobs.routes_file import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blob
+from shared.runs.content import survey
 from shared.runs.decide import HISTORY_LIMIT, advance, failing_log, fold_metrics
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState, run_name
 from tests.fakes.world import ROUTE
@@ -174,7 +176,9 @@ def test_run_names_suit_azure_ml() -> None:
     assert len({run_name(DropKey("r", d), f) for d, f in product("ab", "fg")}) == 4
 
 
-RUN = Run("r", "mnist/a", "mnist", "f", "e", "c", 2, NOW)
+RUN = Run.of(
+    name="r", drop="mnist/a", route="mnist", fingerprint="f", experiment="e", cluster="c", nodes=2, created_at=NOW
+)
 
 
 @given(st.lists(st.sampled_from(list(RunState)), max_size=30))
@@ -184,24 +188,27 @@ def test_states_move_one_way(seen: list[RunState]) -> None:
     for state in seen:
         changes = advance(run, state, NOW, "why")
         if changes:
-            assert state in TRANSITIONS[run.state]
-            assert run.state not in FINAL
-        run = replace(run, **changes)
-    assert [m.state for m in run.history] == [m.state for m in run.history if m.state is not RunState.RECEIVED]
+            assert state in TRANSITIONS[run.progress.state]
+            assert run.progress.state not in FINAL
+        run = run.changed(**changes)
+    assert [m.state for m in run.progress.history] == [
+        m.state for m in run.progress.history if m.state is not RunState.RECEIVED
+    ]
 
 
 def test_a_requeue_costs_an_attempt() -> None:
     """Attempts count how often the job began, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
-        run = replace(run, **advance(run, RunState(state), NOW))
-        assert run.attempts == attempts
-    assert advance(RUN, RunState.RUNNING, NOW)["attempts"] == 1
+        run = run.changed(**advance(run, RunState(state), NOW))
+        assert run.progress.attempts == attempts
+    for first_seen in (RunState.RUNNING, RunState.COMPLETED):
+        assert advance(RUN, first_seen, NOW)["attempts"] == 1
 
 
 def test_history_is_bounded() -> None:
     """A job preempted a thousand times keeps its first and its last moments."""
-    run = replace(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
+    run = RUN.changed(state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
     history = advance(run, RunState.QUEUED, NOW)["history"]
 
     assert len(history) == HISTORY_LIMIT

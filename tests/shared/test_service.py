@@ -11,13 +11,14 @@ import pytest
 from shared.api import status
 from shared.clusters import sweep
 from shared.clusters.model import Cluster, Decision
-from shared.drops.model import DropKey
 from shared.events import announce
 from shared.jobs.model import JobStatus
+from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadMessage, Unavailable
+from shared.kernel.places import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
-from shared.system import DROP_CHECKS, DROP_EVENTS, SUBMISSIONS
 from tests.fakes.ports import FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -46,10 +47,10 @@ def test_from_upload_to_archive(world: World) -> None:
         world.run_until_idle()
 
     run = world.only_run()
-    assert (run.state, run.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
-    assert [m.state for m in run.history] == ["received", "submitted", "queued", "running", "completed"]
-    assert run.best_metrics == {"test_accuracy": 0.9}
-    assert run.last_metrics == {"test_accuracy": 0.8}
+    assert (run.progress.state, run.archive.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
+    assert [m.state for m in run.progress.history] == ["received", "submitted", "queued", "running", "completed"]
+    assert run.archive.best_metrics == {"test_accuracy": 0.9}
+    assert run.archive.last_metrics == {"test_accuracy": 0.8}
     assert world.archived(run) == {
         "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
     }  # fmt: skip
@@ -75,10 +76,10 @@ def test_a_failure_is_told_in_words(world: World) -> None:
         world, "Failed", "User process 'python' exited with status code 1. Please check log file 'x'. Error: y"
     )
 
-    assert run.state is RunState.FAILED
-    assert "exited with status code 1" in run.reason
-    assert "std_log_process_1.txt" in run.reason
-    assert run.reason.endswith("ValueError: images and labels differ")
+    assert run.progress.state is RunState.FAILED
+    assert "exited with status code 1" in run.progress.reason
+    assert "std_log_process_1.txt" in run.progress.reason
+    assert run.progress.reason.endswith("ValueError: images and labels differ")
     assert "logs/std_log_process_1.txt" in world.archived(run)
 
 
@@ -86,7 +87,7 @@ def test_a_canceled_run_is_archived_too(world: World) -> None:
     """Logs of a canceled run are kept, and its reason is given."""
     run = run_that(world, "Canceled")
 
-    assert run.reason == "The job was canceled in Azure ML."
+    assert run.progress.reason == "The job was canceled in Azure ML."
     assert world.manifest(run)["run"]["state"] == "canceled"
 
 
@@ -96,8 +97,8 @@ def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> Non
     world.complete("1.bin")
     run = world.only_run()
 
-    assert run.state is RunState.FAILED
-    assert "there is no compute 'nowhere'" in run.reason
+    assert run.progress.state is RunState.FAILED
+    assert "there is no compute 'nowhere'" in run.progress.reason
     assert [file["name"] for file in world.manifest(run)["files"]] == ["data.json.gz"]
 
 
@@ -109,7 +110,7 @@ def test_lost_completion_events_cost_one_period(world: World) -> None:
     world.reconcile()
     world.run_until_idle()
 
-    assert world.only_run().archived_at
+    assert world.only_run().archive.at
 
 
 def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch:
         world.deliver_all()
         world.run_until_idle()
         assert len(asked) == questions, raw
-    assert world.only_run().archived_at is not None
+    assert world.only_run().archive.at is not None
 
 
 def test_while_questions_are_scarce_only_ends_are_asked_for(
@@ -138,19 +139,19 @@ def test_while_questions_are_scarce_only_ends_are_asked_for(
     world.complete("1.bin")
     name = world.only_run().name
     world.jobs.busy = True
-    before = world.only_run().state
+    before = world.only_run().progress.state
     world.job_goes(name, "Running")
     world.deliver_all()
     world.run_until_idle()
-    assert world.only_run().state is before
+    assert world.only_run().progress.state is before
     world.reconcile()
     world.clock.advance(30)
     world.run_until_idle()
-    assert world.only_run().state is RunState.RUNNING
+    assert world.only_run().progress.state is RunState.RUNNING
     world.job_goes(name, "Completed")
     world.deliver_all()
     world.run_until_idle()
-    assert world.only_run().state is RunState.COMPLETED
+    assert world.only_run().progress.state is RunState.COMPLETED
 
 
 def test_events_of_other_peoples_jobs_do_nothing(world: World) -> None:
@@ -190,7 +191,7 @@ def test_the_sweep_brings_idle_clusters_to_zero(world: World) -> None:
 
 def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
     """Jobs that Trainyard did not send count as well."""
-    world.jobs.submit({"name": "theirs", "compute": "azureml:cpu-cluster", "command": "x", "environment": "e"})
+    world.jobs.submit(JobSpec("theirs", cluster="cpu-cluster", command="x", environment="e"))
 
     assert [d.why for d in sweep.sweep(world.system)] == ["Job theirs is queued or running."]
 
@@ -244,7 +245,7 @@ def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> No
     world.deliver_all()
     for queue in (DROP_EVENTS, DROP_EVENTS, SUBMISSIONS):
         assert world.handle(queue)
-    assert world.only_run().state is RunState.QUEUED
+    assert world.only_run().progress.state is RunState.QUEUED
     assert not world.events.published
     world.system = told
     world.run_until_idle()

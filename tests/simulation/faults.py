@@ -1,4 +1,4 @@
-"""What goes wrong in a schedule: drawn once for each, so that some have one kind of fault only and others all."""
+"""The faults of a schedule, drawn once for each, so that some have one kind of fault only and others all."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Faults:
         )
 
     def heal(self) -> None:
-        """No fault any more. What is wrong with the clocks and lists stays: no one mends that."""
+        """End all faults. Wrong clocks and stale lists stay, since nobody repairs them."""
         self.crash = self.refuse = self.lost_answer = self.duplicate = self.lose = self.lapse = 0.0
         self.stall = self.outage = 0.0
         self.slow_at = None
         self.down = set()
 
     def word(self, random: Random, port: str) -> str:
-        """What becomes of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
+        """The fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
         if port in self.down:
             return "refuse"
         total = self.crash + self.refuse + self.lost_answer

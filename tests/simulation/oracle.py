@@ -1,18 +1,19 @@
-"""What must hold: after every effect of a call, and when all has healed."""
+"""The rules that must hold after every effect of a call, and at the end, when all faults are over."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from shared.drops.decide import survey
-from shared.drops.model import Drop, DropKey, DropState
-from shared.jobs.job import LEFT_OUTPUT as LEFT
+from shared.drops.model import Drop, DropState
+from shared.jobs.spec import LEFT_OUTPUT as LEFT
+from shared.kernel.drop_key import DropKey
+from shared.kernel.places import ANNOUNCEMENTS, QUEUES
 from shared.kernel.storage import Place
+from shared.runs.content import survey
 from shared.runs.model import FINAL, Run, RunState, run_of_job
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_folder
-from shared.system import ANNOUNCEMENTS, QUEUES
 from tests.fakes.world import World
 from tests.simulation.ports import SimulatedJobs
 from tests.simulation.scheduler import Violation
@@ -34,7 +35,7 @@ class Oracle:
         self.checks = 0
 
     def before(self, port: str, method: str) -> None:
-        """Remember what the invocation is about to read."""
+        """Remember what the invocation will read."""
         if (sweep := self.simulation.scheduler.current) is None:
             return
         if (port, method) == ("drops", "open"):
@@ -43,7 +44,7 @@ class Oracle:
             sweep.decisions_read = self.decisions
 
     def after(self, port: str, method: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at what this call did."""
+        """Check what this call did."""
         if check := getattr(self, f"_{port}_{method}", None):
             self.checks += 1
             check(args, result)
@@ -69,26 +70,34 @@ class Oracle:
             require(drop.run in self.world.runs.rows, f"drop {drop.key} is sealed, its run {drop.run} does not exist")
 
     def _runs_insert(self, args: tuple[Any, ...], result: Any) -> None:
-        run = args[0]
+        run: Run = args[0]
         now = self.simulation.scheduler.steps
-        began = self.opened.get(DropKey.of(run.drop), now) if run.drop and not run.asked and not run.retry_of else now
+        began = (
+            self.opened.get(DropKey.of(run.asked.drop), now)
+            if run.asked.drop and not run.asked.digest and not run.asked.retry_of
+            else now
+        )
         self.needed.setdefault(run.name, began)
-        if not (run.asked or run.retry_of):
-            first = self.trained.setdefault((run.drop, run.fingerprint), run.name)
+        if not (run.asked.digest or run.asked.retry_of):
+            first = self.trained.setdefault((run.asked.drop, run.asked.fingerprint), run.name)
             require(first == run.name, f"runs {first} and {run.name} train the same content")
 
     def _runs_update(self, args: tuple[Any, ...], result: Any) -> None:
-        before, run = args[0].value, result.value
-        require(before.state not in FINAL or before.state is run.state, f"run {run.name} left {before.state}")
-        if run.state in (RunState.FAILED, RunState.CANCELED):
-            require(run.reason, f"run {run.name} is {run.state} without a reason")
-        if run.archived_at is not None and before.archived_at is None:
+        before: Run = args[0].value
+        run: Run = result.value
+        require(
+            before.progress.state not in FINAL or before.progress.state is run.progress.state,
+            f"run {run.name} left {before.progress.state}",
+        )
+        if run.progress.state in (RunState.FAILED, RunState.CANCELED):
+            require(run.progress.reason, f"run {run.name} is {run.progress.state} without a reason")
+        if run.archive.at is not None and before.archive.at is None:
             self._archived(self.world.runs.rows[run.name].value)
-        if run.elastic is None:
-            spent, budget = run.job_number - 1, run.resubmissions
+        if run.jobs.elastic is None:
+            spent, budget = run.jobs.number - 1, run.asked.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
-        if run.elastic:
-            spent, budget = run.elastic.resubmitted, run.elastic.resubmissions
+        if run.jobs.elastic:
+            spent, budget = run.jobs.elastic.resubmitted, run.jobs.elastic.resubmissions
             require(spent <= budget, f"run {run.name} spent {spent} of {budget} resubmissions")
 
     def _live(self) -> list[str]:
@@ -96,7 +105,7 @@ class Oracle:
         return self.world.jobs.live()
 
     def _jobs_submit(self, args: tuple[Any, ...], result: Any) -> None:
-        name = args[0]["name"]
+        name = args[0].name
         run = run_of_job(name)
         require(run in self.world.runs.rows, f"job {name} belongs to no run")
         self.put.setdefault(name, self.simulation.scheduler.steps)
@@ -117,7 +126,7 @@ class Oracle:
             require(self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _sweeps_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """Of two sweeps at once one may read too early what the other decides, and leave a ClusterAtZero out."""
+        """One of two concurrent sweeps may read before the other records its decision, and skip a ClusterAtZero."""
         require(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -148,9 +157,9 @@ class Oracle:
             (f"drop {k}", at) for k, at in self.opened.items() if getattr(routes.get(k.route), "cluster", "") == cluster
         ]
         runs = [row.value for row in self.world.runs.rows.values()]
-        mine = [run for run in runs if run.cluster == cluster]
-        needs = [(f"run {run.name}", self.needed.get(run.name, now)) for run in mine if run.state not in FINAL]
-        over = {run.name for run in mine if run.state in FINAL}
+        mine = [run for run in runs if run.asked.cluster == cluster]
+        needs = [(f"run {run.name}", self.needed.get(run.name, now)) for run in mine if run.progress.state not in FINAL]
+        over = {run.name for run in mine if run.progress.state in FINAL}
         late = [job for job in self._live() if run_of_job(job) in over]  # put by a submission that began before the end
         return [*drops, *needs, *((f"job {job}", self.put.get(job, now)) for job in late)]
 
@@ -166,9 +175,9 @@ class Oracle:
             )
             names.add(file["name"])
         fates = {fate["name"]: fate for fate in manifest["outputs"]}
-        for output in run.request.get("outputs", {}):
+        for output in run.asked.request.outputs:
             require(output in fates, f"run {run.name}: the manifest says nothing of output {output}")
-        if run.state is RunState.COMPLETED:
+        if run.progress.state is RunState.COMPLETED:
             self._holds_all(run, names)
 
     def _holds_all(self, run: Run, names: set[str]) -> None:
@@ -185,7 +194,7 @@ class Oracle:
     # --- when all has healed ---------------------------------------------------------------------------------------
 
     def unsettled(self) -> list[str]:
-        """What still has to move, in words: nothing of it may stay."""
+        """What is unfinished, in words. It must become empty."""
         rows = (row.value for row in self.world.drops.rows.values())
         drops = [f"drop {d.key} is {d.state}" for d in rows if d.state in OPEN]
         live = self._live()
@@ -199,21 +208,21 @@ class Oracle:
             + missed
             + waiting
             + [
-                f"run {run.name} is {run.state}, archived: {run.archived_at}"
+                f"run {run.name} is {run.progress.state}, archived: {run.archive.at}"
                 for run in runs
-                if run.state not in FINAL or (run.archived_at is None and run.gave_up_at is None)
+                if run.progress.state not in FINAL or (run.archive.at is None and run.archive.gave_up_at is None)
             ]
         )
 
     def healed(self) -> None:
-        """Raise Violation unless everything has come to its end, and was told."""
+        """Raise Violation unless everything has ended and was announced."""
         for run in [row.value for row in self.world.runs.rows.values()]:
-            if run.archived_at is not None:
+            if run.archive.at is not None:
                 self._archived(run)
             known = set(workload(run).jobs(run).values())
             for job in self._jobs_of(run.name):
                 require(job in known, f"job {job} is none of run {run.name}'s")
-            if run.state is RunState.COMPLETED:
+            if run.progress.state is RunState.COMPLETED:
                 ended = [self.world.jobs.jobs[job].raw for job in self._jobs_of(run.name)]
                 require("Completed" in ended, f"run {run.name} is completed, its jobs are {ended}")
         self._contents()
@@ -225,7 +234,7 @@ class Oracle:
         return [key for key in keys if key.route in self.world.system.routes]
 
     def _contents(self) -> None:
-        """The newest content of every drop was trained, but where the only sign of it was lost."""
+        """Every drop's newest content was trained, unless its only event was lost."""
         for key, row in self.world.drops.rows.items():
             drop = row.value
             if drop.state is DropState.SEALED and key not in self.simulation.lost:
@@ -246,7 +255,7 @@ class Oracle:
         for run in [row.value for row in self.world.runs.rows.values()]:
             submitted = bool(self._jobs_of(run.name))
             require(not submitted or ("RunSubmitted", run.name) in told, f"RunSubmitted {run.name} was never told")
-            archived = run.archived_at is None or ("RunArchived", run.name) in told
+            archived = run.archive.at is None or ("RunArchived", run.name) in told
             require(archived, f"RunArchived {run.name} was never told")
         for cluster in self.world.clusters.clusters:
             for decision in self.world.sweeps.history(cluster)[:-1]:

@@ -1,4 +1,4 @@
-"""How a schedule went: what broke, what came about, and its trace."""
+"""The result of a schedule: what broke, what happened how often, and the trace."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Outcome:
     trace: list[str] = field(default_factory=list)
 
     def count(self, world: World) -> None:
-        """What came about, so that one sees whether schedules reach what they are for."""
+        """Count what happened, to show that schedules reach the cases that they are for."""
         for run in [row.value for row in world.runs.rows.values()]:
-            kind = "elastic" if run.elastic else "plain"
-            self.counts[f"{kind} runs {run.state}"] += 1
-            self.counts["resubmissions"] += run.elastic.resubmitted if run.elastic else 0
-            self.counts["retries"] += bool(run.retry_of)
-            self.counts["jobs started again"] += run.attempts > 1
-            self.counts["archives given up"] += run.gave_up_at is not None
+            kind = "elastic" if run.jobs.elastic else "plain"
+            self.counts[f"{kind} runs {run.progress.state}"] += 1
+            self.counts["resubmissions"] += run.jobs.elastic.resubmitted if run.jobs.elastic else 0
+            self.counts["retries"] += bool(run.asked.retry_of)
+            self.counts["jobs started again"] += run.progress.attempts > 1
+            self.counts["archives given up"] += run.archive.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1
             self.counts["further generations"] += max(0, drop.generation - 1)
@@ -45,6 +45,8 @@ def short(value: Any) -> str:
         name = value["name"]
     if hasattr(name, "key"):
         name = f"{name.key} {name.state}"
+    elif hasattr(name, "progress"):
+        name = f"{name.name} {name.progress.state}"
     elif hasattr(name, "state"):
         name = f"{getattr(name, 'name', '')} {name.state}".strip()
     if " at 0x" in repr(name):

@@ -1,4 +1,4 @@
-"""What stands before each fake: it hands over around every call, makes the faults, and tells the oracle.
+"""A wrapper around each fake: it switches handlers around every call, makes the faults, and reports to the oracle.
 
 The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
 """
@@ -12,14 +12,15 @@ from inspect import isgeneratorfunction
 from random import Random
 from typing import Any
 
-from shared.drops.model import Drop, DropKey
+from shared.drops.model import Drop
 from shared.drops.ports import Taken
-from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus
+from shared.jobs.model import ENDED, JobStatus
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Unavailable
 from shared.kernel.storage import Blob, Place
 from shared.kernel.versioned import Stored
-from shared.runs.model import FINAL, Run
+from shared.runs.model import Run
 from tests.fakes.azureml import _RAW_STATES, FakeJobs
 from tests.fakes.crashing import Crash
 from tests.fakes.records import FakeDrops, FakeRuns
@@ -46,7 +47,7 @@ class SimulatedJobs(FakeJobs):
 
     def cancel(self, name: str) -> None:
         self._answer()
-        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in FINAL and name not in self.to_end:
+        if name in self.jobs and _RAW_STATES[self.jobs[name].raw] not in ENDED and name not in self.to_end:
             self.to_end.append(name)
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
@@ -58,15 +59,15 @@ class SimulatedJobs(FakeJobs):
                 yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
 
     def live(self) -> list[str]:
-        return [name for name, job in self.jobs.items() if _RAW_STATES[job.raw] not in FINAL]
+        return [name for name, job in self.jobs.items() if _RAW_STATES[job.raw] not in ENDED]
 
-    def _accept(self, job: dict[str, Any]) -> None:
+    def _accept(self, job: JobSpec) -> None:
         super()._accept(job)
-        self.set(job["name"], "Queued")
+        self.set(job.name, "Queued")
 
 
 class StrangeDrops(FakeDrops):
-    """Drops that are new to any process, and that another call may have added at the same moment."""
+    """Drops that no process has seen before, and that a concurrent call may have added."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who goes on next: invocations of the app's synchronous code, switched at every call of a port.
+"""Which invocation of the app's synchronous code runs next: they are switched at every call of a port.
 
 Each invocation is a greenlet. Before and after every call of a port it may hand over to the hub, which picks the next
 one by the schedule's own random numbers. So a seed says everything, and the same seed is the same schedule.
@@ -65,7 +65,7 @@ class Scheduler:
         return self.random.choices(awake, [invocation.pace for invocation in awake])[0] if awake else None
 
     def go_on(self, invocation: Invocation) -> None:
-        """Let it run until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a
+        """Run it until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a
         crash: the app must turn all others into its own."""
         self.steps += 1
         self.current = invocation
@@ -76,7 +76,7 @@ class Scheduler:
         self._bury(invocation)
 
     def kill(self, invocation: Invocation, why: str) -> None:
-        """The process that ran it is gone."""
+        """Its process died."""
         self.current = invocation
         try:
             if invocation.thread:
@@ -99,7 +99,7 @@ class Scheduler:
             invocation.frozen_until = 0
 
     def pause(self) -> None:
-        """A point at which another invocation may come in between. Does nothing outside of one."""
+        """A point at which another invocation may run. Does nothing outside of one."""
         if self.current is not None and self.random.random() < self.switch:
             self.hub.switch()
 

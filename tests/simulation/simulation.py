@@ -14,16 +14,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from shared import system
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
-from shared.drops.model import DropKey
 from shared.events import incoming
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
+from shared.kernel.drop_key import DropKey
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL, run_of_job
 from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from tests.fakes.ports import Clock, Crash, FakeBlobs, Message
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World, dispatch
@@ -39,7 +41,14 @@ TRIES = 5  # host.json: maxDequeueCount
 LONGEST = timedelta(seconds=600)  # host.json: functionTimeout
 CHAOS = timedelta(minutes=20)
 ELASTIC_ROUTE = replace(
-    ROUTE, name="elastic", template=ELASTIC, trainer="cifar", cluster="spot", nodes=3, min_nodes=1, resubmissions=2
+    ROUTE,
+    name="elastic",
+    template=read_job(ELASTIC),
+    trainer="cifar",
+    cluster="spot",
+    nodes=3,
+    min_nodes=1,
+    resubmissions=2,
 )
 DROPS = (
     ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/_SUCCESS"),
@@ -183,7 +192,7 @@ class Simulation:
         self.note("UPLOAD", (name, data))
         if self.random.random() < 0.6:  # its event is there at once
             self.world.deliver(self.world.in_flight.pop())
-            self._handle(system.DROP_EVENTS, -1)
+            self._handle(places.DROP_EVENTS, -1)
 
     def _delete(self) -> None:
         if names := list(self.world.blobs.containers.get("drops", {})):
@@ -232,7 +241,7 @@ class Simulation:
         clusters[name] = replace(clusters[name], min_nodes=1, nodes=self.random.choice((0, 0, 1)))
 
     def _lose_compute(self) -> None:
-        """A cluster is taken away, or is there again; to a job that has begun it makes no difference."""
+        """Remove a cluster, or bring it back; jobs that have begun are not affected."""
         self.world.jobs.clusters ^= {"spot"}
         self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
@@ -243,7 +252,7 @@ class Simulation:
         self.scheduler.start(Invocation(name, work, ended, self.world.clock(), self.random.choice(PACES)))
 
     def _call(self, name: str, work: Callable[[], object]) -> None:
-        """A timer or a request over HTTP: nobody repeats it."""
+        """Call a timer or an HTTP route, which nobody repeats."""
         self._start(name, work, lambda error: self.note(f"END {name}: {error or 'done'}"))
 
     def _timer(self, name: str, work: Callable[[Any], object]) -> None:
@@ -256,13 +265,13 @@ class Simulation:
         self._call("create_run", partial(create.create_run, self.system, request, key))
 
     def _some_run(self) -> str:
-        """Half of the time the newest: the one that is on its way."""
+        """A run; half of the time the newest, which is still on its way."""
         names = list(self.world.runs.names) or [""]
         return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
 
     def _cancel(self) -> None:
         if run := self._some_run():
-            self._call("cancel_run", partial(submit.cancel_run, self.system, run))
+            self._call("cancel_run", partial(cancel_run, self.system, run))
 
     def _retry(self) -> None:
         if run := self._some_run():
@@ -274,7 +283,7 @@ class Simulation:
 
     def _handle(self, queue: str = "", index: int | None = None) -> None:
         """Give a visible message to a free worker."""
-        queues = [each for each in system.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
+        queues = [each for each in places.QUEUES if queue in ("", each) and self.world.queues.visible(each)]
         busy = sum(invocation.name.startswith("msg ") for invocation in self.scheduler.alive)
         if not queues or busy >= self.workers:
             return
@@ -305,15 +314,15 @@ class Simulation:
         self.note(f"POISON {queue}", (message.text,))
         self.counts["messages put aside"] += 1
         self.poison.setdefault(queue, []).append(message.text)
-        if queue == system.DROP_EVENTS:
+        if queue == places.DROP_EVENTS:
             self._forget(incoming.decode(message.body["event"].encode()))
-        elif queue == system.DROP_CHECKS:
+        elif queue == places.DROP_CHECKS:
             self.lost.add(DropKey(message.body["route"], message.body["name"]))
 
     # --- the healing -----------------------------------------------------------------------------------------------
 
     def _heal(self) -> None:
-        """The faults end. Count the periods of the timers until nothing is left to be done."""
+        """End the faults, and count the periods of the timers until nothing is left to do."""
         self.faults.heal()
         self.scheduler.thaw()
         self.world.jobs.clusters |= {"spot"}
@@ -328,8 +337,8 @@ class Simulation:
     def _patience_of_archives(self) -> int:
         """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
         runs = [row.value for row in self.world.runs.rows.values()]
-        failed = [run for run in runs if run.state in FINAL and run.archived_at is None and run.archive_tries]
-        due = [run.history[-1].at + PATIENCE * 2**run.archive_tries for run in failed]
+        failed = [run for run in runs if run.progress.state in FINAL and run.archive.at is None and run.archive.tries]
+        due = [run.progress.history[-1].at + PATIENCE * 2**run.archive.tries for run in failed]
         return max((max(0, int((at - self.world.clock()).total_seconds() // PERIOD)) for at in due), default=0)
 
     def _after_a_period(self) -> list[str]:
@@ -357,19 +366,21 @@ class Simulation:
             while self.world.in_flight:
                 self.world.deliver(self.world.in_flight.pop(0))
             self._handle()
-            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in system.QUEUES):
+            if not self.scheduler.alive and not any(self.world.queues.visible(queue) for queue in places.QUEUES):
                 return
             self._go_on()
-        raise Violation(f"messages breed: {self.world.queues.counts(system.QUEUES)}")
+        raise Violation(f"messages breed: {self.world.queues.counts(places.QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
-        """Told to end, a job ends; else it completes, but for one whose run is over or is to end: that one would run
-        on, and cost money, until someone tells it."""
+        """A canceled job ends, others complete. A job whose run is over or is to end runs on, and
+        costs money, until someone cancels it."""
         moved = []
         for name in self.jobs.live():
             if name in self.jobs.to_end:
                 self._goes(name, "Canceled")
-            elif (run := self.world.runs.rows[run_of_job(name)].value).state not in FINAL and not run.cancel_asked_at:
+            elif (
+                run := self.world.runs.rows[run_of_job(name)].value
+            ).progress.state not in FINAL and not run.cancel.asked_at:
                 self._goes(name, "Completed")
             else:
                 continue
@@ -377,7 +388,7 @@ class Simulation:
         return moved
 
     def _hours_end(self) -> None:
-        """Two hours later no hour is on the list of those to be looked at."""
+        """Two hours later no hour may be left to reconcile."""
         self.world.clock.advance(7200)
         for _ in range(2):
             self._period()

@@ -1,4 +1,4 @@
-"""What lies in the folder of checkpoints: names, markers, checksums, and why one is passed over."""
+"""The folder of checkpoints: names, markers, checksums, and why one is skipped."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ PLAIN = {
 
 
 def order_of(name: str) -> tuple[int, int]:
-    """What is newer: the later team's, then the later save."""
+    """Sort key: the later team is newer, then the later save."""
     found = NAME.fullmatch(name)
     assert found
     return int(found[2] or 0), int(found[1])

@@ -51,7 +51,7 @@ class Position:
 
 
 def dice(*numbers: int) -> torch.Generator:
-    """A generator that throws the same in every process and after every restart, fixed by e.g. (seed, epoch, step).
+    """A generator with the same draws in every process and after every restart, fixed by e.g. (seed, epoch, step).
 
     Whoever draws an epoch's order and each step's augmentation from such dice needs no generator's state in a
     checkpoint, and doesn't depend on the number of processes.

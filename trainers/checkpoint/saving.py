@@ -1,4 +1,4 @@
-"""Checkpoints: when one is made, which one is taken, and what is said about it."""
+"""When checkpoints are made, which one is loaded, and what is logged about it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Checkpoints:
         return self.folder is not None and (leaves or (self._every > 0 and step % self._every == 0))
 
     def restore(self, state: Mapping[str, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """Bring `state` as far as the run is. Returns that point's facts and `world_size`, or None at the start.
+        """Load the run's newest state into `state`. Returns that point's facts and `world_size`, or None at the start.
 
         `live`: the facts of what this process has in memory, from an earlier team of the run. If any process has some,
         the one that is furthest sends its state to those that are not; no file is read. Otherwise the newest complete
@@ -129,7 +129,7 @@ class Checkpoints:
         self._round = max([self._place.round, *(order_of(name)[0] for name in names)])
 
     def _checked(self, name: str) -> tuple[dict[str, Any] | None, str]:
-        """The marker of a checkpoint that all processes found true of its files, or why it is passed over.
+        """The marker of a checkpoint whose files all processes found intact, or why it is skipped.
 
         Each process looks at all sizes, as its own node sees them, and at its share of the contents.
         """
@@ -191,7 +191,7 @@ class Checkpoints:
         return self._writing is not None and not self._writing.done()
 
     def finish(self) -> None:
-        """Wait until the last save is complete, or has failed and is told."""
+        """Wait until the last save is complete, or has failed and was logged."""
         self._settle()
 
     def _settle(self) -> None:

@@ -32,7 +32,7 @@ class Bell:
         threading.Thread(target=self._answer, name="bell", daemon=True).start()
 
     def close(self) -> None:
-        """No longer answer; whoever rings is refused."""
+        """Stop listening; new connections are refused."""
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for a caller
         self._server.close()

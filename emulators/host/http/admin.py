@@ -29,12 +29,9 @@ class Admin:
         self._started: set[asyncio.Task[object]] = set()
 
     async def invoke(self, request: web.Request) -> web.Response:
-        """`POST /admin/functions/NAME` with `{"input": "..."}` runs any function but an HTTP one: 202 at once.
-
-        With `?wait=true`, which is ours, the answer comes when it has ended: 200, or 500 with `{"error": "..."}`.
-        """
-        if not self._gate.admits(request, "admin"):
-            return web.Response(status=401)
+        """`POST /admin/functions/NAME` with `{"input": "..."}` runs any function but an HTTP one: 202 at once."""
+        if refusal := self._gate.refusal(request, "admin"):
+            return web.Response(status=refusal)
         function = self._functions.get(request.match_info["name"].lower())
         if function is None:
             return web.Response(status=404)
@@ -46,15 +43,12 @@ class Admin:
         task = asyncio.create_task(self._invoker.invoke(function, inputs))
         self._started.add(task)  # the loop itself keeps tasks by weak references only
         task.add_done_callback(self._started.discard)
-        if request.query.get("wait", "").lower() != "true":
-            return web.Response(status=202)
-        outcome = await task
-        return web.json_response({"error": outcome.error}, status=200 if outcome.ok else 500)
+        return web.Response(status=202)
 
     async def status(self, request: web.Request) -> web.Response:
         """`GET /admin/host/status`, with the members of Azure's answer that have a meaning here."""
-        if not self._gate.admits(request, "admin"):
-            return web.Response(status=401)
+        if refusal := self._gate.refusal(request, "admin"):
+            return web.Response(status=refusal)
         uptime = int((time.monotonic() - self._begin) * 1000)
         return web.json_response({"id": self._host_id, "state": "Running", "processUptime": uptime})
 

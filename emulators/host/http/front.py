@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.web_response import Response
 
 from emulators.host.functions import Function, HttpTrigger
@@ -15,33 +15,56 @@ from emulators.host.worker.backend import HttpRequestData, HttpResponseData, Val
 from emulators.host.worker.invoker import Invoker
 from emulators.serving import read_body
 
+LARGEST_BODY = 100 * 1024 * 1024  # Azure's, unless FUNCTIONS_REQUEST_BODY_SIZE_LIMIT says otherwise
+HOME = "<!DOCTYPE html><title>Functions host</title><p>Your Functions app is up and running."
 # aiohttp writes these itself; a function that sets them would contradict the body that is really sent.
 OWN_HEADERS = {"content-length", "transfer-encoding", "connection"}
 
 
 class HttpFront:
-    """Answers for the app's HTTP functions: 404 no route or method, 401 no or wrong key, 500 a failed function."""
+    """Answers for the app's HTTP functions: 404 no route or method, 401 no or an unknown key, 403 a key of too low
+    a level, 500 a failed function."""
 
-    def __init__(self, functions: Iterable[Function], invoker: Invoker, gate: Gate) -> None:
+    def __init__(
+        self, functions: Iterable[Function], invoker: Invoker, gate: Gate, settings: Mapping[str, str]
+    ) -> None:
         self._invoker = invoker
+        self._largest_body = int(settings.get("FUNCTIONS_REQUEST_BODY_SIZE_LIMIT") or LARGEST_BODY)
+        self._has_home = settings.get("AzureWebJobsDisableHomepage", "").lower() != "true"
         self._gate = gate
-        self._router = Router(
-            Route(function.trigger.route, function.trigger.methods, (function, function.trigger))
-            for function in functions
-            if isinstance(function.trigger, HttpTrigger)
-        )
+        self._router = router_of(functions)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        found = self._router.find(request.method, request.raw_path.partition("?")[0])
-        if found is None:
-            return Response(status=404)
-        (function, trigger), params = found
-        if not self._gate.admits(request, trigger.auth_level):
-            return Response(status=401)
+        path = request.raw_path.partition("?")[0]
+        if "%00" in path:
+            return Response(status=400)
+        match = self._router.find(request.method, path)
+        if match is None:
+            return self._home() if path == "/" else Response(status=404)
+        (function, trigger), params = match
+        if refusal := self._gate.refusal(request, trigger.auth_level):
+            return Response(status=refusal)
+        if (request.content_length or 0) > self._largest_body:
+            return Response(status=500)
         data = await read_request(request, params)
         metadata = {name: Value("string", text) for name, text in params.items()}
         outcome = await self._invoker.invoke(function, {trigger.parameter: Value("http", data)}, metadata)
-        return to_response(outcome.returned) if outcome.ok else Response(status=500)
+        response = to_response(outcome.returned) if outcome.ok else Response(status=500)
+        if response.body and request.version >= HttpVersion11:
+            response.enable_chunked_encoding()
+        return response
+
+    def _home(self) -> Response:
+        return Response(text=HOME, content_type="text/html") if self._has_home else Response(status=204)
+
+
+def router_of(functions: Iterable[Function]) -> Router[tuple[Function, HttpTrigger]]:
+    """The routes in the order of their functions' names, whatever the case: the host takes the first that matches."""
+    return Router(
+        Route(function.trigger.route, function.trigger.methods, (function, function.trigger))
+        for function in sorted(functions, key=lambda function: function.name.lower())
+        if isinstance(function.trigger, HttpTrigger)
+    )
 
 
 async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpRequestData:

@@ -10,23 +10,34 @@ from emulators.host.config import Keys
 
 
 class Gate:
-    """Compares a request's key, from the header x-functions-key or else `?code=`, with the host's."""
+    """Compares a request's key, from the header x-functions-key or else `?code=`, with the host's.
+
+    It answers with the status to refuse with: 401 without a key that the host has, 403 for one of too low a level.
+    """
 
     def __init__(self, keys: Keys, *, required: bool) -> None:
         self._keys = keys
         self._required = required
 
-    def admits(self, request: web.Request, auth_level: str) -> bool:
+    def refusal(self, request: web.Request, auth_level: str) -> int | None:
         """The master key opens every level; a system key does not open `function`."""
-        if not self._required or auth_level == "anonymous" or _equal(request, self._keys.master):
-            return True
-        return auth_level == "function" and _equal(request, self._keys.function)
+        if auth_level == "anonymous":
+            return None
+        return self._refusal(request, {"master", auth_level})
 
-    def admits_event_grid(self, request: web.Request) -> bool:
-        return self.admits(request, "admin") or _equal(request, self._keys.eventgrid_extension)
+    def refusal_of_event_grid(self, request: web.Request) -> int | None:
+        return self._refusal(request, {"master", "eventgrid_extension"})
+
+    def _refusal(self, request: web.Request, sufficient: set[str]) -> int | None:
+        if not self._required:
+            return None
+        sent = _sent(request)
+        names = {name for name, key in vars(self._keys).items() if key and hmac.compare_digest(sent, key.encode())}
+        if names & sufficient:
+            return None
+        return 403 if names else 401
 
 
-def _equal(request: web.Request, key: str) -> bool:
+def _sent(request: web.Request) -> bytes:
     given = request.headers.get("x-functions-key") or request.query.get("code") or ""
-    sent = given.encode(errors="surrogateescape")  # as the bytes came, also those that are no UTF-8
-    return bool(key) and hmac.compare_digest(sent, key.encode())
+    return given.encode(errors="surrogateescape")  # as the bytes came, also those that are no UTF-8

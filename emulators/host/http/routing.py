@@ -30,8 +30,6 @@ BOUNDS: dict[str, Callable[..., Check]] = {
     "maxlength": lambda high: lambda text: len(text) <= high,
     "length": lambda low, high=None: lambda text: low <= len(text) <= (low if high is None else high),
 }
-# Inbound precedence of a segment in ASP.NET: the lower is tried first.
-LITERAL, CONSTRAINED, PLAIN, CONSTRAINED_CATCH_ALL, CATCH_ALL = range(1, 6)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,6 @@ class Template:
     text: str
     pattern: re.Pattern[str]
     checks: tuple[tuple[str, Check], ...]
-    precedence: tuple[int, ...]
     shape: str
 
     def match(self, path: str) -> dict[str, str] | None:
@@ -56,25 +53,23 @@ class Template:
 def parse(route: str, prefix: str = "") -> Template:
     """Read a route template below `prefix`. Raises ValueError naming the part that is not supported."""
     segments = [segment for segment in f"{prefix.strip('/')}/{route.strip('/')}".split("/") if segment]
-    pattern, checks, precedence = "", list[tuple[str, Check]](), list[int]()
+    pattern, checks = "", list[tuple[str, Check]]()
     for index, segment in enumerate(segments):
         part = _segment(segment, last=index == len(segments) - 1)
         pattern += part.pattern
         checks += part.checks
-        precedence.append(part.rank)
     try:
         compiled = re.compile(pattern + "/?", re.IGNORECASE | re.DOTALL)
     except re.error as exc:  # the same name twice
         raise ValueError(f"route {route!r}: {exc}") from exc
     shape = re.sub(r"\{(\*{0,2})\w+", r"{\1", "/".join(segments)).lower()
-    return Template("/".join(segments), compiled, tuple(checks), tuple(precedence), shape)
+    return Template("/".join(segments), compiled, tuple(checks), shape)
 
 
 @dataclass(frozen=True)
 class _Segment:
     pattern: str
     checks: list[tuple[str, Check]]
-    rank: int
 
 
 def _segment(segment: str, *, last: bool) -> _Segment:
@@ -87,21 +82,19 @@ def _segment(segment: str, *, last: bool) -> _Segment:
         )
     found = [parameter for parameter in parameters if parameter]
     if not found:
-        return _Segment("/" + re.escape(segment), [], LITERAL)
+        return _Segment("/" + re.escape(segment), [])
     checks = [(p["name"], check) for p in found for check in _checks(p["constraints"])]
     special = [p for p in found if p["star"] or p["optional"]]
     if special and (not last or segment != special[0][0]):
         raise ValueError(
             f"route segment {segment!r}: an optional or catch-all parameter must be the whole last segment"
         )
-    if special and special[0]["star"]:
-        rank = CONSTRAINED_CATCH_ALL if checks else CATCH_ALL
-        return _Segment(f"(?:/(?P<{found[0]['name']}>.*))?", checks, rank)
     if special:
-        return _Segment(f"(?:/(?P<{found[0]['name']}>[^/]+))?", checks, CONSTRAINED if checks else PLAIN)
+        rest = ".*" if special[0]["star"] else "[^/]+"
+        return _Segment(f"(?:/(?P<{found[0]['name']}>{rest}))?", checks)
     names = [f"(?P<{p['name']}>[^/]+?)" for p in found]
     joined = "".join(re.escape(text) + name for text, name in zip(literals, [*names, ""], strict=True))
-    return _Segment("/" + joined, checks, CONSTRAINED if checks or any(literals) else PLAIN)
+    return _Segment("/" + joined, checks)
 
 
 def _checks(constraints: str) -> list[Check]:
@@ -140,10 +133,10 @@ class Route(Generic[T]):
 
 
 class Router(Generic[T]):
-    """Finds the most specific route of a request. Literals win over parameters, parameters over catch-alls."""
+    """Finds the first route that a request matches, in the order given: a catch-all hides what comes after it."""
 
     def __init__(self, routes: Iterable[Route[T]]) -> None:
-        self._routes = sorted(routes, key=lambda route: route.template.precedence)
+        self._routes = list(routes)
 
     def find(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
         """The target and the route's parameters. The method is a constraint: a wrong one is no match."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from emulators.host.worker.backend import Outcome, Value
 from emulators.host.worker.invoker import Invoker
 from emulators.serving import parse_json, read_body
 
+log = logging.getLogger("host.webhooks")
 Functions = dict[str, tuple[Function, EventGridTrigger]]
 
 
@@ -21,12 +23,13 @@ class EventGridWebhook:
     """`/runtime/webhooks/EventGrid?functionName=NAME`, with the master or the eventgrid_extension key.
 
     A delivery answers 202 when every event's invocation succeeded, else 500; Event Grid then sends the whole delivery
-    again, so that events whose function had succeeded come twice.
+    again, so that events whose function had succeeded come twice. What can't be read is a 500 too, without a word. The
+    name of the extension has no case, that of the function has.
     """
 
     def __init__(self, functions: list[Function], invoker: Invoker, gate: Gate) -> None:
         self._functions: Functions = {
-            function.name.lower(): (function, function.trigger)
+            function.name: (function, function.trigger)
             for function in functions
             if isinstance(function.trigger, EventGridTrigger)
         }
@@ -36,11 +39,11 @@ class EventGridWebhook:
     async def handle(self, request: web.Request) -> web.Response:
         if request.match_info["extension"].lower() != "eventgrid":
             return web.Response(status=404)
-        if not self._gate.admits_event_grid(request):
-            return web.Response(status=401)
+        if refusal := self._gate.refusal_of_event_grid(request):
+            return web.Response(status=refusal)
         name = request.query.get("functionName", "")
-        found = self._functions.get(name.lower())
-        if found is None:
+        addressed = self._functions.get(name)
+        if addressed is None:
             return web.Response(status=404, text=f"cannot find function: '{name}'")
         kind = request.headers.get("aeg-event-type", "").lower()
         if kind == "unsubscribe":
@@ -53,8 +56,9 @@ class EventGridWebhook:
                 return web.json_response({"validationResponse": validation_code(content)}, content_type="text/plain")
             events = [_event(item) for item in (content if isinstance(content, list) else [content])]
         except (ValueError, LookupError, TypeError) as exc:
-            return web.Response(status=400, text=f"the body is no {kind}: {exc}")
-        return await self._deliver(*found, events)
+            log.warning("the body is no %s: %s", kind, exc)
+            return web.Response(status=500)
+        return await self._deliver(*addressed, events)
 
     async def _deliver(
         self, function: Function, trigger: EventGridTrigger, events: list[dict[str, Any]]

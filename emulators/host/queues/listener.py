@@ -141,17 +141,17 @@ class QueueListener:
             body = messages.decode(message.content, base64=self._options.base64)
         except ValueError as exc:
             log.error("queue %s: message %s: %s", self._trigger.queue, message.id, exc)
-            await self._to_poison(message, message.content.encode())
+            await self._to_poison(message, message.content)
             return
         tries = int(message.dequeue_count or 0)
         if tries > self._options.max_dequeue_count:  # its host died in the last try
-            await self._to_poison(message, body)
+            await self._to_poison(message, message.content)
             return
         outcome = await self._run(message, messages.body_value(body))
         if outcome.ok:
             await self._client.delete_message(message.id, message.pop_receipt)
         elif tries >= self._options.max_dequeue_count:
-            await self._to_poison(message, body)
+            await self._to_poison(message, message.content)
         else:
             await self._show(message, self._options.visibility_timeout)
 
@@ -183,10 +183,11 @@ class QueueListener:
         updated = await self._client.update_message(message.id, message.pop_receipt, visibility_timeout=seconds)
         message.pop_receipt = updated.pop_receipt
 
-    async def _to_poison(self, message: QueueMessage, body: bytes) -> None:
+    async def _to_poison(self, message: QueueMessage, content: str) -> None:
+        """Move it as it is, whatever its encoding."""
         poison = poison_name(self._trigger.queue)
         if poison is None:
             return
         log.warning("queue %s: message %s moves to %s", self._trigger.queue, message.id, poison)
-        await self._writer.send(self._trigger.connection, poison, body)
+        await self._writer.send_text(self._trigger.connection, poison, content)
         await self._client.delete_message(message.id, message.pop_receipt)

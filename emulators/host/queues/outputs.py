@@ -33,7 +33,10 @@ class QueueWriter:
 
     async def send(self, connection: str, queue: str, body: bytes) -> None:
         """Send one message. Raises AzureError, and ValueError for bytes that are no text without base64."""
-        text = b64encode(body).decode() if self._base64 else body.decode("utf-8")
+        await self.send_text(connection, queue, b64encode(body).decode() if self._base64 else body.decode("utf-8"))
+
+    async def send_text(self, connection: str, queue: str, text: str) -> None:
+        """Send a message whose text is already as it is to lie in the queue. Raises AzureError."""
         client = self._client(connection, queue)
         try:
             await client.send_message(text)

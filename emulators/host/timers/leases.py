@@ -12,16 +12,16 @@ from azure.storage.blob.aio import BlobClient, BlobLeaseClient, ContainerClient
 from emulators.host.stop import Stop
 
 log = logging.getLogger("host.leases")
-# Azure's host leases for 60 s and a loser asks every 60 s. An app cannot see the difference, but whoever restarts a
-# host that was killed waits for it: 15 s is the shortest that storage grants.
-LEASE_SECONDS = 15
-RENEW_SECONDS = 5.0
 
 
 class Lease:
-    """The lease on one blob. Make it, `acquire`, keep `renew` running, and `release` at the end."""
+    """The lease on one blob, for `seconds` at a time. Whoever wants it too looks as often as it would end.
 
-    def __init__(self, container: ContainerClient, name: str) -> None:
+    Make it, `acquire`, keep `renew` running, and `release` at the end.
+    """
+
+    def __init__(self, container: ContainerClient, name: str, seconds: int) -> None:
+        self._seconds = seconds
         self._container = container
         self._blob: BlobClient = container.get_blob_client(name)
         self._lease: BlobLeaseClient | None = None
@@ -33,21 +33,21 @@ class Lease:
         while not stop.is_set():
             try:
                 await self._ensure_blob()
-                self._lease = await self._blob.acquire_lease(LEASE_SECONDS)
+                self._lease = await self._blob.acquire_lease(self._seconds)
                 return True
             except AzureError as exc:
                 held = isinstance(exc, HttpResponseError) and exc.status_code == 409
                 if not waiting:
                     log.info("%s: waiting: %s", self._name, "another host holds it" if held else exc)
                 waiting = True
-            await stop.within(RENEW_SECONDS)
+            await stop.within(self._seconds)
         return False
 
     async def renew(self) -> None:
         """Renew for ever. Returns when that fails, since somebody else may then have the lease."""
         assert self._lease is not None
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(self._seconds / 3)
             try:
                 await self._lease.renew()
             except AzureError as exc:

@@ -31,6 +31,7 @@ class TimerServices:
     container: ContainerClient
     host_id: str
     stop: Stop
+    lock_seconds: int
 
 
 class TimerListener:
@@ -45,7 +46,9 @@ class TimerListener:
         self._trigger = trigger
         self._invoker = services.invoker
         self._stop = services.stop
-        self._lease = Lease(container, f"locks/{host_id}/Host.Functions.{function.name}.Listener")
+        self._lease = Lease(
+            container, f"locks/{host_id}/Host.Functions.{function.name}.Listener", services.lock_seconds
+        )
         self._blob = container.get_blob_client(f"timers/{host_id}/Host.Functions.{function.name}/status")
 
     async def run(self) -> None:

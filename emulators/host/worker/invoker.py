@@ -15,22 +15,16 @@ from emulators.host import logs
 from emulators.host.functions import Function
 from emulators.host.queues.outputs import QueueWriter
 from emulators.host.stop import Stop
-from emulators.host.worker.backend import Backend, Invocation, Outcome, RetryPolicy, Value
-from emulators.host.worker.loop import Worker
+from emulators.host.worker.backend import Invocation, Outcome, RetryPolicy, Value
+from emulators.host.worker.process import WorkerProcess
 
 log = logging.getLogger("host.invocations")
 
 
 class Invoker:
-    """The one way in which functions are called, whatever their trigger.
+    """The one way in which functions are called, whatever their trigger."""
 
-    Lives on the host's loop; the app's code runs on the worker's.
-    """
-
-    def __init__(
-        self, backend: Backend, worker: Worker, writer: QueueWriter, stop: Stop, timeout: float | None
-    ) -> None:
-        self._backend = backend
+    def __init__(self, worker: WorkerProcess, writer: QueueWriter, stop: Stop, timeout: float | None) -> None:
         self._worker = worker
         self._writer = writer
         self._stop = stop
@@ -87,16 +81,10 @@ class Invoker:
     async def _call(self, call: Invocation) -> Outcome:
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._worker.run(self._marked(call))
+                return await self._worker.invoke(call)
         except TimeoutError:
-            # Azure ends the worker process. Here a coroutine is cancelled, but a thread cannot be: it goes on unseen.
+            await self._worker.replace(call.id)
             return Outcome(error=f"TimeoutError: functionTimeout of {self._timeout:g} s is over")
-        except RuntimeError as exc:
-            return Outcome(error=f"RuntimeError: {exc}")
-
-    async def _marked(self, call: Invocation) -> Outcome:
-        logs.invocation_id.set(call.id)
-        return await self._backend.invoke(call)
 
     async def _written(self, function: Function, outcome: Outcome) -> Outcome:
         try:

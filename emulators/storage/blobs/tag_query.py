@@ -117,4 +117,4 @@ def _groups(text: str) -> Iterator[list[Term]]:
 
 
 def _refused(why: str) -> ValueError:
-    return ValueError(f"{why}. The operators are {' '.join(OPERATORS)} and AND.")
+    return ValueError(f"{why}. The operators are {' '.join(one for one in OPERATORS if one != '<>')} and AND.")

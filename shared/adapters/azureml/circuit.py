@@ -1,4 +1,4 @@
-"""A service that does not answer is not asked by everyone.
+"""A circuit breaker: calls to a service that does not answer fail fast.
 
 After some calls in a row without an answer, calls fail at once for a while, saying since when, so that threads are free
 for what goes on without that service. Then one call tries again; its answer opens the way for all.

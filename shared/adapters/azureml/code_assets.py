@@ -1,5 +1,8 @@
 """Code and environments registered with Azure ML, once for each content.
 
+Code lies in a container of its own, which the app alone may write: a node reads what it runs, and can't change what
+others will run. (Azure ML's own way, startPendingUpload, makes a container for each version; nodes have no role on it.)
+
 The code goes over plain REST: MLClient registers code only as a part of a job or component, under a random name.
 Registering one content twice at the same time does no harm: both upload the same files, and one version stands.
 """
@@ -12,28 +15,37 @@ from typing import Any, Protocol
 import yaml
 
 from shared.adapters.azureml.workspace import Connection, sdk, sdk_errors
-from shared.adapters.translation import translated
 from shared.jobs.snapshot import snapshot_files
 from shared.kernel.errors import BadInput, Changed
 
-_FOLDER = "code"  # inside the container that Azure ML gives for the upload
+CODE_CONTAINER = "code"
 _HASH_VERSION = "202208"  # what the SDK writes beside its own hashes
 
 
 class Known(Protocol):
-    """Where the ids of registered contents are remembered; see TableAssets."""
+    """Storage for the ids of registered contents; see TableAssets."""
 
     def get(self, kind: str, digest: str) -> str | None: ...
 
     def put(self, kind: str, digest: str, asset_id: str) -> None: ...
 
 
+class Files(Protocol):
+    """The blobs of the storage account that the workspace uses."""
+
+    @property
+    def url(self) -> str: ...
+
+    def write(self, container: str, name: str, data: bytes, content_type: str) -> object: ...
+
+
 class Assets:
     """What is known is not looked up at Azure ML again, so an asset must not be deleted there while routes use it."""
 
-    def __init__(self, connection: Connection, known: Known) -> None:
+    def __init__(self, connection: Connection, known: Known, files: Files) -> None:
         self._connection = connection
         self._known = known
+        self._files = files
         self._ids: dict[tuple[str, str], str] = {}  # of this process
 
     def code(self, folder: str, digest: str) -> str:
@@ -72,14 +84,13 @@ class Assets:
         self._ids[kind, digest] = asset_id
 
     def _register_code(self, folder: Path, digest: str, path: str) -> None:
-        arm = self._connection.arm
         try:
-            upload = arm.post(f"{path}/startPendingUpload", {"pendingUploadType": "TemporaryBlobReference"})
-            place = upload["blobReferenceForConsumption"]
-            _upload(folder, place["credential"]["sasUri"])
-            self._put_code(path, f"{place['blobUri']}/{_FOLDER}", digest)
+            for file in snapshot_files(folder):
+                name = f"{digest}/{file.relative_to(folder).as_posix()}"
+                self._files.write(CODE_CONTAINER, name, file.read_bytes(), "application/octet-stream")
+            self._put_code(path, f"{self._files.url}/{CODE_CONTAINER}/{digest}", digest)
         except (BadInput, Changed):
-            if not arm.find(path):  # else another process was quicker
+            if not self._connection.arm.find(path):  # else another process was quicker
                 raise
 
     def _put_code(self, path: str, address: str, digest: str) -> None:
@@ -131,12 +142,3 @@ def environment_id(file: str, digest: str) -> str:
     """The id that the environment of this file gets: its own name, and the digest as its version."""
     name = yaml.safe_load(Path(file).read_text("utf-8"))["name"]
     return f"azureml:{name}:{digest[:16]}"
-
-
-def _upload(folder: Path, address: str) -> None:
-    from azure.storage.blob import ContainerClient
-
-    with translated(f"could not upload {folder}"), ContainerClient.from_container_url(address) as container:
-        for file in snapshot_files(folder):
-            name = f"{_FOLDER}/{file.relative_to(folder).as_posix()}"
-            container.upload_blob(name, file.read_bytes(), overwrite=True)

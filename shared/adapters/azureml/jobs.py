@@ -11,17 +11,17 @@ from typing import Any
 
 from shared.adapters.azureml import mlflow, sdk_job
 from shared.adapters.azureml.clusters import AzureMLClusters
-from shared.adapters.azureml.code_assets import Assets, Known, environment_id
+from shared.adapters.azureml.code_assets import Assets, Files, Known, environment_id
+from shared.adapters.azureml.document import document
 from shared.adapters.azureml.inline_environment import inline_environment
 from shared.adapters.azureml.job_body import job_body
 from shared.adapters.azureml.workspace import connect, sdk_errors
 from shared.adapters.translation import without_secrets
-from shared.jobs.job import HOUR_PROPERTY
-from shared.jobs.model import JobStatus, Problem, state_of
+from shared.jobs.model import ENDED, JobState, JobStatus, Problem, state_of
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec
 from shared.kernel.errors import BadInput, BadSetting, Changed, NotFound, TrainyardError
 from shared.kernel.settings import Workspace
 from shared.kernel.storage import Place
-from shared.runs.model import FINAL, RunState
 
 __all__ = ["AzureMLClusters", "AzureMLJobs"]
 
@@ -38,19 +38,20 @@ _DATASTORE_PATH = re.compile(
 class AzureMLJobs:
     """`known` remembers the ids of registered code and environments.
 
-    `account` is the storage account of the app, and `blobs` its address.
+    `account` is the storage account of the app, and `files` its blobs, where registered code lies.
     """
 
-    def __init__(self, workspace: Workspace, known: Known, account: str = "", blobs: str = "") -> None:
+    def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
-        self._assets = Assets(self._connection, known)
+        self._assets = Assets(self._connection, known, files)
         self._known = known
         self._account = account
-        self._blobs = blobs.rstrip("/")
+        self._url = files.url
         self._containers: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def submit(self, job: dict[str, Any]) -> JobStatus:
+    def submit(self, spec: JobSpec) -> JobStatus:
+        job = document(spec)
         if problems := list(sdk_job.local_files(job)):
             raise BadInput("; ".join(f"{p.path}: {p.message}" for p in problems))
         arm = self._connection.arm
@@ -66,18 +67,21 @@ class AzureMLJobs:
                 return there
             raise BadInput(str(exc)) from exc
 
-    def problems(self, job: dict[str, Any]) -> list[Problem]:
-        return sdk_job.problems(job)
+    def document(self, job: JobSpec) -> dict[str, Any]:
+        return document(job)
 
-    def lacks(self, job: dict[str, Any]) -> list[str]:
-        return [str(why) for why in self._connection.arm.preflight(job).get("refusals", [])]
+    def problems(self, job: JobSpec) -> list[Problem]:
+        return sdk_job.problems(document(job))
+
+    def lacks(self, job: JobSpec) -> list[str]:
+        return [str(why) for why in self._connection.arm.preflight(document(job)).get("refusals", [])]
 
     def status(self, name: str) -> JobStatus | None:
         found = self._connection.arm.find(f"jobs/{name}")
         if found is None:
             return None
         status = _listed_status(found)
-        return self._explained(status) if status.state is RunState.FAILED else status
+        return self._explained(status) if status.state is JobState.FAILED else status
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         for job in self._connection.arm.items("jobs", properties=f"{HOUR_PROPERTY}={hour}"):
@@ -93,12 +97,12 @@ class AzureMLJobs:
         except NotFound:
             return
         except (BadInput, Changed):
-            if (there := self.status(name)) and there.state not in FINAL:
+            if (there := self.status(name)) and there.state not in ENDED:
                 raise
 
     def active(self) -> list[tuple[str, str]]:
         jobs = islice(self._connection.arm.items("jobs"), _MOST_LISTED)
-        alive = (job for job in jobs if _listed_status(job).state not in FINAL)
+        alive = (job for job in jobs if _listed_status(job).state not in ENDED)
         return [(str(job["name"]), _compute_name(job)) for job in alive]
 
     def logs(self, name: str) -> Place:
@@ -139,7 +143,7 @@ class AzureMLJobs:
     def _address(self, path: str) -> str:
         """The URL of a folder in one of the workspace's containers."""
         place = self.place(path)
-        return f"{self._blobs}/{place.container}/{place.prefix}"
+        return f"{self._url}/{place.container}/{place.prefix}"
 
     def _with_environment(self, job: dict[str, Any]) -> dict[str, Any]:
         """The job with the environment that it describes registered, and named by its id."""

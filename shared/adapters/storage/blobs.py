@@ -30,6 +30,11 @@ class StorageBlobs:
         self._service = service
         self._signer, self._listing = Signer(service), Listing(service)
 
+    @property
+    def url(self) -> str:
+        """The account's address, without a slash at its end."""
+        return str(self._service.url).rstrip("/")
+
     def list(self, place: Place) -> Iterator[Blob]:
         return self._listed(place)
 

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, from_row, readable, to_row
 from shared.adapters.tables.table import RowMissing, Table
-from shared.drops.model import Drop, DropKey, DropState, Generation, generation_of, is_loose
+from shared.drops.model import Drop, DropState, Generation, generation_of, is_loose
 from shared.drops.ports import Taken
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Changed
 from shared.kernel.versioned import Stored
 

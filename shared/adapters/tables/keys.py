@@ -10,7 +10,7 @@ import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 
-from shared.drops.model import DropKey
+from shared.kernel.drop_key import DropKey
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"[0-9]{14}")  # more would be no time that there is

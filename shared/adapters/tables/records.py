@@ -1,8 +1,10 @@
-"""Records as table rows and back, from their declarations: each field of a dataclass is a column of its own.
+"""Records as table rows and back, from their declarations: each field of a dataclass is a column of its own, and so is
+each field of a part of it (shared/kernel/parts.py).
 
-Readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', everything that is neither
-text nor number is JSON. A column holds at most 32,768 UTF-16 units, so long JSON goes on in the columns request_2,
-request_3, ... up to one that is not full. A new field needs a default: older rows don't have its column.
+Readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', a job is the JSON that Azure
+ML's own schema has, everything else that is neither text nor number is JSON. A column holds at most 32,768 UTF-16
+units, so long JSON goes on in the columns request_2, request_3, ... up to one that is not full. A new field needs a
+default: older rows don't have its column.
 """
 
 from __future__ import annotations
@@ -11,16 +13,20 @@ import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from shared.adapters.azureml.document import document
+from shared.jobs.readers.azureml import read_job
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput
+from shared.kernel.parts import columns, flat, from_columns
 
 log = logging.getLogger(__name__)
 
@@ -29,43 +35,40 @@ Row = dict[str, Any]
 
 _LIMIT = 32_000  # characters of JSON in one column; JSON is written in ASCII, so these are UTF-16 units
 _JSON_LIMIT = 10 * _LIMIT  # a row may take 1 MiB, a transaction of two copies 4 MiB
-_KNOWN_HINTS: dict[type[Any], dict[str, Any]] = {}
 _TEXT_LIMIT = 8_000  # characters of a sentence for people; what is longer is cut
 
 
 def to_row(record: Any, skip: tuple[str, ...] = ()) -> Row:
     """All columns of a record."""
-    values = ((f.name, getattr(record, f.name)) for f in fields(record) if f.name not in skip)
+    values = ((name, value) for name, value in flat(record).items() if name not in skip)
     return {column: cell for name, value in values for column, cell in _cells(name, value)}
 
 
 def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
     """The columns of some fields. Raises TypeError for a name that is no field."""
-    if unknown := set(changes) - {f.name for f in fields(kind)}:
+    if unknown := set(changes) - columns(kind).keys():
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     return {column: cell for name, value in changes.items() for column, cell in _cells(name, value)}
 
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = ()) -> list[str]:
     """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
-    scalars = {name for name, hint in _hints(kind).items() if _is_scalar(hint)}
-    names = [f.name for f in fields(kind) if f.name not in skip]
-    return [part for name in names for part in ([name] if name in scalars else [_part(name, n) for n in range(1, 5)])]
+    wanted = [each for name, each in columns(kind).items() if name not in skip]
+    parts = [[each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in wanted]
+    return [name for names in parts for name in names]
 
 
 def from_row(kind: type[R], row: Mapping[str, Any], **known: Any) -> R:
     """The record of a row; `known` are fields that are not columns. Raises BadInput, naming the unreadable column."""
     values = dict(known)
-    for f in fields(kind):  # type: ignore[arg-type]  # a TypeVar can't be bound to dataclasses
-        if f.name in known:
-            continue
-        if f.name not in row and (f.default is not MISSING or f.default_factory is not MISSING):
+    for name, each in columns(kind).items():
+        if name in known or (name not in row and each.default is not MISSING):
             continue
         try:
-            values[f.name] = _value(_hints(kind)[f.name], f.name, row)
+            values[name] = _value(each.hint, name, row)
         except (KeyError, ValueError, TypeError, msgspec.DecodeError, msgspec.ValidationError) as exc:
-            raise BadInput(f"Column {f.name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
-    return kind(**values)
+            raise BadInput(f"Column {name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
+    return from_columns(kind, values)
 
 
 def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:
@@ -75,12 +78,6 @@ def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:
             yield from_row(kind, row)
         except BadInput as exc:
             log.warning("%s %s is left out: %s", kind.__name__.lower(), row.get("RowKey"), exc)
-
-
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    if kind not in _KNOWN_HINTS:
-        _KNOWN_HINTS[kind] = get_type_hints(kind)
-    return _KNOWN_HINTS[kind]
 
 
 @cache
@@ -107,7 +104,8 @@ def _cells(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _json_cells(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    text = json.dumps(msgspec.to_builtins(value, builtin_types=(datetime,)), default=iso)
+    plain = document(value) if isinstance(value, JobSpec) else msgspec.to_builtins(value, builtin_types=(datetime,))
+    text = json.dumps(plain, default=iso)
     if len(text) > _JSON_LIMIT:
         raise BadInput(f"{name} takes {len(text)} characters as JSON; the record has room for {_JSON_LIMIT}.")
     for number in range(len(text) // _LIMIT + 1):
@@ -119,6 +117,8 @@ def _value(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
     cell = getattr(cell, "value", cell) if not isinstance(cell, StrEnum) else cell  # the SDK's EntityProperty
     if not _is_scalar(hint):
         text = _text(name, row)
+        if hint is JobSpec:
+            return read_job(json.loads(text)) if text else JobSpec()
         return msgspec.json.decode(text, type=hint) if text else None
     if cell == "" and NoneType in get_args(hint):
         return None

@@ -8,12 +8,12 @@ too long to be copied as often as it has tags: of these the run's own row is rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, column_names, some_columns
 from shared.adapters.tables.table import Operation
+from shared.kernel.parts import columns
 from shared.runs.model import Run
 from shared.runs.ports import RunFilter
 
@@ -23,15 +23,11 @@ COLUMNS = ["time_key", "whole"]  # of the index alone
 
 _SHOWN = {"name", "drop", "route", "fingerprint", "experiment", "cluster", "nodes", "created_at", "state", "history"}
 _SHOWN |= {"owner", "owner_id", "tags", "parameters", "best_metrics", "cost", "removed_at"}
-BRIEF = ["RowKey", *column_names(Run, skip=tuple(f.name for f in fields(Run) if f.name not in _SHOWN))]
+BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB
 
-_DEFAULTS = [
-    (f.name, f.default_factory() if f.default_factory is not MISSING else f.default)
-    for f in fields(Run)
-    if f.name != "request"
-]
+_COPIED = [each for each in columns(Run).values() if each.name != "request"]
 
 Entry = tuple[str, str]  # a field and the value by which a run is found
 
@@ -81,22 +77,24 @@ def is_enough(wanted: RunFilter) -> bool:
 
 
 def fits(run: Run, wanted: RunFilter) -> bool:
-    pairs = ((getattr(run, field), getattr(wanted, field)) for field in ("experiment", "state", "cluster"))
-    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.tags.items())
-    owned = wanted.owner in ("", run.owner, run.owner_id)
+    has = run.asked.experiment, str(run.progress.state), run.asked.cluster
+    tagged = not wanted.tag or wanted.tag in (f"{name}={value}" for name, value in run.people.tags.items())
+    owned = wanted.owner in ("", run.people.owner, run.people.owner_id)
     return (
         tagged
         and owned
-        and all(want in ("", has) for has, want in pairs)
+        and all(
+            want in ("", its) for its, want in zip(has, (wanted.experiment, wanted.state, wanted.cluster), strict=True)
+        )
         and (wanted.holds is None or wanted.holds(run))
     )
 
 
 def _entries(run: Run) -> list[Entry]:
     """The fields and values by which a run is found."""
-    found = [("state", str(run.state)), ("experiment", run.experiment), ("cluster", run.cluster)]
-    found += [("owner", who) for who in dict.fromkeys((run.owner, run.owner_id)) if who]
-    return found + [("tag", f"{name}={value}") for name, value in run.tags.items()]
+    found = [("state", str(run.progress.state)), ("experiment", run.asked.experiment), ("cluster", run.asked.cluster)]
+    found += [("owner", who) for who in dict.fromkeys((run.people.owner, run.people.owner_id)) if who]
+    return found + [("tag", f"{name}={value}") for name, value in run.people.tags.items()]
 
 
 def _row(entry: Entry, run: Run, copy: Row) -> Row:
@@ -106,12 +104,12 @@ def _row(entry: Entry, run: Run, copy: Row) -> Row:
 def _head(entry: Entry, run: Run) -> Row:
     time_key = keys.newest_first(run.created_at, run.name)
     row_key = {"PartitionKey": PARTITION, "RowKey": _key(entry, run)}
-    return row_key | {"name": run.name, "cluster": run.cluster, "time_key": time_key}
+    return row_key | {"name": run.name, "cluster": run.asked.cluster, "time_key": time_key}
 
 
 def _copy(run: Run) -> Row:
     """The columns of a list, without those at their defaults; none of a run that is too long."""
-    values = {name: getattr(run, name) for name, default in _DEFAULTS if getattr(run, name) != default}
+    values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
     row = some_columns(Run, values)
     return row if _length(row.values()) <= _LONGEST_COPY else {}
 

@@ -17,7 +17,6 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace as with_
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -99,7 +98,7 @@ class TableRuns:
         return time_key
 
     def update(self, run: Stored[Run], **changes: Any) -> Stored[Run]:
-        before, after = run.value, with_(run.value, **changes)
+        before, after = run.value, run.value.changed(**changes)
         key = self._key("t", keys.newest_first(before.created_at, before.name))
         cells = some_columns(Run, changes)
         merge = table.merge(key | cells, run.etag)
@@ -266,7 +265,7 @@ def _run(row: Row) -> Run:
     except BadInput as exc:
         at, _, name = str(row.get("RowKey", "")).rpartition("!")[2].partition("-")
         created = keys.time_of(at)
-        return Run(
+        return Run.of(
             name=name or str(row.get("name", "")),
             drop="",
             route="",

@@ -1,58 +1,65 @@
-"""Record a run once, whoever asks for it and however often, and send it off."""
+"""Record a run once, however often it is asked for, and queue its submission."""
 
 from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from typing import Protocol
 
 from shared.kernel.errors import Conflict, NotFound
-from shared.money import admission
+from shared.kernel.has import HasClock, HasFacts, HasQueues, HasTokens
+from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState, asked_run_name
-from shared.system import SUBMISSIONS, System
+from shared.runs.ports import HasPurse, HasRuns
+from shared.runs.progress.transitions import ask_for_submission
 
 log = logging.getLogger(__name__)
 
 SENT_BY_THEN = timedelta(seconds=5)  # a call that lives sends the run off milliseconds after it recorded it
 
 
-def run_name(system: System, key: str | None) -> str:
-    return asked_run_name("key", key) if key else asked_run_name("token", system.new_token())
+class Ports(HasClock, HasTokens, HasQueues, HasFacts, HasRuns, HasPurse, Protocol):
+    """What is needed here from outside."""
 
 
-def made_before(system: System, name: str, asked: str) -> Run | None:
-    """The run of this name; None if there is none. Sent off again if the call that made it seems to have died."""
+def run_name(ports: Ports, key: str | None) -> str:
+    return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
+
+
+def made_before(ports: Ports, name: str, asked: str) -> Run | None:
+    """The run of this name, or None. Its submission is queued again if the call that made it seems to have died."""
     try:
-        run = system.runs.get(name).value
+        run = ports.runs.get(name).value
     except NotFound:
         return None
-    if run.asked != asked:
+    if run.asked.digest != asked:
         raise Conflict(
             f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
         )
-    if run.state is RunState.RECEIVED and system.clock() - run.created_at > SENT_BY_THEN:
-        system.queues.send(SUBMISSIONS, {"run": name})
+    if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
+        ask_for_submission(ports.queues, name)
     return run
 
 
-def record(system: System, run: Run) -> Run:
+def record(ports: Ports, run: Run) -> Run:
     """Record the run and send it off, or give the one that was recorded under its name for the same request.
 
     Raises Conflict if its project's budget does not allow it.
     """
-    run = admission.priced(system, run)
+    run = ports.purse.priced(run)
     try:
-        admission.admit(system, run)
+        ports.purse.admit(run)
     except Conflict:
-        if made := made_before(system, run.name, run.asked):
+        if made := made_before(ports, run.name, run.asked.digest):
             return made
         raise
-    return _insert(system, run) or made_before(system, run.name, run.asked) or run
+    return _insert(ports, run) or made_before(ports, run.name, run.asked.digest) or run
 
 
-def _insert(system: System, run: Run) -> Run | None:
-    """Record the run and send it off; None if one of its name was there."""
-    if not system.runs.insert(run):
+def _insert(ports: Ports, run: Run) -> Run | None:
+    """Record the run and queue its submission; None if its name was taken."""
+    if not ports.runs.insert(run):
         return None
-    system.queues.send(SUBMISSIONS, {"run": run.name})
-    log.info("run %s: received, for cluster %s", run.name, run.cluster)
+    ports.happened(RunRecorded(run))
+    log.info("run %s: received, for cluster %s", run.name, run.asked.cluster)
     return run

@@ -1,4 +1,4 @@
-"""What someone asks of a run, as the HTTP API takes it and a schedule keeps it."""
+"""A request for a run, as the HTTP API accepts and a schedule stores it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from shared.jobs.batchai.given import BatchAI
 from shared.jobs.limits import DAY
-from shared.kernel.names import Name
+from shared.kernel.names import NAME
 from shared.runs.model import RUN_NAME
 
+Name = Annotated[str, Meta(pattern=f"^{NAME.pattern}$", description="Letters, digits, dashes and underscores.")]
 _TAG_NAME = "^(?!trainyard\\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 
 
@@ -20,35 +22,6 @@ class NodeRange(Struct, forbid_unknown_fields=True):
 
     min: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
     max: Annotated[float, Meta(ge=1, le=100, multiple_of=1)]
-
-
-class BatchAI(Struct, forbid_unknown_fields=True):
-    """What comes with a Batch AI job.json, which alone does not say where its files are."""
-
-    cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
-    project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None
-    mounts: Annotated[
-        dict[str, Annotated[str, Meta(min_length=1, max_length=1024)]],
-        Meta(description="Where the files of a mount are, by its path, share or container: as `data` is written."),
-    ] = {}
-    storage_account: Annotated[
-        Annotated[str, Meta(pattern="^[a-z0-9]{3,24}$")] | None,
-        Meta(description="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>."),
-    ] = None
-    environment: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
-        Meta(
-            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
-        ),
-    ] = None
-    files: Annotated[
-        dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
-        Meta(
-            max_length=20,
-            description="Texts to lay into mounts: by path, logs/scripts/train.py, or by the mere name of a script.",
-        ),
-    ] = {}
-    strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False
 
 
 Tags = Annotated[
@@ -101,5 +74,5 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 
 def digest(request: RunRequest) -> str:
-    """A hash of what is asked, whatever the order of its keys."""
+    """A hash of the request, independent of the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(request, order="sorted")).hexdigest()

@@ -1,15 +1,13 @@
-"""Runs made from runs that are over: tried again, perhaps with other parameters, or gone on with."""
+"""Runs made from runs that have ended: retried, perhaps with other parameters, or continued."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from shared.drops.model import DropKey
 from shared.jobs.build import unquoted
-from shared.jobs.job import Job, again, mapping
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
@@ -17,158 +15,185 @@ from shared.jobs.parameters import (
     parameters,
     unknown_names,
 )
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.spec import JobSpec, Output, again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.money import admission
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasTokens
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState, asked_run_name
-from shared.runs.progress.submit import cancel_run
-from shared.system import System
+from shared.runs.ports import HasDatasets, HasPurse, HasRendezvous, HasRuns, Runs
+from shared.runs.progress.cancel import cancel_run
+from shared.runs.progress.workloads import workload
 
 Given = dict[str, Any]
 SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a run that goes on: it has one curve, and one training
 
 
-def retry_run(system: System, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasRuns,
+    HasPurse,
+    HasDatasets,
+    HasRendezvous,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def retry_run(ports: Ports, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run with the job of a final one, on the data and the trainers' code as they are now.
 
     A run has one retry with the same parameters: asking again gives that one. Raises Conflict while the run is not
     final, Impossible for a parameter that it has not, or that can't have this value.
     """
-    old = _final(system, name)
-    job, changed = _with_parameters(system, old.request, given or {})
-    _check_start(system, old)
+    old = _final(ports.runs, name)
+    job, changed = _with_parameters(ports, old.asked.request, given or {})
+    _check_start(ports, old)
     new = asked_run_name("retry", f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is tried again{_words(changed)}."
-    run = replace(_successor(system, old, again(job, name, new), why), retry_of=name, owner=owner, owner_id=owner_id)
-    return record(system, run)
+    run = _successor(ports, old, again(job, name, new), why).changed(retry_of=name, owner=owner, owner_id=owner_id)
+    return record(ports, run)
 
 
-def continue_run(system: System, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
+def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
     """Make a new run that goes on from the checkpoint of a final one; of a completed one with more epochs.
 
     Both write to the same checkpoints and metrics, so a run is continued once: asking again gives that run, asking with
     other parameters raises Conflict. Raises Impossible without a checkpoint, or if nothing is left to do.
     """
-    old = _final(system, name)
-    if old.archived_at is None and old.gave_up_at is None:
+    old = _final(ports.runs, name)
+    if old.archive.at is None and old.archive.gave_up_at is None:
         raise Conflict(f"Run {name} is being archived. Try again in a moment.", "not_archived")
-    job, changed = _with_parameters(system, old.request, given or {})
+    job, changed = _with_parameters(ports, old.asked.request, given or {})
     _check_more_to_do(old, changed)
-    _check_checkpoint(system, old)
-    _check_start(system, old)
+    _check_checkpoint(ports, old)
+    _check_start(ports, old)
     new, asked = asked_run_name("continue", name), hashlib.sha256(_text(changed).encode()).hexdigest()
     try:
-        made = system.runs.get(new).value
+        made = ports.runs.get(new).value
     except NotFound:
         made = None
-    if made and made.asked != asked:
+    if made and made.asked.digest != asked:
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    run = replace(_successor(system, old, request, why), continues=name, owner=owner, owner_id=owner_id, asked=asked)
-    return record(system, run)
+    run = _successor(ports, old, request, why).changed(continues=name, owner=owner, owner_id=owner_id, asked=asked)
+    return record(ports, run)
 
 
-def move_run(system: System, name: str, cluster: str, why: str) -> Run:
+def move_run(ports: Ports, name: str, cluster: str, why: str) -> Run:
     """Let a run go on as a new one on another cluster, from its checkpoints, and end it. Twice is the same new run.
 
     The new one is recorded first, with its own price and of its project's budget. Raises Conflict, and the run stays
     where it is, if that does not allow it.
     """
-    old = system.runs.get(name).value
+    old = ports.runs.get(name).value
     new = asked_run_name("move", name)
-    request = {**again(old.request, name, new, "trainyard.continues", SHARED_OUTPUTS), "compute": f"azureml:{cluster}"}
-    successor = _successor(system, old, request, f"Run {name} goes on here. {why}")
-    made = record(system, replace(successor, continues=name, owner=old.owner, owner_id=old.owner_id))
-    price = f", at ${made.price:.2f} an hour a node instead of ${old.price:.2f}" if made.price and old.price else ""
-    cancel_run(system, name, f"{why} It goes on as run {new} on {cluster}{price}.")
+    request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
+    successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
+    made = record(ports, successor.changed(continues=name, owner=old.people.owner, owner_id=old.people.owner_id))
+    price = (
+        f", at ${made.money.price:.2f} an hour a node instead of ${old.money.price:.2f}"
+        if made.money.price and old.money.price
+        else ""
+    )
+    cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.")
     return made
 
 
-def _final(system: System, name: str) -> Run:
-    old = system.runs.get(name).value
+def _final(runs: Runs, name: str) -> Run:
+    old = runs.get(name).value
     if not is_over(old):
-        raise Conflict(f"Run {name} is {old.state}. Cancel it first, or wait for its end.", "not_final")
+        raise Conflict(f"Run {name} is {old.progress.state}. Cancel it first, or wait for its end.", "not_final")
     return old
 
 
-def _successor(system: System, old: Run, request: Job, why: str) -> Run:
-    now = system.clock()
-    fingerprint, generation = content_of(system, DropKey.of(old.drop)) if old.drop else ("", 0)
-    bounds = (old.elastic.min_nodes if old.elastic else 0, old.resubmissions)
-    return replace(
-        run_of(request["name"], request, bounds, now),
-        drop=old.drop,
-        route=old.route,
+def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
+    now = ports.clock()
+    fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
+    return run_of(request.name, request, workload(old).bounds(old), now).changed(
+        drop=old.asked.drop,
+        route=old.asked.route,
         fingerprint=fingerprint,
-        experiment=old.experiment,
+        experiment=old.asked.experiment,
         history=(Moment(RunState.RECEIVED, now, why),),
-        keep_warm_seconds=old.keep_warm_seconds,
-        project=admission.project_of(system, old.request.get("tags"), old.route),
-        tags=old.tags,
-        from_run=old.from_run,
+        keep_warm_seconds=old.asked.keep_warm_seconds,
+        project=ports.purse.project_of(old.asked.request.tags, old.asked.route),
+        tags=old.people.tags,
+        from_run=old.asked.from_run,
         generation=generation,
     )
 
 
-def _with_parameters(system: System, job: Job, given: Given) -> tuple[Job, Given]:
+def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
-    known = known_parameters(system, job)
+    known = known_parameters(ports, job)
     problems = [*unknown_names(known, given, "parameters"), *bad_values(known, given, "parameters"), *unquoted(given)]
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
-    inputs = mapping(job.get("inputs"))
-    changed = {name: value for name, value in all_converted(known, given).items() if inputs.get(name) != value}
-    return ({**job, "inputs": {**inputs, **changed}}, changed) if changed else (job, {})
+    changed = {name: value for name, value in all_converted(known, given).items() if job.inputs.get(name) != value}
+    return replace(job, inputs={**job.inputs, **changed}), changed
 
 
-def known_parameters(system: System, job: Job) -> Parameters:
+def known_parameters(ports: Ports, job: JobSpec) -> Parameters:
     """The job's literal inputs, as the trainer or route with this command describes them."""
-    inferred = parameters(job, None, "the job")
-    described = next((found for command, found in _templates(system) if _runs(job, command)), {})
+    inferred = parameters(job, {}, "the job")
+    described = next((found for command, found in _templates(ports) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
 
-def _templates(system: System) -> list[tuple[str, Parameters]]:
-    own = (trainer_template(system.trainers, name) for name in trainer_names(system.trainers))
-    pairs = [*((route.template, route.parameters) for route in system.routes.values()), *own]
-    return [(str(template.get("command", "")).strip(), found) for template, found in pairs]
+def _templates(ports: Ports) -> list[tuple[str, Parameters]]:
+    own = (trainer_template(ports.trainers, name) for name in trainer_names(ports.trainers))
+    pairs = [*((route.template, route.parameters) for route in ports.routes.values()), *own]
+    return [(template.command.strip(), found) for template, found in pairs]
 
 
-def _runs(job: Job, command: str) -> bool:
+def _runs(job: JobSpec, command: str) -> bool:
     """Whether the job has this command, perhaps with a flag behind it."""
-    return bool(command) and f"{job.get('command', '')} ".startswith(f"{command} ")
+    return bool(command) and f"{job.command} ".startswith(f"{command} ")
 
 
 def _check_more_to_do(old: Run, changed: Given) -> None:
-    if old.state is not RunState.COMPLETED:
+    if old.progress.state is not RunState.COMPLETED:
         return
-    before, now = old.request.get("inputs", {}).get("epochs"), changed.get("epochs")
+    before, now = old.asked.request.values.get("epochs"), changed.get("epochs")
     if not changed or (isinstance(before, int) and not (isinstance(now, int) and now > before)):
         more = f"more epochs than its {before}" if isinstance(before, int) else "a parameter that gives it more to do"
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
-def _check_checkpoint(system: System, old: Run) -> None:
-    path = str(mapping(mapping(old.request.get("outputs")).get("checkpoints")).get("path", ""))
+def _check_checkpoint(ports: Ports, old: Run) -> None:
+    path = old.asked.request.outputs.get("checkpoints", Output()).path
     if not path:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
-    if system.blobs.first(system.jobs.place(path)) is None:
-        model = f", or begin from its model: submit ... --from {old.name}" if old.state is RunState.COMPLETED else ""
-        gone = "was removed" if old.removed_at else "left no checkpoint, or it was cleaned up"
-        raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed_at else ''}.", "no_checkpoint")
+    if ports.blobs.first(ports.jobs.place(path)) is None:
+        model = (
+            f", or begin from its model: submit ... --from {old.name}"
+            if old.progress.state is RunState.COMPLETED
+            else ""
+        )
+        gone = "was removed" if old.removed.at else "left no checkpoint, or it was cleaned up"
+        raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed.at else ''}.", "no_checkpoint")
 
 
-def _check_start(system: System, old: Run) -> None:
+def _check_start(ports: Ports, old: Run) -> None:
     """Raise Impossible if the job begins with a model that is gone: it would fail on its nodes."""
-    if old.from_run:
-        model_of(system, old.from_run)
+    if old.asked.from_run:
+        model_of(ports, old.asked.from_run)
 
 
 def _text(changed: Given) -> str:

@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, TypedDict
+from dataclasses import replace
+from typing import Protocol
 
-from shared.clusters.waiting import refusal
-from shared.drops.model import DropState
 from shared.jobs.assets import assets
 from shared.jobs.data import Data
-from shared.jobs.job import cluster, mapping, resolve, uses_own_environment
+from shared.jobs.ports import HasJobs, HasTrainers, Jobs
+from shared.jobs.spec import JobSpec, resolve, uses_own_environment
 from shared.kernel.errors import Impossible, NotFound, Unavailable
-from shared.kernel.suggest import did_you_mean, there_are
 from shared.runs.intake.parse_request import Asked
 from shared.runs.model import Run
+from shared.runs.ports import Datasets, HasCapacity, Reason
 from shared.runs.progress.workloads import workload
-from shared.system import System
 
 log = logging.getLogger(__name__)
 
 NEVER = ("unknown_cluster", "too_many_nodes")  # reasons that no waiting mends
 
 
-class Reason(TypedDict):
-    """`code` is for programs, `message` for people."""
-
-    code: str
-    message: str
+class Ports(HasJobs, HasTrainers, HasCapacity, Protocol):
+    """What is needed here from outside."""
 
 
-def check_possible(system: System, run: Run) -> None:
+def check_possible(ports: Ports, run: Run) -> None:
     """Raise Impossible for a run that could never start: no such cluster or datastore, or more nodes than there are.
 
     What can't be asked now is not held against the run.
     """
     try:
-        reasons = _cluster_reasons(system, run.cluster, workload(run).fewest_nodes(run))
-        for value in mapping(run.request.get("inputs")).values():
-            path = str(value.get("path", "")) if isinstance(value, dict) else ""
-            if path.startswith("azureml://datastores/"):
-                system.jobs.place(path)
-        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(system, run.request)
+        reasons = ports.capacity.reasons(run.asked.cluster, workload(run).fewest_nodes(run))
+        for value in run.asked.request.data.values():
+            if value.path.startswith("azureml://datastores/"):
+                ports.jobs.place(value.path)
+        never = [reason for reason in reasons if reason["code"] in NEVER] or _lacks(ports.jobs, run.asked.request)
     except NotFound as exc:
         raise Impossible(str(exc), "bad_data") from exc
     except Unavailable as exc:
@@ -51,62 +46,45 @@ def check_possible(system: System, run: Run) -> None:
 
 
 def empty_mounts(asked: Asked) -> list[Reason]:
-    """The mounts of a Batch AI job that hold nothing."""
-    return [Reason(code="no_data", message=sentence) for sentence in (asked.adopted.missing if asked.adopted else ())]
+    """The empty mounts that a translated job reads from."""
+    return [Reason(code="no_data", message=sentence) for sentence in (asked.written.absent if asked.written else ())]
 
 
 def no_data(data: Data | None) -> str:
-    """A sentence if data in the drops container are not there, else nothing."""
+    """A sentence if the run's data in the drops container are missing, else nothing."""
     absent = data is not None and data.below_drops and data.single_file is None
     return f"There is nothing at {data.below_drops!r} in the drops container." if data and absent else ""
 
 
-def data_reasons(system: System, data: Data | None) -> list[Reason]:
+def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
     """Why a run can't have these data yet."""
     if data is None or not data.below_drops:
         return []
     if absent := no_data(data):
         return [Reason(code="no_data", message=absent)]
-    stored = system.drops.get(data.drop) if data.drop else None
-    if stored and stored.value.state is DropState.OPEN:
-        return [Reason(code="drop_open", message=f"Drop {data.drop} still collects uploads. {stored.value.why}")]
+    content = datasets.of(data.drop) if data.drop else None
+    if content and content.collecting:
+        return [Reason(code="drop_open", message=f"Drop {data.drop} still collects uploads. {content.collecting}")]
     return []
 
 
-def looked_over(system: System, job: dict[str, Any], fewest: int) -> tuple[dict[str, Any], list[Reason]]:
-    """The job with its ids, and why it could not start now."""
+def looked_over(ports: Ports, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
+    """The job with its asset ids, and why it could not start now."""
     reasons: list[Reason] = []
     asked = job
     try:
-        ids = assets(system, job, register=False)
+        ids = assets(ports.jobs, ports.trainers, job, register=False)
         job = resolve(job, ids.code, ids.environment, ids.code_digest)
-        reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in system.jobs.problems(job)]
-        reasons += _lacks(system, asked)
-        if name := cluster(job):
-            reasons += _cluster_reasons(system, name, fewest)
+        reasons += [Reason(code="bad_job", message=f"{p.path}: {p.message}") for p in ports.jobs.problems(job)]
+        reasons += _lacks(ports.jobs, asked)
+        if job.cluster:
+            reasons += ports.capacity.reasons(job.cluster, fewest)
     except Unavailable as exc:
         reasons.append(Reason(code="unavailable", message=str(exc)))
     return job, reasons
 
 
-def _lacks(system: System, job: dict[str, Any]) -> list[Reason]:
+def _lacks(jobs: Jobs, job: JobSpec) -> list[Reason]:
     """What the workspace can't give the job. The environment of the trainers is left out: it is always there."""
-    own = {"environment": None} if uses_own_environment(job) else {}
-    return [Reason(code="not_available", message=words) for words in system.jobs.lacks({**job, **own})]
-
-
-def _cluster_reasons(system: System, name: str, nodes: int) -> list[Reason]:
-    clusters = {cluster.name: cluster for cluster in system.clusters.list()}
-    cluster = clusters.get(name)
-    if cluster is None:
-        words = f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
-        return [Reason(code="unknown_cluster", message=words)]
-    if found := refusal(cluster, nodes):
-        return [Reason(code=found.code, message=found.why)]
-    if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
-        return [
-            Reason(
-                code="cluster_busy", message=f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait."
-            )
-        ]
-    return []
+    job = replace(job, environment="") if uses_own_environment(job) else job
+    return [Reason(code="not_available", message=words) for words in jobs.lacks(job)]

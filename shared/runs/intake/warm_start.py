@@ -7,66 +7,77 @@ archive, on the server, before a job that begins with it is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
-from shared.jobs.job import mapping
+from shared.jobs.ports import HasJobs
+from shared.jobs.spec import FILE, Output
 from shared.kernel.errors import Changed, Impossible, NotFound
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Copy, Place
 from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
-from shared.system import OUTPUT_CONTAINER, System
 
 COPIES = "copies"  # in `cleared`: retention let go of what the job itself wrote
 MODELS = "models/"  # in the archive
 
 
-def model_of(system: System, name: str) -> str:
+class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def model_of(ports: Ports, name: str) -> str:
     """The folder of the model that a run left. Raises Impossible if there is none, not even in its archive."""
     try:
-        run = system.runs.get(name).value
+        run = ports.runs.get(name).value
     except NotFound as exc:
         raise Impossible(str(exc), "no_model") from exc
-    if run.state is not RunState.COMPLETED:
-        raise Impossible(f"Run {name} is {run.state}; only a completed one has a model to start from.", "no_model")
+    if run.progress.state is not RunState.COMPLETED:
+        raise Impossible(
+            f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
+        )
     path = _path(run)
-    if not path or (_is_gone(system, run, path) and system.blobs.first(_archived(run)) is None):
-        why = "was removed" if run.removed_at else "is neither where its job wrote it nor in its archive"
+    if not path or (_is_gone(ports, run, path) and ports.blobs.first(_archived(run)) is None):
+        why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
         raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
     return path
 
 
-def bring_back(system: System, run: Run) -> None:
+def bring_back(ports: Ports, run: Run) -> None:
     """Copy the model that the run begins with back from its archive, if it is gone from where the job reads it.
 
     Twice copies once. Retention may let go of it again once no run needs it. Raises Impossible if the archive is gone.
     """
-    if not run.from_run:
+    if not run.asked.from_run:
         return
-    path, first = model_of(system, run.from_run), system.runs.get(run.from_run).value
-    if not _is_gone(system, first, path):
+    path, first = model_of(ports, run.asked.from_run), ports.runs.get(run.asked.from_run).value
+    if not _is_gone(ports, first, path):
         return
-    _mark(system, first.name, gone=True)
-    for _ in system.blobs.copy(_copies(system, first, path)):
+    _mark(ports.runs, first.name, gone=True)
+    for _ in ports.blobs.copy(_copies(ports, first, path)):
         pass
-    _mark(system, first.name, gone=False)
+    _mark(ports.runs, first.name, gone=False)
 
 
 def _path(run: Run) -> str:
-    return str(mapping(mapping(run.request.get("outputs")).get("models")).get("path", ""))
+    return run.asked.request.outputs.get("models", Output()).path
 
 
-def _is_gone(system: System, run: Run, path: str) -> bool:
-    """Whether it must come back: also where that began and broke off, because the mark comes first and goes last."""
-    return COPIES in run.cleared or system.blobs.first(system.jobs.place(path)) is None
+def _is_gone(ports: Ports, run: Run, path: str) -> bool:
+    """Whether it must be copied back, also if an earlier copy broke off: the mark is written first and removed
+    last."""
+    return COPIES in run.removed.cleared or ports.blobs.first(ports.jobs.place(path)) is None
 
 
 def _archived(run: Run) -> Place:
-    return Place(OUTPUT_CONTAINER, f"{run.experiment}/{run.name}/{MODELS}")
+    return Place(OUTPUT_CONTAINER, f"{run.asked.experiment}/{run.name}/{MODELS}")
 
 
-def _copies(system: System, run: Run, path: str) -> Iterator[Copy]:
-    source, to = _archived(run), system.jobs.place(path)
-    is_file = mapping(mapping(run.request.get("outputs")).get("models")).get("type") == "uri_file"
-    for blob in system.blobs.list(source):
+def _copies(ports: Ports, run: Run, path: str) -> Iterator[Copy]:
+    source, to = _archived(run), ports.jobs.place(path)
+    is_file = run.asked.request.outputs.get("models", Output()).kind == FILE
+    for blob in ports.blobs.list(source):
         yield Copy(blob, source.container, to.container, _target(blob, source, to, is_file))
 
 
@@ -74,15 +85,15 @@ def _target(blob: Blob, source: Place, to: Place, is_file: bool) -> str:
     return to.prefix.rstrip("/") if is_file else f"{to.prefix}{blob.name.removeprefix(source.prefix)}"
 
 
-def _mark(system: System, name: str, gone: bool) -> None:
+def _mark(runs: Runs, name: str, gone: bool) -> None:
     for _ in range(WRITE_ATTEMPTS):
-        stored = system.runs.get(name)
-        others = [kind for kind in stored.value.cleared if kind != COPIES]
+        stored = runs.get(name)
+        others = [kind for kind in stored.value.removed.cleared if kind != COPIES]
         cleared = tuple(sorted([*others, COPIES] if gone else others))
-        if cleared == stored.value.cleared:
+        if cleared == stored.value.removed.cleared:
             return
         try:
-            system.runs.update(stored, cleared=cleared)
+            runs.update(stored, cleared=cleared)
         except Changed:
             continue
         return

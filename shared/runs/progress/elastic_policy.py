@@ -15,15 +15,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import pairwise
 
 from msgspec.structs import replace as with_
 
-from shared.jobs.job import is_elastic, mapping, nodes, timeout
 from shared.jobs.limits import DAY
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
+from shared.jobs.spec import JobSpec, on_each_node
 from shared.runs.decide import first_line
 from shared.runs.model import FINAL, Elastic, Member, Run, RunState, Size, member_job
+from shared.runs.node_use import Spell, Use, use_of_one_job
 
 MISSING_FOR = timedelta(days=1)  # until a job that can't be found counts as lost
 GRACE = timedelta(minutes=2)  # that members have to end by themselves after one of them told that the training is done
@@ -32,49 +33,64 @@ MAX_RESTARTS = 20  # of a node's workers, which end whenever another node does; 
 _BAD_INPUT = re.compile(r"status code 2\b")  # the trainers' exit code for data and arguments that no node can use
 
 
-def begin(job: Mapping[str, Any], bounds: tuple[int, int], now: datetime) -> Elastic | None:
-    """What a new run of this job has of members: as many as it may have, none submitted yet. None for a plain job.
+def begin(job: JobSpec, bounds: tuple[int, int], now: datetime) -> Elastic | None:
+    """The members of a new run of this job: as many as it may have, none submitted yet. None for a plain job.
 
     `bounds` are the fewest nodes (0: all of them) and the number of resubmissions.
     """
-    if not is_elastic(job):
+    if not job.is_elastic:
         return None
-    most, (fewest, resubmissions) = nodes(job), bounds
-    deadline = now + timedelta(seconds=timeout(job, otherwise=DAY))
+    most, (fewest, resubmissions) = job.node_count, bounds
+    deadline = now + timedelta(seconds=job.timeout_seconds or DAY)
     members = tuple(Member(index, 1, RunState.RECEIVED, now) for index in range(most))
     return Elastic(min(fewest or most, most), resubmissions, deadline, members)
 
 
-def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> dict[str, Any]:
+def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> JobSpec:
     """The job of a member: the run's job on one node, told by environment variables where and whom to meet.
 
     The variables are torchrun's own (PET_ and the name of an option). Its time ends with the run's deadline.
     """
-    assert run.elastic is not None
-    seconds = max(1, int((run.elastic.deadline - now).total_seconds()))
-    job = {key: value for key, value in run.request.items() if key != "distribution"}
+    assert run.jobs.elastic is not None
+    seconds = max(1, int((run.jobs.elastic.deadline - now).total_seconds()))
+    job = run.asked.request
     meeting = {
-        "PET_NNODES": f"{run.elastic.min_nodes}:{run.nodes}",
+        "PET_NNODES": f"{run.jobs.elastic.min_nodes}:{run.asked.nodes}",
         "PET_RDZV_BACKEND": "azure-table",
         "PET_RDZV_ENDPOINT": rendezvous,
         "PET_RDZV_ID": run.name,
         "PET_MAX_RESTARTS": str(MAX_RESTARTS),
     }
     tags = {"trainyard.run": run.name, "trainyard.member": str(member.index)}
-    return {
-        **job,
-        "name": member_job(run.name, member.index, member.attempt),
-        "display_name": f"{job.get('display_name') or run.name} (member {member.index})",
-        "resources": {**mapping(job.get("resources")), "instance_count": 1},
-        "limits": {**mapping(job.get("limits")), "timeout": seconds},
-        "environment_variables": {**mapping(job.get("environment_variables")), **meeting},
-        "tags": {**mapping(job.get("tags")), **tags},
-    }
+    return replace(
+        on_each_node(job),
+        name=member_job(run.name, member.index, member.attempt),
+        title=f"{job.title or run.name} (member {member.index})",
+        nodes=1,
+        timeout_seconds=seconds,
+        variables={**job.variables, **meeting},
+        tags={**job.tags, **tags},
+    )
+
+
+def use_of_members(run: Run, now: datetime) -> Use:
+    """What the run had of its cluster: as many nodes as members ran. Its members wait for the others all the time."""
+    assert run.jobs.elastic is not None
+    as_one = use_of_one_job(run, now)
+    spells = sorted((*as_one.waited, *as_one.ran), key=lambda spell: spell.begin)
+    waited = (Spell(spells[0].begin, max(spell.end for spell in spells), run.asked.nodes),) if spells else ()
+    sizes = [(size.nodes, size.at) for size in run.jobs.elastic.sizes]
+    ran = tuple(
+        Spell(begin, end, nodes)
+        for (nodes, begin), (_, end) in pairwise([*sizes, (0, as_one.ended or now)])
+        if nodes and begin < end
+    )
+    return replace(as_one, waited=waited, ran=ran)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known of the members now, what state that makes the run, why, and whose jobs are to end."""
+    """The members as they are now, the run's state and why, and whose jobs are to be canceled."""
 
     elastic: Elastic
     state: RunState
@@ -88,20 +104,20 @@ def judge_members(run: Run, statuses: Mapping[int, JobStatus], now: datetime) ->
 
     A member without a status keeps the state it has: its job was not submitted yet, or can't be found.
     """
-    assert run.elastic is not None
-    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.elastic.members)
-    elastic = replace(run.elastic, members=members, sizes=_sizes(run.elastic.sizes, members, now))
+    assert run.jobs.elastic is not None
+    members = tuple(_seen(m, statuses.get(m.index) or _lost(m, now), now) for m in run.jobs.elastic.members)
+    elastic = replace(run.jobs.elastic, members=members, sizes=_sizes(run.jobs.elastic.sizes, members, now))
     if done := [m for m in members if m.state is RunState.COMPLETED]:
         return _ending(elastic, RunState.COMPLETED, "", _overdue(members, min(m.at for m in done), now))
-    if run.cancel_asked_at is not None:
-        return _ending(elastic, RunState.CANCELED, run.cancel_why or "Canceled as asked.", _alive(members))
+    if run.cancel.asked_at is not None:
+        return _ending(elastic, RunState.CANCELED, run.cancel.why or "Canceled as asked.", _alive(members))
     if bad := next((m for m in members if m.state is RunState.FAILED and _BAD_INPUT.search(m.why)), None):
         return _ending(elastic, RunState.FAILED, bad.why, _alive(members), member_job(run.name, bad.index, bad.attempt))
     return _going_on(run, elastic, now)
 
 
 def _going_on(run: Run, elastic: Elastic, now: datetime) -> Plan:
-    """Replace who is gone; give up when too few are left or the time is over."""
+    """Replace lost members; fail when too few are left or the time is over."""
     late, alive = now >= elastic.deadline, _alive(elastic.members)
     gone = sorted((m for m in elastic.members if m.state in FINAL), key=lambda m: m.at)
     replaced = gone[: max(0, elastic.resubmissions - elastic.resubmitted)]
@@ -124,23 +140,22 @@ def _too_few(elastic: Elastic, alive: tuple[Member, ...]) -> str:
 
 
 def _seen(member: Member, status: JobStatus | None, now: datetime) -> Member:
-    if status is None or status.state is member.state or member.state in FINAL:
+    if status is None or RunState(status.state) is member.state or member.state in FINAL:
         return member
-    if status.state is RunState.FAILED:
-        return with_(member, state=status.state, at=now, why=first_line(status.error) or "Its job failed.")
-    if status.state is RunState.CANCELED:
-        return with_(member, state=status.state, at=now, why=status.error or "Its job was canceled.")
-    back = member.state is RunState.RUNNING and status.state is RunState.QUEUED
-    return with_(
-        member, state=status.state, at=now, why="It lost its node and waits for another." if back else member.why
-    )
+    state = RunState(status.state)
+    if state is RunState.FAILED:
+        return with_(member, state=state, at=now, why=first_line(status.error) or "Its job failed.")
+    if state is RunState.CANCELED:
+        return with_(member, state=state, at=now, why=status.error or "Its job was canceled.")
+    back = member.state is RunState.RUNNING and state is RunState.QUEUED
+    return with_(member, state=state, at=now, why="It lost its node and waits for another." if back else member.why)
 
 
 def _lost(member: Member, now: datetime) -> JobStatus | None:
-    """The status of a job that Azure ML doesn't know any more, once that has been so for long."""
+    """The status of a job that Azure ML has not known for long."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    return JobStatus("", RunState.FAILED, "", "Azure ML has no such job any more.")
+    return JobStatus("", JobState.FAILED, "", "Azure ML has no such job any more.")
 
 
 def _next(member: Member, now: datetime) -> Member:
@@ -153,7 +168,7 @@ def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> tuple[Member, ...]:
-    """Who is not needed once the training is done: those that don't run, and those that run on for too long."""
+    """Members not needed once the training is done: those that don't run, and those that run on for too long."""
     patient = now - done_at < GRACE
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 

@@ -1,25 +1,28 @@
-"""Follow what becomes of a run's jobs in Azure ML."""
+"""Follow a run's jobs in Azure ML."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from datetime import timedelta
+from typing import Protocol
 
-from shared.jobs.model import JobStatus, state_of
+from shared.jobs.model import JobState, JobStatus, state_of
+from shared.jobs.ports import HasJobs, HasTrainers, Jobs
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Place
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
-from shared.notices.watch import look_at_evictions
 from shared.runs.data import ask_for_check, difference_at_start
 from shared.runs.decide import advance, failing_log, has_run, is_over
-from shared.runs.model import FINAL, Run, RunState, run_of_job
-from shared.runs.progress.submit import give_up, tell_submitted
-from shared.runs.progress.transitions import WRITE_ATTEMPTS, send_to_archive, take
+from shared.runs.facts import RunLosesNodes, RunSubmitted
+from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.cancel import give_up
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_archive, write_transition
 from shared.runs.progress.workload import Look, Seen
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_at_once
-from shared.system import System
 
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was asked for is asked for again
 LOGS_READ = 16  # at most so many ranks' logs are looked at for the reason of a failure
@@ -28,8 +31,12 @@ REASON_LINES = 15
 REASON_LIMIT = 8000  # characters
 
 
-def follow_job(system: System, job: str, told: str = "") -> None:
-    """Make the run's row say what this job of its says now. Names of other people's jobs do nothing.
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
+
+
+def follow_job(ports: Ports, job: str, told: str = "") -> None:
+    """Bring the run's row up to what this job of its is now. Names of other people's jobs do nothing.
 
     An event only tells when to look: the status is asked for, after the row's etag was read, so that of two looks at
     once the later one wins. Costs one question to Azure ML, whatever the run's size; of a failed job a second one.
@@ -39,101 +46,106 @@ def follow_job(system: System, job: str, told: str = "") -> None:
     name = run_of_job(job)
     for attempt in range(WRITE_ATTEMPTS):
         try:
-            stored = system.runs.get(name) if attempt else system.runs.recent(name)
+            stored = ports.runs.get(name) if attempt else ports.runs.recent(name)
         except NotFound:
             return
         if is_over(stored.value):
-            if system.clock() - stored.value.history[-1].at > ARCHIVE_PATIENCE:
-                send_to_archive(system, stored.value)
+            waited = ports.clock() - stored.value.progress.history[-1].at
+            if stored.value.archive.at is None and waited > ARCHIVE_PATIENCE:
+                ask_for_archive(ports.queues, name)
             return
-        if told and _can_wait(system, stored.value, state_of(told)):
+        if told and _can_wait(ports.jobs, stored.value, RunState(state_of(told))):
             return
         live = workload(stored.value).live_jobs(stored.value)
         asked = [job] if job in live else live if job == name else []
-        if attempt == 0 and (stored.value.elastic is not None or not asked):
-            continue  # which jobs it has may have changed in the last seconds
+        if attempt == 0 and (workload(stored.value).jobs_change(stored.value) or not asked):
+            continue
         try:
-            follow(system, stored, {each: system.jobs.status(each) for each in asked}, archives=True)
+            follow(ports, stored, {each: ports.jobs.status(each) for each in asked}, archives=True)
         except Changed:
             continue
         return
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was followed.")
 
 
-def _can_wait(system: System, run: Run, told: RunState) -> bool:
-    if run.elastic is not None or run.state is RunState.RECEIVED:
+def _can_wait(jobs: Jobs, run: Run, told: RunState) -> bool:
+    if run.progress.state is RunState.RECEIVED:
         return False
-    return told is run.state or (told not in FINAL and system.jobs.scarce())
+    return workload(run).can_wait(run, told, jobs.scarce())
 
 
-def follow(system: System, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
-    """Write down what the jobs are, then do what that asks for. Raises Changed if the row is another by now.
+def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False) -> None:
+    """Record what the jobs are, then act on it. Raises Changed if the row was changed meanwhile.
 
     With `archives` the last step of a small run is written when it is archived; else a message does that, which is
     better where one handler looks after many runs.
     """
     run = stored.value
     how = workload(run)
-    look = how.look(run, seen, system.clock())
+    look = how.look(run, seen, ports.clock())
     if look is None:
         return
-    if run.state is RunState.RECEIVED:  # its job is there, and whoever put it there may have died before telling so
-        tell_submitted(system, run)
-    for job in look.to_cancel:  # before the step that writes down their end: who repeats this skips them
-        system.jobs.cancel(job)
-    look_at_evictions(system, run, look.state, look.changes)
+    if (
+        run.progress.state is RunState.RECEIVED
+    ):  # its job is there, and whoever put it there may have died before telling so
+        ports.happened(RunSubmitted(run))
+    for job in look.to_cancel:  # cancel first: after the write a retry would skip them
+        ports.jobs.cancel(job)
     starts = look.state is RunState.RUNNING and not has_run(run)
-    note = difference_at_start(system, run) if starts else ""
-    changes = advance(run, look.state, system.clock(), _reason(system, look)) | look.changes
+    note = difference_at_start(ports, run) if starts else ""
+    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
     changes |= {"data_note": note} if note else {}
-    changes |= archive_at_once(system, replace(run, **changes)) if archives else {}
-    after = take(system, stored, changes)
+    _state_losses(ports, run, run.changed(**changes))
+    changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
+    after = write_transition(ports, stored, changes)
     if note is None:
-        ask_for_check(system, after.value)
+        ask_for_check(ports.queues, after.value)
     try:
-        sent = how.act(system, after.value, look)
+        sent = how.act(ports, after.value, look)
     except BadInput as exc:
-        give_up(system, after.value, f"A member's job could not be submitted. {exc}")
+        give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
     if told := how.sent(after.value, sent):
-        system.runs.update(after, **told)
+        ports.runs.update(after, **told)
 
 
-def changes_something(run: Run, status: JobStatus) -> bool:
-    """Whether a status that was read in a list is worth a closer look."""
-    return run.elastic is not None or status.state is not run.state
+def _state_losses(ports: Ports, before: Run, after: Run) -> None:
+    """State losses before the step is written: after a crash both are repeated."""
+    losses = workload(before).losses(before), workload(before).losses(after)
+    if losses[0] != losses[1]:
+        ports.happened(RunLosesNodes(before, *losses))
 
 
-def explained(system: System, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
-    """What was read in a list, with Azure ML's own account of each failure."""
-    failed = [name for name, status in seen.items() if status and status.state is RunState.FAILED and not status.error]
-    return seen | {name: system.jobs.status(name) or _unexplained(seen[name]) for name in failed}
+def explained(jobs: Jobs, seen: dict[str, JobStatus | None]) -> dict[str, JobStatus | None]:
+    """Statuses from a list, completed with Azure ML's account of each failure."""
+    failed = [name for name, status in seen.items() if status and status.state is JobState.FAILED and not status.error]
+    return seen | {name: jobs.status(name) or _unexplained(seen[name]) for name in failed}
 
 
 def _unexplained(status: JobStatus | None) -> JobStatus | None:
     return replace(status, error="The job failed.") if status else None
 
 
-def _reason(system: System, look: Look) -> str:
+def _reason(ports: Ports, look: Look) -> str:
     """Why the run takes this step. For a failure: Azure ML's words and the end of the failing rank's log."""
     if not look.failed_job:
         return look.why
-    file, tail = _failing_log(system, look.failed_job, look.error)
+    file, tail = _failing_log(ports, look.failed_job, look.error)
     return f"{look.why}\n{file}:\n{tail}"[:REASON_LIMIT] if tail else look.why
 
 
-def _failing_log(system: System, job: str, error: str) -> tuple[str, str]:
+def _failing_log(ports: Ports, job: str, error: str) -> tuple[str, str]:
     """The name and the last lines of the log that explains the failure, of those that are there."""
     try:
-        place = system.jobs.logs(job)
+        place = ports.jobs.logs(job)
     except (NotFound, BadInput):  # a workspace without the datastore that holds them
         return "", ""
     named = re.search(r"user_logs/([\w.-]+\.txt)", error)
-    names = [named.group(1)] if named else _log_names(system, place)
-    tails = {n: system.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
+    names = [named.group(1)] if named else _log_names(ports.blobs, place)
+    tails = {n: ports.blobs.tail(place.container, f"{place.prefix}user_logs/{n}", TAIL_BYTES) for n in names}
     return failing_log(tails, REASON_LINES)
 
 
-def _log_names(system: System, place: Place) -> list[str]:
-    logs = system.blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
+def _log_names(blobs: Blobs, place: Place) -> list[str]:
+    logs = blobs.list(Place(place.container, f"{place.prefix}user_logs/"))
     return [blob.name.rpartition("/")[2] for blob, _ in zip(logs, range(LOGS_READ), strict=False)]

@@ -1,4 +1,4 @@
-"""The clock of the runs: what moves them when no event does.
+"""Move runs when no event does, by the hour.
 
 Runs are looked at by the hour in which they were made. One message asks for one hour; its look reads the hour's runs
 that are not settled in pages, lists Azure ML's jobs of that hour in pages, and follows those that differ. So ten
@@ -12,17 +12,21 @@ import logging
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol
 
-from shared.events.announce import tell
 from shared.jobs.model import JobStatus
+from shared.jobs.ports import HasJobs, HasTrainers
 from shared.kernel.errors import BadInput, Changed, TrainyardError
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
+from shared.kernel.places import RUN_LOOKS
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
+from shared.runs.facts import ArchiveGivenUp
 from shared.runs.model import Run, RunState, hour_has_passed, start_of_hour
-from shared.runs.progress.follow import changes_something, explained, follow
-from shared.runs.progress.transitions import apply
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.follow import explained, follow
+from shared.runs.progress.transitions import ask_for_archive, ask_for_submission, transition
 from shared.runs.progress.workloads import workload
-from shared.system import ARCHIVES, RUN_LOOKS, SUBMISSIONS, System
 
 log = logging.getLogger(__name__)
 
@@ -37,16 +41,20 @@ ARCHIVE_TRIES = 12  # until archiving a run is given up
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is given up
 
 
-def ask_for_looks(system: System) -> None:
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
+
+
+def ask_for_looks(ports: Ports) -> None:
     """Ask for a look at every hour in which runs were made that may not be settled, one after the other."""
-    hours = system.runs.hours()
+    hours = ports.runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
     for number, hour in enumerate(reversed(hours)):
-        system.queues.send(RUN_LOOKS, {"hour": hour}, int(number * apart))
+        ports.queues.send(RUN_LOOKS, {"hour": hour}, int(number * apart))
 
 
-def look_at_hour(system: System, hour: str) -> None:
-    """Look after every run of the hour that is not settled. One that fails stops no other; its error is raised last.
+def look_at_hour(ports: Ports, hour: str) -> None:
+    """Reconcile every unsettled run of the hour. One that fails stops no other; its error is raised last.
 
     Does nothing if another look at this hour was a moment ago. An hour in which all are settled is taken off the list
     once no run can be added to it.
@@ -55,9 +63,9 @@ def look_at_hour(system: System, hour: str) -> None:
         start_of_hour(hour)
     except ValueError as exc:
         raise BadInput(f"{hour[:40]!r} is not an hour like 20260131T08.") from exc
-    if not system.runs.claim_hour(hour, system.clock(), AGAIN_SECONDS):
+    if not ports.runs.claim_hour(hour, ports.clock(), AGAIN_SECONDS):
         return
-    look = _HourLook(system, hour, time.monotonic() + BUDGET_SECONDS)
+    look = _HourLook(ports, hour, time.monotonic() + BUDGET_SECONDS)
     look.all_pages()
     if look.errors:
         raise look.errors[0]
@@ -65,7 +73,7 @@ def look_at_hour(system: System, hour: str) -> None:
 
 @dataclass
 class _HourLook:
-    system: System
+    ports: Ports
     hour: str
     until: float
     errors: list[TrainyardError] = field(default_factory=list)
@@ -75,18 +83,18 @@ class _HourLook:
     def all_pages(self) -> None:
         before: Run | None = None
         while True:
-            page = self.system.runs.unsettled(self.hour, RUNS_A_PAGE, before)
-            live = [stored for stored in page if stored.value.state is not RunState.BROKEN]
-            self.unsettled += sum(stored.value.gave_up_at is None for stored in live)
+            page = self.ports.runs.unsettled(self.hour, RUNS_A_PAGE, before)
+            live = [stored for stored in page if stored.value.progress.state is not RunState.BROKEN]
+            self.unsettled += sum(stored.value.archive.gave_up_at is None for stored in live)
             self._page(live)
             if len(page) < RUNS_A_PAGE:
                 break
             if time.monotonic() > self.until:  # the runs' rows remember nothing of a look: it begins anew
-                self.system.queues.send(RUN_LOOKS, {"hour": self.hour}, AGAIN_SECONDS)
+                self.ports.queues.send(RUN_LOOKS, {"hour": self.hour}, AGAIN_SECONDS)
                 return
             before = page[-1].value
-        if not self.unsettled and hour_has_passed(self.hour, self.system.clock()):
-            self.system.runs.drop_hour(self.hour)
+        if not self.unsettled and hour_has_passed(self.hour, self.ports.clock()):
+            self.ports.runs.drop_hour(self.hour)
 
     def _page(self, page: list[Stored[Run]]) -> None:
         going = [stored for stored in page if not is_over(stored.value)]
@@ -102,10 +110,10 @@ class _HourLook:
                 self.errors.append(exc)
 
     def _listed(self, names: set[str]) -> dict[str, JobStatus]:
-        """What Azure ML lists of these jobs, which were read before: so what it says is newer than their rows."""
+        """Azure ML's statuses of these jobs, listed after their rows were read, so newer."""
         seen: dict[str, JobStatus] = {}
         try:
-            for status in self.system.jobs.listed(self.hour):
+            for status in self.ports.jobs.listed(self.hour):
                 if status.name in names:
                     seen[status.name] = status
                     if len(seen) == len(names):
@@ -116,19 +124,19 @@ class _HourLook:
         return seen
 
     def _look_after(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
-        run, now = stored.value, self.system.clock()
-        if run.gave_up_at is not None:
+        run, now = stored.value, self.ports.clock()
+        if run.archive.gave_up_at is not None:
             return
         if is_over(run):
             self._archive(stored)
             return
-        if run.cancel_asked_at is not None:
-            self.system.queues.send(SUBMISSIONS, {"run": run.name})
-        elif run.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
-            apply(self.system, run.name, RunState.FAILED, "It could not be submitted for a day.")
+        if run.cancel.asked_at is not None:
+            ask_for_submission(self.ports.queues, run.name)
+        elif run.progress.state is RunState.RECEIVED and now - run.created_at > SUBMIT_FOR:
+            transition(self.ports, run.name, RunState.FAILED, "It could not be submitted for a day.")
             return
-        elif not run.job and now - run.created_at > PATIENCE:
-            self.system.queues.send(SUBMISSIONS, {"run": run.name})
+        elif not run.jobs.job and now - run.created_at > PATIENCE:
+            ask_for_submission(self.ports.queues, run.name)
         self._follow(stored, listed)
 
     def _follow(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
@@ -137,28 +145,26 @@ class _HourLook:
         for job in workload(run).live_jobs(run):
             if job in listed:
                 seen[job] = listed[job]
-            elif run.state is not RunState.RECEIVED and self.alone > 0:
+            elif run.progress.state is not RunState.RECEIVED and self.alone > 0:
                 self.alone -= 1
-                seen[job] = self.system.jobs.status(job)
-        if run.elastic is None and not any(
-            status is None or changes_something(run, status) for status in seen.values()
-        ):
+                seen[job] = self.ports.jobs.status(job)
+        if not workload(run).worth_a_look(run, seen):
             return
-        whole = self.system.runs.get(run.name)  # with its request, which a page leaves out
+        whole = self.ports.runs.get(run.name)  # with its request, which a page leaves out
         if whole.etag != stored.etag:
             raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
-        follow(self.system, whole, explained(self.system, seen))
+        follow(self.ports, whole, explained(self.ports.jobs, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
-        """Ask for the archive once more, after twice the time of the last try, or give it up."""
+        """Request the archive again, after twice the last wait, or abandon it."""
         run = stored.value
-        if self.system.clock() - run.history[-1].at < PATIENCE * 2**run.archive_tries:
+        if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
             return
-        if run.archive_tries < ARCHIVE_TRIES:
-            self.system.runs.update(stored, archive_tries=run.archive_tries + 1)
-            self.system.queues.send(ARCHIVES, {"run": run.name})
+        if run.archive.tries < ARCHIVE_TRIES:
+            self.ports.runs.update(stored, archive_tries=run.archive.tries + 1)
+            ask_for_archive(self.ports.queues, run.name)
             return
-        why = run.archive_error or "Its archive did not come about; the poison messages of the queue archives say why."
+        why = run.archive.error or "Its archive did not come about; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
-        tell(self.system, "RunGivenUp", run.name, {"run": run.name})
-        self.system.runs.update(stored, gave_up_at=self.system.clock(), archive_error=why)
+        self.ports.happened(ArchiveGivenUp(run))
+        self.ports.runs.update(stored, gave_up_at=self.ports.clock(), archive_error=why)

@@ -7,89 +7,127 @@ on from the checkpoints, which lie where the first one left them, as long as the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from shared.jobs.assets import assets
-from shared.jobs.job import HOUR_PROPERTY, mapping, nodes, resolve, timeout
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.jobs.spec import HOUR_PROPERTY, JobSpec, resolve
 from shared.kernel.errors import Impossible
-from shared.runs.decide import first_line, is_over, why_step
-from shared.runs.model import Run, RunState, hour_of, plain_job
-from shared.runs.progress.workload import Look, Seen, Submitted
-from shared.system import System
+from shared.kernel.has import HasClock
+from shared.runs.decide import first_line, is_over, overdue, why_step
+from shared.runs.model import FINAL, Run, RunState, hour_of, plain_job
+from shared.runs.node_use import Use, use_of_one_job
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.workload import Look, MembersView, Seen, Submitted
 
 PREEMPTED = re.compile(r"\W*(PreemptionError\b|Nodes of this job got pre-?empted)", re.IGNORECASE)
 LEAST_SECONDS = 60  # a job that may run for less is not sent
 MISSING_FOR = timedelta(days=1)  # a job that can't be found may be in a workspace that the settings don't name now
 
 
+class Ports(HasClock, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
+
+
 class Plain:
     def jobs(self, run: Run) -> dict[int, str]:
-        return {number - 1: plain_job(run.name, number) for number in range(1, run.job_number + 1)}
+        return {number - 1: plain_job(run.name, number) for number in range(1, run.jobs.number + 1)}
 
     def live_jobs(self, run: Run) -> list[str]:
         return [_job(run)]
 
-    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> dict[str, Any]:
-        request = {**run.request, "name": job, **for_every_job(run, run.request)}
-        if run.job_number > 1 and (left := _seconds_left(run, now)) is not None:
-            request["limits"] = {**mapping(run.request.get("limits")), "timeout": max(LEAST_SECONDS, left)}
+    def request(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
+        request = replace(for_every_job(run, run.asked.request), name=job)
+        if run.jobs.number > 1 and (left := _seconds_left(run, now)) is not None:
+            return replace(request, timeout_seconds=max(LEAST_SECONDS, left))
         return request
 
     def fewest_nodes(self, run: Run) -> int:
-        return nodes(run.request)
+        return run.asked.nodes
 
-    def submit(self, system: System, run: Run) -> Submitted:
-        ids = assets(system, run.request)
-        job = self.request(run, _job(run), system.rendezvous, system.clock())
-        answer = system.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
-        return Submitted(ids, (_job(run),), answer.state is RunState.QUEUED)
+    def losses(self, run: Run) -> int:
+        return max(run.progress.attempts - 1, 0)
+
+    def use(self, run: Run, now: datetime) -> Use:
+        return use_of_one_job(run, now)
+
+    def bounds(self, run: Run) -> tuple[int, int]:
+        return 0, run.asked.resubmissions
+
+    def overdue(self, run: Run, now: datetime) -> str | None:
+        return overdue(run, now)
+
+    def can_move(self, run: Run) -> bool:
+        return True
+
+    def members(self, run: Run) -> MembersView | None:
+        return None
+
+    def logs_to_mlflow(self, run: Run) -> bool:
+        return True
+
+    def jobs_change(self, run: Run) -> bool:
+        return False
+
+    def can_wait(self, run: Run, told: RunState, scarce: bool) -> bool:
+        return told is run.progress.state or (told not in FINAL and scarce)
+
+    def worth_a_look(self, run: Run, seen: Seen) -> bool:
+        return any(status is None or RunState(status.state) is not run.progress.state for status in seen.values())
+
+    def submit(self, ports: Ports, run: Run) -> Submitted:
+        ids = assets(ports.jobs, ports.trainers, run.asked.request)
+        job = self.request(run, _job(run), ports.rendezvous, ports.clock())
+        answer = ports.jobs.submit(resolve(job, ids.code, ids.environment, ids.code_digest))
+        return Submitted(ids, (_job(run),), answer.state is JobState.QUEUED)
 
     def sent(self, run: Run, jobs: tuple[str, ...]) -> dict[str, Any]:
-        return {"resubmit": False, "job": _job(run)} if run.resubmit and _job(run) in jobs else {}
+        return {"resubmit": False, "job": _job(run)} if run.jobs.resubmit and _job(run) in jobs else {}
 
     def look(self, run: Run, seen: Seen, now: datetime) -> Look | None:
         status = seen.get(_job(run))
-        if run.resubmit:
+        if run.jobs.resubmit:
             return self._look_at_further(run, status, now)
         if _job(run) not in seen:
             return None
         if status is None:
-            if run.state is RunState.RECEIVED or now - run.history[-1].at < MISSING_FOR:
+            if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
                 return None
             return Look(RunState.FAILED, f"Azure ML has no job {_job(run)} any more.")
-        if status.state is RunState.FAILED:
+        if status.state is JobState.FAILED:
             if lost_its_nodes(status):
                 return _after_a_loss(run, first_line(status.error), now)
             words = first_line(status.error) or "The job failed."
             return Look(RunState.FAILED, words, failed_job=_job(run), error=status.error)
-        return Look(status.state, status.error or why_step(run, status, now))
+        return Look(RunState(status.state), status.error or why_step(run, status, now))
 
     def _look_at_further(self, run: Run, status: JobStatus | None, now: datetime) -> Look:
         if status is not None:  # it was sent, and whoever sent it died before saying so
-            found = self.look(replace(run, resubmit=False), {status.name: status}, now)
+            found = self.look(run.changed(resubmit=False), {status.name: status}, now)
             changes = {"resubmit": False, "job": _job(run)}
-            return replace(found, changes=changes | found.changes) if found else Look(run.state, changes=changes)
-        if run.cancel_asked_at is not None:
-            return Look(RunState.CANCELED, run.cancel_why or "Canceled before its next job was sent.")
-        return Look(run.state)
+            return (
+                replace(found, changes=changes | found.changes) if found else Look(run.progress.state, changes=changes)
+            )
+        if run.cancel.asked_at is not None:
+            return Look(RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")
+        return Look(run.progress.state)
 
-    def act(self, system: System, run: Run, look: Look) -> tuple[str, ...]:
-        if is_over(run) or not run.resubmit:
+    def act(self, ports: Ports, run: Run, look: Look) -> tuple[str, ...]:
+        if is_over(run) or not run.jobs.resubmit:
             return ()
-        jobs = self.submit(system, run).jobs
-        now = system.runs.get(run.name).value
-        if now.cancel_asked_at is not None or is_over(now):  # while the job was on its way
-            self.cancel(system, now)
+        jobs = self.submit(ports, run).jobs
+        now = ports.runs.get(run.name).value
+        if now.cancel.asked_at is not None or is_over(now):  # while the job was on its way
+            self.cancel(ports, now)
         return jobs
 
-    def cancel(self, system: System, run: Run) -> None:
-        system.jobs.cancel(_job(run))
+    def cancel(self, ports: Ports, run: Run) -> None:
+        ports.jobs.cancel(_job(run))
 
-    def evict(self, system: System, run: Run, index: int) -> str:
+    def evict(self, ports: Ports, run: Run, index: int) -> str:
         raise Impossible(f"Run {run.name} is one job; only members of an elastic run can be evicted.", "not_elastic")
 
     def log_folder(self, run: Run, job: str) -> str:
@@ -115,20 +153,21 @@ def lost_its_nodes(status: JobStatus) -> bool:
 
 def _after_a_loss(run: Run, words: str, now: datetime) -> Look:
     """A further job, if one may follow. `words` are Azure ML's."""
-    if run.cancel_asked_at is not None:
-        return Look(RunState.CANCELED, run.cancel_why or "Canceled as asked.")
-    used, left = run.job_number - 1, _seconds_left(run, now)
-    if used >= run.resubmissions or (left is not None and left < LEAST_SECONDS):
-        why = f"Its nodes were taken, and {_count(used) if used >= run.resubmissions else 'its time limit is used up.'}"
+    if run.cancel.asked_at is not None:
+        return Look(RunState.CANCELED, run.cancel.why or "Canceled as asked.")
+    used, left = run.jobs.number - 1, _seconds_left(run, now)
+    if used >= run.asked.resubmissions or (left is not None and left < LEAST_SECONDS):
+        end = _count(used) if used >= run.asked.resubmissions else "its time limit is used up."
+        why = f"Its nodes were taken, and {end}"
         return Look(RunState.FAILED, why, failed_job=_job(run), error=why)
-    why = f"Its nodes were taken; job {run.job_number + 1} goes on from its checkpoints. Azure ML: {words}"
-    return Look(RunState.QUEUED, why, {"job_number": run.job_number + 1, "resubmit": True})
+    why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
+    return Look(RunState.QUEUED, why, {"job_number": run.jobs.number + 1, "resubmit": True})
 
 
 def _seconds_left(run: Run, now: datetime) -> int | None:
-    """What is left of the run's time limit, which all its jobs share; None without one."""
-    limit = timeout(run.request, otherwise=0)
-    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), now)
+    """Seconds left of the run's time limit, which all its jobs share; None without one."""
+    limit = run.asked.request.timeout_seconds
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), now)
     return limit - int((now - began).total_seconds()) if limit else None
 
 
@@ -137,7 +176,7 @@ def _count(used: int) -> str:
 
 
 def _job(run: Run) -> str:
-    return plain_job(run.name, run.job_number)
+    return plain_job(run.name, run.jobs.number)
 
 
 def _attempt(run: Run, job: str) -> str:
@@ -145,15 +184,15 @@ def _attempt(run: Run, job: str) -> str:
     return "" if job == _job(run) else f"attempt-{job.removeprefix(run.name).removeprefix('-a') or 1}/"
 
 
-def for_every_job(run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What every job has beside what was asked for: the property by which Azure ML lists the jobs of all runs that were
-    made in the same hour, and mounts that look again. By default what a node has seen of a file it believes for ever,
-    and so never sees the rest of a checkpoint that another node was writing
+def for_every_job(run: Run, request: JobSpec) -> JobSpec:
+    """The job with what every job has beside what was asked for: the property by which Azure ML lists the jobs of all
+    runs that were made in the same hour, and mounts that look again. By default what a node has seen of a file it
+    believes for ever, and so never sees the rest of a checkpoint that another node was writing
     (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
     """
-    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **mapping(request.get("environment_variables"))}
-    properties = {**mapping(request.get("properties")), HOUR_PROPERTY: hour_of(run.created_at)}
-    return {"environment_variables": variables, "properties": properties}
+    variables = {"DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "1", **request.variables}
+    properties = {**request.properties, HOUR_PROPERTY: hour_of(run.created_at)}
+    return replace(request, variables=variables, properties=properties)
 
 
 PLAIN = Plain()

@@ -1,4 +1,4 @@
-"""The one place that knows which of the two a run is."""
+"""The one place that knows whether a run is elastic."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from shared.runs.progress.workload import Workload
 
 def workload(run: Run) -> Workload:
     """What carries out this run: one job, or the members of an elastic run."""
-    return PLAIN if run.elastic is None else MEMBERS
+    return PLAIN if run.jobs.elastic is None else MEMBERS

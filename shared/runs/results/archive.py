@@ -11,23 +11,28 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from shared.events.announce import announce
+from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
+from shared.kernel.has import HasBlobs, HasClock, HasFacts
 from shared.kernel.parsing import read_json
+from shared.kernel.parts import flat
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
 from shared.runs.data import LISTING
 from shared.runs.decide import fold_metrics, is_over
+from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.workloads import workload
 from shared.runs.results import mlflow_metrics
 from shared.runs.results.outputs import Output, outputs
-from shared.system import OUTPUT_CONTAINER, System
 
 log = logging.getLogger(__name__)
 
@@ -36,73 +41,78 @@ MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
 NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
+LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
 NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 
 
-def archive_run(system: System, name: str) -> None:
-    """Archive a final run. It may die anywhere and be called again: what is copied already is not copied again."""
-    stored = system.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
+class Ports(HasClock, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def archive_run(ports: Ports, name: str) -> None:
+    """Archive a final run. After a crash it may be called again: existing copies are kept."""
+    stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
-    if not is_over(run) or run.archived_at is not None or run.state is RunState.BROKEN:
+    if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
-    found = _Found(system, archive_folder(run))
+    found = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(system, run, found, found.copies(run))
+        finished = _archive(ports, run, found, found.copies(run))
     except TrainyardError as exc:
-        _record(system, stored, {"archive_error": str(exc)})
+        _record(ports.runs, stored, {"archive_error": str(exc)})
         raise
-    _tell(system, run, finished["output"])
-    _record(system, stored, finished | {"archive_error": "", "archived_at": system.clock()})
+    _tell(ports, run, finished["output"])
+    _record(ports.runs, stored, finished | {"archive_error": "", "archived_at": ports.clock()})
 
 
-def archive_at_once(system: System, run: Run) -> dict[str, Any]:
-    """Archive a small run that takes its last step now, and return what that step's write says of it.
+def archive_at_once(ports: Ports, run: Run) -> dict[str, Any]:
+    """Archive a small run at its last step, and return the fields that this step writes.
 
     Nothing is returned of a run that is not over by it, of one with several jobs or much to copy, and where something
     fails: a message does it then. It may die anywhere and be called again.
     """
     if not is_over(run) or len(workload(run).jobs(run)) > 1:
         return {}
-    found = _Found(system, archive_folder(run))
+    found = _Found(ports, archive_folder(run))
     try:
         copies = list(islice(found.copies(run), AT_ONCE_FILES + 1))
         if len(copies) > AT_ONCE_FILES or sum(copy.source.size for copy in copies) > AT_ONCE_BYTES:
             return {}
-        finished = _archive(system, run, found, copies)
-        _tell(system, run, finished["output"], NOTICE_AFTER)
+        finished = _archive(ports, run, found, copies)
+        _tell(ports, run, finished["output"], NOTICE_AFTER)
     except TrainyardError as exc:
         log.info("run %s is archived later: %s", run.name, exc)
         return {}
-    return finished | {"archived_at": system.clock()}
+    return finished | {"archived_at": ports.clock()}
 
 
-def _tell(system: System, run: Run, output: str, notice_after: float = 0.0) -> None:
-    announce(system, "RunArchived", run.name, {"run": run.name, "state": run.state, "output": output}, notice_after)
+def _tell(ports: Ports, run: Run, output: str, notice_after: float = 0.0) -> None:
+    ports.happened(RunArchived(run, output, notice_after))
     log.info("run %s: archived to %s", run.name, output)
 
 
 def archive_folder(run: Run) -> str:
-    return f"{run.experiment}/{run.name}"
+    return f"{run.asked.experiment}/{run.name}"
 
 
-def _archive(system: System, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
+def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
     folder = found.folder
-    files = list(_checked(system.blobs.copy(copies), found.expected))
-    listing = system.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
+    files = list(_checked(ports.blobs.copy(copies), found.expected))
+    listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
-    of_mlflow = None if has_metrics else mlflow_metrics.keep(system, run, folder)
+    of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)
     files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
-    last, best = _metrics(system, files)
+    last, best = _metrics(ports.blobs, files)
     finished = {"output": f"{OUTPUT_CONTAINER}/{folder}", "last_metrics": last, "best_metrics": best}
-    _write_manifest(system, run, files, found.fates(), finished)
+    _write_manifest(ports.blobs, run, files, found, finished)
     return finished
 
 
 @dataclass
 class _Found:
-    """What the outputs hold, as it is listed: the copies to make, and what becomes of each output."""
+    """What the outputs hold: the copies to make, and the fate of each output."""
 
-    system: System
+    ports: Ports
     folder: str
     expected: dict[str, Blob] = field(default_factory=dict)  # by the copy's name: the blob that the job wrote
     _fates: list[dict[str, Any]] = field(default_factory=list)
@@ -124,14 +134,22 @@ class _Found:
             self._fates += [_fate(each, counts[each]) for each in some]
 
     def fates(self) -> list[dict[str, Any]]:
-        """Of every declared output, and of logs that could not be had."""
+        """The fate of every declared output, and of logs that could not be read."""
         return [fate for fate in self._fates if fate["name"] not in ("logs", "outputs") or fate["state"] == "missing"]
+
+    def changed_late(self, run: Run) -> list[str]:
+        """Outputs that somebody wrote after the job's end: nodes share the workspace's container. Whose job it was, no
+        blob tells. Logs are left out: Azure ML itself writes them when the job is over.
+        """
+        until = run.progress.history[-1].at + LATE
+        written = {name.removeprefix(f"{self.folder}/"): blob.last_modified for name, blob in self.expected.items()}
+        return sorted(name for name, at in written.items() if at and at > until and not name.startswith("logs/"))
 
     def _copies(self, some: list[Output]) -> Iterator[tuple[Output, Copy]]:
         """What is there of outputs that lie in one folder; those of a job's own folder come from one listing."""
         if some[0].job and not some[0].path:
-            own = self.system.jobs.logs(some[0].job)
-            for blob in self.system.blobs.list(own):
+            own = self.ports.jobs.logs(some[0].job)
+            for blob in self.ports.blobs.list(own):
                 for output in some:
                     if blob.name.startswith(part := f"{own.prefix}{output.part}"):
                         yield output, self._copy(output, blob, Place(own.container, part))
@@ -140,14 +158,14 @@ class _Found:
             yield from ((output, copy) for copy in (self._declared(output) if output.folder else ()))
 
     def _declared(self, output: Output) -> Iterator[Copy]:
-        place = self.system.jobs.place(output.path)
+        place = self.ports.jobs.place(output.path)
         if output.is_file:
             name = place.prefix.rstrip("/")
-            blob = self.system.blobs.first(Place(place.container, name))
+            blob = self.ports.blobs.first(Place(place.container, name))
             if blob is not None and blob.name == name:
                 yield self._copy(output, blob, Place(place.container, name.removesuffix(name.rpartition("/")[2])))
                 return
-        for blob in self.system.blobs.list(place):
+        for blob in self.ports.blobs.list(place):
             yield self._copy(output, blob, place)
 
     def _copy(self, output: Output, blob: Blob, place: Place) -> Copy:
@@ -156,7 +174,7 @@ class _Found:
 
 
 def _of_one_folder(found: Iterable[Output]) -> Iterator[list[Output]]:
-    """What a job left in its own folder together, everything else one by one."""
+    """The outputs grouped by folder: a job's own folder together, everything else alone."""
     for _, some in groupby(found, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
         yield list(some)
 
@@ -184,10 +202,10 @@ def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob
         yield blob
 
 
-def _metrics(system: System, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
+def _metrics(blobs: Blobs, files: Iterable[Blob]) -> tuple[dict[str, float], dict[str, float]]:
     """The last and best metrics of every metrics/*.jsonl. A line that is no JSON object is skipped."""
     names = [f.name for f in files if "/metrics/" in f.name and f.name.endswith(".jsonl")]
-    rows = (row for name in names for line in system.blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
+    rows = (row for name in names for line in blobs.lines(OUTPUT_CONTAINER, name) if (row := json_row(line)))
     return fold_metrics(rows)
 
 
@@ -200,32 +218,33 @@ def json_row(line: str) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _write_manifest(
-    system: System, run: Run, files: list[Blob], fates: list[dict[str, Any]], finished: dict[str, Any]
-) -> None:
+def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], found: _Found, finished: dict[str, Any]) -> None:
     """Write the manifest; the same files and run give the same bytes."""
     folder = archive_folder(run)
-    row = {key: value for key, value in msgspec.to_builtins(run).items() if key not in NOT_IN_THE_MANIFEST}
-    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.history]
+    row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
+    if late := found.changed_late(run):
+        log.warning("run %s: %d outputs changed after its job's end: %s", run.name, len(late), ", ".join(late[:10]))
+    row["history"] = [{"state": moment.state, "at": moment.at, "why": moment.why} for moment in run.progress.history]
     manifest = {
         "version": 2,
         "source_job": run.name,
         "run": {**row, **finished},
-        "outputs": fates,
+        "outputs": found.fates(),
+        "changed_after_end": late,
         "files": [
             {"name": f.name.removeprefix(f"{folder}/"), "size": f.size, "md5": f.md5, "etag": f.etag} for f in files
         ],
     }
     data = json.dumps(manifest, indent=1, default=str, sort_keys=True).encode()
-    system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
+    blobs.write(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", data, "application/json")
 
 
-def _record(system: System, stored: Stored[Run], facts: dict[str, Any]) -> None:
+def _record(runs: Runs, stored: Stored[Run], facts: dict[str, Any]) -> None:
     for _ in range(WRITE_ATTEMPTS):
         try:
-            system.runs.update(stored, **facts)
+            runs.update(stored, **facts)
         except Changed:
-            stored = system.runs.get(stored.value.name)
+            stored = runs.get(stored.value.name)
         else:
             return
     raise Changed(f"Run {stored.value.name} changed {WRITE_ATTEMPTS} times while it was archived.")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
+from shared.runs.ports import HasRuns
 from shared.runs.results.archive import MANIFEST, archive_folder, read_manifest
-from shared.system import OUTPUT_CONTAINER, System
 
 ADDRESS_LIFE = 900  # seconds that a signed address works
 _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with thousand calls
@@ -19,42 +21,46 @@ _MANIFESTS = 16  # kept in memory; thousand files of one run are fetched with th
 PICTURES, MOST_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif"), 24
 
 
-def artifacts(system: System, name: str, pictures: bool = False) -> dict[str, Any]:
-    """The files of a run's archive. Until that is complete there are none: half an archive is never handed out.
+class Ports(HasBlobs, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def artifacts(ports: Ports, name: str, pictures: bool = False) -> dict[str, Any]:
+    """The files of a run's archive; none until the archive is complete.
 
     With `pictures` addresses of the first pictures among them come along, so that a page needs no request for each.
     """
-    run = system.runs.get(name).value
+    run = ports.runs.get(name).value
     _check_kept(run)
-    if run.archived_at is None:
+    if run.archive.at is None:
         return {"complete": False, "files": [], "outputs": [], "pictures": {}}
     folder = archive_folder(run)
-    manifest = _manifest(system, folder)
+    manifest = _manifest(ports.blobs, folder)
     shown = [file for file in manifest.files if pictures and file.lower().endswith(PICTURES)][:MOST_PICTURES]
     return {
         "complete": True,
         "files": list(manifest.files.values()),
         "outputs": manifest.outputs,
-        "pictures": {f: system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{f}", ADDRESS_LIFE) for f in shown},
+        "pictures": {f: ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{f}", ADDRESS_LIFE) for f in shown},
     }
 
 
-def address(system: System, name: str, path: str) -> str:
+def address(ports: Ports, name: str, path: str) -> str:
     """A signed address of this very file of this very run. Raises NotFound unless the run's manifest names it."""
-    run = system.runs.get(name).value
+    run = ports.runs.get(name).value
     _check_kept(run)
-    if run.archived_at is None:
-        raise NotFound(f"Run {name} is {run.state} and not archived yet; there is nothing to fetch.")
+    if run.archive.at is None:
+        raise NotFound(f"Run {name} is {run.progress.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
-    if path != MANIFEST and path not in _manifest(system, folder).files:
+    if path != MANIFEST and path not in _manifest(ports.blobs, folder).files:
         raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
-    return system.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
+    return ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
 
 
 def _check_kept(run: Run) -> None:
-    if run.removed_at is not None:
-        by = f" by {run.removed_by}" if run.removed_by else ""
-        raise NotFound(f"What run {run.name} left was removed at {run.removed_at:%Y-%m-%d %H:%M} UTC{by}.")
+    if run.removed.at is not None:
+        by = f" by {run.removed.by}" if run.removed.by else ""
+        raise NotFound(f"What run {run.name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC{by}.")
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,8 @@ class _Manifest:
     outputs: list[dict[str, Any]]
 
 
-def _manifest(system: System, folder: str) -> _Manifest:
-    return _read_once(system.blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
+def _manifest(blobs: Blobs, folder: str) -> _Manifest:
+    return _read_once(blobs, folder)  # type: ignore[arg-type]  # mypy takes no protocol for hashable
 
 
 @lru_cache(maxsize=_MANIFESTS)

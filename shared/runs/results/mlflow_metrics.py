@@ -1,4 +1,4 @@
-"""What a run logged to MLflow, where it left no metrics files of its own: rows as a trainer would have written them."""
+"""Metrics of a run from MLflow, if it left no metrics files: rows as a trainer would have written them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
+from shared.jobs.ports import HasJobs, Jobs
 from shared.kernel.errors import Unavailable
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blob
 from shared.runs.decide import finite, has_run
 from shared.runs.model import Run, RunState
 from shared.runs.progress.workloads import workload
-from shared.system import OUTPUT_CONTAINER, System
 
 NAME = "metrics/mlflow.jsonl"  # in the archive
 TRIES = 3  # of an archive that wait for MLflow; then it goes without
@@ -22,21 +24,25 @@ log = logging.getLogger(__name__)
 Points = Iterable[tuple[float, float, float]]
 
 
-def rows(system: System, run: Run) -> list[dict[str, Any]]:
+class Ports(HasBlobs, HasJobs, Protocol):
+    """What is needed here from outside."""
+
+
+def rows(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
     """`{"time", "step", <metric>: value, ...}` for each step, in the order of time. Empty for a run that never ran."""
-    if run.elastic is not None or (run.state in NOT_YET and not has_run(run)):
+    if not workload(run).logs_to_mlflow(run) or (run.progress.state in NOT_YET and not has_run(run)):
         return []
     series: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for job in workload(run).jobs(run).values():  # more than one where its nodes were taken
-        for metric, points in system.jobs.logged(job).items():
+        for metric, points in jobs.logged(job).items():
             series[metric] += points
     return merged(series)
 
 
-def now(system: System, run: Run) -> list[dict[str, Any]]:
-    """The same for who looks: empty too while MLflow does not answer, as a page shows more than its curves."""
+def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
+    """The same for a view: empty while MLflow does not answer."""
     try:
-        return rows(system, run)
+        return rows(jobs, run)
     except Unavailable as exc:
         log.warning("run %s: %s", run.name, exc)
         return []
@@ -52,15 +58,15 @@ def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
     return [found[key] for key in sorted(found)]
 
 
-def keep(system: System, run: Run, folder: str) -> Blob | None:
-    """Write what the run logged into its archive; None if that is nothing. The same rows give the same bytes."""
+def keep(ports: Ports, run: Run, folder: str) -> Blob | None:
+    """Write what the run logged into its archive; None if nothing. The same rows give the same bytes."""
     try:
-        found = rows(system, run)
+        found = rows(ports.jobs, run)
     except Unavailable:
-        if run.archive_tries < TRIES:
+        if run.archive.tries < TRIES:
             raise
         return None
     if not found:
         return None
     data = "".join(f"{json.dumps(row)}\n" for row in found).encode()
-    return system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")
+    return ports.blobs.write(OUTPUT_CONTAINER, f"{folder}/{NAME}", data, "application/x-ndjson")

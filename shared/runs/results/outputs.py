@@ -1,4 +1,4 @@
-"""Where everything that a run's jobs wrote has its place in the archive.
+"""Where in the archive everything goes that a run's jobs wrote.
 
     models/...               the job's output `models` (or `model`, if there is only that)
     metrics/...              its output `metrics`
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shared.jobs.job import LEFT_OUTPUT, mapping
+from shared.jobs.spec import FILE, LEFT_OUTPUT
 from shared.runs.model import Run
 from shared.runs.progress.workloads import workload
 
@@ -37,17 +37,16 @@ class Output:
 
 
 def outputs(run: Run) -> Iterator[Output]:
-    """Everything that is to be archived or told of, in the order of the manifest."""
+    """All outputs to be archived or reported, in the order of the manifest."""
     how = workload(run)
     for job in how.jobs(run).values():  # one that was never submitted has no logs
         yield Output("logs", how.log_folder(run, job), job=job, part="user_logs/")
         yield Output("outputs", how.output_folder(run, job), job=job, part="outputs/")
-    declared = mapping(run.request.get("outputs"))
-    for name, value in declared.items():
-        output = mapping(value)
-        folder = "" if name == LEFT_OUTPUT else _folder(str(name), "models" in declared)
-        asset = ":".join(str(output[key]) for key in ("name", "version") if output.get(key))
-        yield Output(str(name), folder, str(output.get("path", "")), output.get("type") == "uri_file", asset=asset)
+    declared = run.asked.request.outputs
+    for name, output in declared.items():
+        folder = "" if name == LEFT_OUTPUT else _folder(name, "models" in declared)
+        asset = ":".join(part for part in (output.asset, output.asset_version) if part)
+        yield Output(name, folder, output.path, output.kind == FILE, asset=asset)
 
 
 def _folder(name: str, has_models: bool) -> str:

@@ -1,4 +1,4 @@
-"""What is different between runs: parameters, data, code, and what came of it. Pure."""
+"""What differs between runs: parameters, data, code, and results. Pure."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ def compare(runs: list[Run], now: datetime) -> dict[str, list[Row]]:
 
 
 def _parameters(runs: list[Run]) -> list[Row]:
-    names = list(dict.fromkeys(name for run in runs for name in run.parameters))
-    return [{"name": name, "values": [run.parameters.get(name) for run in runs]} for name in names]
+    names = list(dict.fromkeys(name for run in runs for name in run.asked.parameters))
+    return [{"name": name, "values": [run.asked.parameters.get(name) for run in runs]} for name in names]
 
 
 def _facts(runs: list[Run], now: datetime) -> list[Row]:
     facts: dict[str, Callable[[Run], Value | None]] = {
-        "state": lambda run: str(run.state),
-        "data": lambda run: run.drop or _data_path(run),
-        "content": lambda run: run.fingerprint[:12] or None,
-        "generation": lambda run: run.generation or None,
-        "code": lambda run: run.code[:12] or str(run.request.get("code") or "") or None,
-        "environment": lambda run: run.environment.rpartition("/")[2] or None,
-        "experiment": lambda run: run.experiment,
-        "cluster": lambda run: run.cluster,
-        "nodes": lambda run: run.nodes,
-        "from_run": lambda run: run.from_run or None,
-        "continues": lambda run: run.continues or None,
-        "owner": lambda run: run.owner or None,
-        "owner_id": lambda run: run.owner_id or None,
-        "attempts": lambda run: run.attempts,
+        "state": lambda run: str(run.progress.state),
+        "data": lambda run: run.asked.drop or _data_path(run),
+        "content": lambda run: run.asked.fingerprint[:12] or None,
+        "generation": lambda run: run.asked.generation or None,
+        "code": lambda run: run.jobs.code[:12] or run.asked.request.code or None,
+        "environment": lambda run: run.jobs.environment.rpartition("/")[2] or None,
+        "experiment": lambda run: run.asked.experiment,
+        "cluster": lambda run: run.asked.cluster,
+        "nodes": lambda run: run.asked.nodes,
+        "from_run": lambda run: run.asked.from_run or None,
+        "continues": lambda run: run.asked.continues or None,
+        "owner": lambda run: run.people.owner or None,
+        "owner_id": lambda run: run.people.owner_id or None,
+        "attempts": lambda run: run.progress.attempts,
         "duration_seconds": lambda run: duration_seconds(run, now),
-        "dollars": lambda run: run.cost.dollars if run.cost else None,
+        "dollars": lambda run: run.money.cost.dollars if run.money.cost else None,
     }
     return [{"name": name, "values": [fact(run) for run in runs]} for name, fact in facts.items()]
 
 
 def _data_path(run: Run) -> str | None:
-    data = (run.request.get("inputs") or {}).get("data")
-    return str(data.get("path")) if isinstance(data, dict) else None
+    data = run.asked.request.data.get("data")
+    return data.path if data else None
 
 
 def _metrics(runs: list[Run]) -> list[Row]:
-    names = sorted({name for run in runs for name in run.best_metrics})
-    return [_metric(name, [run.best_metrics.get(name) for run in runs]) for name in names]
+    names = sorted({name for run in runs for name in run.archive.best_metrics})
+    return [_metric(name, [run.archive.best_metrics.get(name) for run in runs]) for name in names]
 
 
 def _metric(name: str, values: list[float | None]) -> Row:

@@ -11,7 +11,8 @@ _Seen = tuple[int, Point]  # with its place in the series
 
 
 class Thinned:
-    """Of each stretch the least and the greatest point, the stretches doubling as the series grows; first and last."""
+    """Keeps the lowest and the highest point of each stretch, and the first and last. Stretches double as the
+    series grows."""
 
     def __init__(self, limit: int = 2000) -> None:
         self._most = max(1, (limit - 2) // 2)

@@ -12,18 +12,26 @@ import codecs
 import re
 import time
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from shared.jobs.ports import HasJobs
 from shared.kernel.errors import NotFound
-from shared.kernel.storage import Blob, Place
+from shared.kernel.has import HasBlobs
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.model import Run
+from shared.runs.ports import HasRuns
 from shared.runs.progress.workloads import workload
 from shared.runs.results.archive import archive_folder
-from shared.system import OUTPUT_CONTAINER, System
 
 CHUNK = 1 << 20  # bytes in one answer
 RANKS_LISTED = 1000
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0  # seconds between looks for more
 _FILE = re.compile(r"std_log(?:_process_(?P<rank>\d+))?\.txt")  # Azure ML's names; the only process has no number
+
+
+class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +59,14 @@ class _Log:
     ranks: list[int] = field(default_factory=list)
 
 
-async def follow(system: System, name: str, rank: int, offset: int, wait: float) -> Chunk:
-    """What a rank's log holds from an offset on, waiting up to `wait` seconds for something to come.
+async def follow(ports: Ports, name: str, rank: int, offset: int, wait: float) -> Chunk:
+    """A rank's log from an offset on, waiting up to `wait` seconds for more.
 
     A coroutine, because a hundred waiting readers must not take a hundred threads from the other functions.
     """
     deadline, pause = time.monotonic() + wait, FIRST_PAUSE
     while True:
-        chunk = await asyncio.to_thread(read, system, name, rank, offset)
+        chunk = await asyncio.to_thread(read, ports, name, rank, offset)
         left = deadline - time.monotonic()
         if chunk.data or chunk.complete or left <= 0:
             return chunk
@@ -66,23 +74,23 @@ async def follow(system: System, name: str, rank: int, offset: int, wait: float)
         pause = min(1.5 * pause, LONGEST_PAUSE)
 
 
-def read(system: System, name: str, rank: int, offset: int, limit: int = CHUNK, cut: bool = True) -> Chunk:
+def read(ports: Ports, name: str, rank: int, offset: int, limit: int = CHUNK, cut: bool = True) -> Chunk:
     """Up to `limit` bytes of a rank's log; none where nothing is yet. Raises NotFound for an unknown run.
 
     Never ends inside a character, if `cut`, unless the log itself does.
     """
-    log = _log(system, system.runs.get(name).value, rank)
+    log = _log(ports, ports.runs.get(name).value, rank)
     blob = log.blob
     if blob is None or offset >= blob.size:
         return Chunk(b"", offset, blob.size if blob else 0, log.whole, log.ranks)
-    data = system.blobs.read_from(log.container, blob.name, offset, min(limit, blob.size - offset))
+    data = ports.blobs.read_from(log.container, blob.name, offset, min(limit, blob.size - offset))
     ends = log.whole and offset + len(data) >= blob.size
     if cut and not ends:
         data = whole_characters(data)
     return Chunk(data, offset, blob.size, ends, log.ranks)
 
 
-async def ranged(system: System, name: str, rank: int, wanted: tuple[int | None, int | None]) -> Chunk:
+async def ranged(ports: Ports, name: str, rank: int, wanted: tuple[int | None, int | None]) -> Chunk:
     """The bytes from first to last (both counted) of a rank's log, as HTTP's Range means them, at most CHUNK of them.
 
     No first: the last so many bytes. No last: to the end. Nothing is cut for the sake of characters. A chunk without
@@ -90,10 +98,10 @@ async def ranged(system: System, name: str, rank: int, wanted: tuple[int | None,
     """
     first, last = wanted
     if first is None:
-        size = (await asyncio.to_thread(read, system, name, rank, 1 << 60)).size
+        size = (await asyncio.to_thread(read, ports, name, rank, 1 << 60)).size
         first, last = max(0, size - (last or 0)), None
     length = CHUNK if last is None else min(CHUNK, last - first + 1)
-    return await asyncio.to_thread(read, system, name, rank, first, length, cut=False)
+    return await asyncio.to_thread(read, ports, name, rank, first, length, cut=False)
 
 
 def whole_characters(data: bytes) -> bytes:
@@ -104,8 +112,8 @@ def whole_characters(data: bytes) -> bytes:
     return data[: len(data) - pending]
 
 
-def _log(system: System, run: Run, rank: int) -> _Log:
-    how, archived = workload(run), run.archived_at is not None
+def _log(ports: Ports, run: Run, rank: int) -> _Log:
+    how, archived = workload(run), run.archive.at is not None
     known = how.ranks(run)
     if (found := how.log_of(run, rank)) is None:
         return _Log("", archived, None, known or [])
@@ -114,17 +122,17 @@ def _log(system: System, run: Run, rank: int) -> _Log:
         place = Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/{how.log_folder(run, job)}")
     else:
         try:
-            live = system.jobs.logs(job)
+            live = ports.jobs.logs(job)
         except NotFound:  # a workspace without the datastore that holds them
             return _Log("", whole=False)
         place = Place(live.container, f"{live.prefix}user_logs/")
-    files = _by_rank(system, place)
+    files = _by_rank(ports.blobs, place)
     return _Log(place.container, archived, files.get(number), sorted(files) if known is None else known)
 
 
-def _by_rank(system: System, place: Place) -> dict[int, Blob]:
+def _by_rank(blobs: Blobs, place: Place) -> dict[int, Blob]:
     found = {}
-    for blob, _ in zip(system.blobs.list(place), range(RANKS_LISTED), strict=False):
+    for blob, _ in zip(blobs.list(place), range(RANKS_LISTED), strict=False):
         if match := _FILE.fullmatch(blob.name.removeprefix(place.prefix)):
             found[int(match["rank"] or 0)] = blob
     return found

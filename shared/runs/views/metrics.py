@@ -7,17 +7,20 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from shared.jobs.ports import HasJobs, Jobs
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.has import HasBlobs
 from shared.kernel.parsing import read_json
-from shared.kernel.storage import Blob, Place
+from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blob, Blobs, Place
 from shared.runs.decide import finite
 from shared.runs.model import Run
+from shared.runs.ports import HasRuns
 from shared.runs.results import mlflow_metrics
 from shared.runs.results.archive import archive_folder, json_row
 from shared.runs.views.downsample import Point, Thinned
-from shared.system import OUTPUT_CONTAINER, System
 
 MOST_POINTS = 2000  # of one series in an answer
 MOST_SERIES = 200  # those that come first; a trainer that makes more has a fault
@@ -28,6 +31,10 @@ MOST_BYTES = 64 << 20  # of one file in one look; the next look goes on there
 MOST_FILES = 100  # that a cursor remembers
 
 Series = dict[str, list[Point]]
+
+
+class Ports(HasBlobs, HasJobs, HasRuns, Protocol):
+    """What is needed here from outside."""
 
 
 @dataclass
@@ -54,7 +61,7 @@ class Cursor:
         return cls(offsets, step)
 
 
-def series(system: System, name: str, wanted: str | None = None) -> Series:
+def series(ports: Ports, name: str, wanted: str | None = None) -> Series:
     """`{metric: [(step, value, unix time or None), ...]}` of every metrics/*.jsonl, or of the wanted ones.
 
     A run that has written none has what it logged to MLflow.
@@ -62,7 +69,7 @@ def series(system: System, name: str, wanted: str | None = None) -> Series:
     `wanted` is a list of names with commas. A row without a step counts as the one after the last. What is no finite
     number is left out.
     """
-    found = since(system, system.runs.get(name).value, Cursor(), wanted)
+    found = since(ports, ports.runs.get(name).value, Cursor(), wanted)
     return {metric: points for metric, points in found.items() if metric != EPOCH}
 
 
@@ -70,7 +77,7 @@ EVERYWHERE = (-math.inf, math.inf)
 
 
 def since(
-    system: System,
+    ports: Ports,
     run: Run,
     cursor: Cursor,
     wanted: str | None = None,
@@ -83,7 +90,7 @@ def since(
     """
     chosen = set(wanted.split(",")) if wanted else None
     found: dict[str, Thinned] = {}
-    for step, row in _rows(system, run, cursor):
+    for step, row in _rows(ports, run, cursor):
         if not steps[0] <= step <= steps[1]:
             continue
         at = finite(row.get("time"))
@@ -95,29 +102,29 @@ def since(
     return {metric: thinned.points() for metric, thinned in found.items()}
 
 
-def _rows(system: System, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[str, Any]]]:
-    place, written = _place(system, run), False
-    for blob in system.blobs.list(place) if place else ():
+def _rows(ports: Ports, run: Run, cursor: Cursor) -> Iterator[tuple[float, dict[str, Any]]]:
+    place, written = _place(ports.jobs, run), False
+    for blob in ports.blobs.list(place) if place else ():
         if place and blob.name.endswith(".jsonl"):
             written = True
-            for line in _lines(system, place, blob, cursor, whole=run.archived_at is not None):
+            for line in _lines(ports.blobs, place, blob, cursor, whole=run.archive.at is not None):
                 if row := json_row(line.decode("utf-8", "replace")):
                     given = finite(row.get("step"))
                     cursor.step = cursor.step + 1 if given is None else given
                     yield cursor.step, row
-    if not written and run.archived_at is None:
-        for row in mlflow_metrics.now(system, run)[cursor.offsets.get(mlflow_metrics.NAME, 0) :]:
+    if not written and run.archive.at is None:
+        for row in mlflow_metrics.now(ports.jobs, run)[cursor.offsets.get(mlflow_metrics.NAME, 0) :]:
             cursor.offsets[mlflow_metrics.NAME] = cursor.offsets.get(mlflow_metrics.NAME, 0) + 1
             yield row["step"], row
 
 
-def _lines(system: System, place: Place, blob: Blob, cursor: Cursor, whole: bool) -> Iterator[bytes]:
+def _lines(blobs: Blobs, place: Place, blob: Blob, cursor: Cursor, whole: bool) -> Iterator[bytes]:
     """The file's lines from the cursor on. The last one counts without its end only if the file won't grow."""
     name = blob.name.removeprefix(place.prefix)
     offset = cursor.offsets.get(name, 0)
     end, rest = min(blob.size, offset + MOST_BYTES), b""
     while offset < end:
-        piece = system.blobs.read_from(place.container, blob.name, offset, min(PIECE, end - offset))
+        piece = blobs.read_from(place.container, blob.name, offset, min(PIECE, end - offset))
         if not piece:
             break
         offset += len(piece)
@@ -130,9 +137,9 @@ def _lines(system: System, place: Place, blob: Blob, cursor: Cursor, whole: bool
         cursor.offsets[name] = offset - len(rest)
 
 
-def _place(system: System, run: Run) -> Place | None:
+def _place(jobs: Jobs, run: Run) -> Place | None:
     """Where the metrics are; None for a job that has no such output."""
-    if run.archived_at is not None:
+    if run.archive.at is not None:
         return Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/metrics/")
-    output = (run.request.get("outputs") or {}).get("metrics") or {}
-    return system.jobs.place(output["path"]) if output.get("path") else None
+    output = run.asked.request.outputs.get("metrics")
+    return jobs.place(output.path) if output and output.path else None

@@ -6,14 +6,15 @@ Both are the words of those who use it: nothing is decided by them, but for the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.errors import Changed, Impossible
+from shared.kernel.has import HasClock
 from shared.kernel.person import Person
 from shared.kernel.versioned import Stored
 from shared.runs.model import Audited, Note, Run
+from shared.runs.ports import HasRuns, Runs
 from shared.runs.progress.transitions import WRITE_ATTEMPTS
-from shared.system import System
 
 MOST_NOTES = 20  # of at most 500 characters: lists hold copies of a run's row
 MOST_TAGS = 15
@@ -22,58 +23,62 @@ LONGEST_AUDITED = 300
 PROJECT = "project"  # decides whose budget a run is charged to, when it is made
 
 
-def add_note(system: System, name: str, text: str, by: Person) -> Run:
-    """The run with the note behind its others. The same note by the same person twice running is one."""
+class Ports(HasClock, HasRuns, Protocol):
+    """What is needed here from outside."""
+
+
+def add_note(ports: Ports, name: str, text: str, by: Person) -> Run:
+    """Add a note. The same note by the same person twice in a row is one."""
 
     def noted(run: Run) -> dict[str, Any]:
-        last = run.notes[-1] if run.notes else None
+        last = run.people.notes[-1] if run.people.notes else None
         if last and (last.text, last.by, last.by_id) == (text, *by):
             return {}
-        if len(run.notes) >= MOST_NOTES:
+        if len(run.people.notes) >= MOST_NOTES:
             raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
-        return {"notes": (*run.notes, Note(text, by.name, system.clock(), by.id))}
+        return {"notes": (*run.people.notes, Note(text, by.name, ports.clock(), by.id))}
 
-    return _written(system, name, noted)
+    return _written(ports.runs, name, noted)
 
 
-def change_tags(system: System, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
-    """The run with these tags, and without those that are removed. Twice is the same as once, also in its audit."""
+def change_tags(ports: Ports, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
+    """Set and remove tags. A repeat changes nothing, also in its audit."""
     if PROJECT in given or PROJECT in removed:
         raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
 
     def tagged(run: Run) -> dict[str, Any]:
-        tags = {key: value for key, value in {**run.tags, **given}.items() if key not in removed}
+        tags = {key: value for key, value in {**run.people.tags, **given}.items() if key not in removed}
         if len(tags) > MOST_TAGS:
             raise Impossible(
                 f"A run has at most {MOST_TAGS} tags; with these {name} would have {len(tags)}.", "too_many"
             )
-        if tags == run.tags:
+        if tags == run.people.tags:
             return {}
-        words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.tags.get(key) != value]
-        words += [f"without {key}" for key in sorted(run.tags.keys() - tags.keys())]
-        return {"tags": tags, "audit": _audited(system, run, f"tags: {', '.join(words)}", by)}
+        words = [f"{key}={value}" for key, value in sorted(tags.items()) if run.people.tags.get(key) != value]
+        words += [f"without {key}" for key in sorted(run.people.tags.keys() - tags.keys())]
+        return {"tags": tags, "audit": _audited(ports, run, f"tags: {', '.join(words)}", by)}
 
-    return _written(system, name, tagged)
-
-
-def note_deed(system: System, name: str, what: str, by: Person) -> Run:
-    """The run with this in its audit: what someone did to it."""
-    return _written(system, name, lambda run: {"audit": _audited(system, run, what, by)})
+    return _written(ports.runs, name, tagged)
 
 
-def _audited(system: System, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
+def note_deed(ports: Ports, name: str, what: str, by: Person) -> Run:
+    """Add what someone did to the run to its audit."""
+    return _written(ports.runs, name, lambda run: {"audit": _audited(ports, run, what, by)})
+
+
+def _audited(ports: Ports, run: Run, what: str, by: Person) -> tuple[Audited, ...]:
     short = what if len(what) <= LONGEST_AUDITED else f"{what[: LONGEST_AUDITED - 3]}..."
-    return (*run.audit, Audited(short, by.name, system.clock(), by.id))[-MOST_AUDITED:]
+    return (*run.people.audit, Audited(short, by.name, ports.clock(), by.id))[-MOST_AUDITED:]
 
 
-def _written(system: System, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
-    """The run after the changes that are right for its newest row."""
+def _written(runs: Runs, name: str, changes: Callable[[Run], dict[str, Any]]) -> Run:
+    """Write the changes that are right for the run's newest row."""
     for _ in range(WRITE_ATTEMPTS):
-        stored: Stored[Run] = system.runs.get(name)
+        stored: Stored[Run] = runs.get(name)
         if not (wanted := changes(stored.value)):
             return stored.value
         try:
-            return system.runs.update(stored, **wanted).value
+            return runs.update(stored, **wanted).value
         except Changed:
             continue
     raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was written to.")

@@ -1,4 +1,4 @@
-"""Which runs are wanted, as a condition in words: `lr<0.1 and accuracy>0.9`, `state=failed or owner~ann`. Pure.
+"""Parse a condition on runs: `lr<0.1 and accuracy>0.9`, `state=failed or owner~ann`. Pure.
 
     condition   = all ("or" all)*
     all         = part ("and" part)*
@@ -38,7 +38,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 
 def condition(text: str) -> Wanted:
-    """What the text asks of a run. Raises Impossible, saying where, for one that can't be read."""
+    """The condition as a value. Raises Impossible, saying where the text can't be read."""
     if len(text) > LONGEST:
         raise Impossible(f"The condition has {len(text)} characters, the limit is {LONGEST}.", "bad_where")
     parser = _Parser(text, _tokens(text))

@@ -1,4 +1,4 @@
-"""What is told of a run in one line: its best metric, its duration, why it failed, any value by its name. Pure."""
+"""A run in one line: best metric, duration, why it failed, any value by its name. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from shared.kernel.parts import columns
 from shared.runs.decide import LOWER_IS_BETTER
 from shared.runs.model import FINAL, Run, RunState
 
 Value = str | float
 
 # The metrics that tell best how good a model is, of a run that has several: the first of these words that one has.
-TELLING = ("accuracy", "map", "perplexity", "loss")
+TELLING = ("accuracy", "acc", "map", "f1", "auc", "perplexity", "loss")
 HELD_OUT = ("test_", "val_", "validation_")
 CAUSE_LIMIT = 300  # characters
 
@@ -28,13 +29,23 @@ def lower_is_better(metric: str) -> bool:
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
-    """The metric that tells most, of data that was held out if there is any, with its best value."""
+    """The metric that tells most, of data that was held out if there is any, with its best value.
+
+    Lists show this one, in the command line and on the page. A run with one metric alone has that.
+    """
+    metrics = run.archive.best_metrics
     for part in (*HELD_OUT, ""):
         for word in TELLING:
-            named = [name for name in run.best_metrics if name.startswith(part) and word in name.split("_")]
+            named = [name for name in metrics if _has(name, part, word)]
             if named:
-                return min(named, key=len), run.best_metrics[min(named, key=len)]
-    return None
+                return min(named, key=len), metrics[min(named, key=len)]
+    return next(iter(metrics.items())) if len(metrics) == 1 else None
+
+
+def _has(name: str, part: str, word: str) -> bool:
+    """Whether a metric's name, such as test_accuracy or val/Acc, begins with the part and has the word."""
+    plain = name.casefold().replace("/", "_")
+    return plain.startswith(part) and word in plain.split("_")
 
 
 def metric_named(name: str, metrics: Iterable[str]) -> str:
@@ -45,16 +56,18 @@ def metric_named(name: str, metrics: Iterable[str]) -> str:
 
 def duration_seconds(run: Run, now: datetime | None = None) -> float | None:
     """From its first node's start to its end, or to now; None if it never ran."""
-    began = next((moment.at for moment in run.history if moment.state is RunState.RUNNING), None)
-    ended = run.history[-1].at if run.history and run.state in FINAL else now
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else now
     return (ended - began).total_seconds() if began and ended else None
 
 
 def cause(run: Run) -> str:
     """Why it failed, in the trainer's own sentence if it left one; '' for a run that did not."""
-    if run.state is not RunState.FAILED:
-        return "" if run.state is not RunState.CANCELED else run.reason.partition("\n")[0][:CAUSE_LIMIT]
-    head, _, log = run.reason.partition(":\n")
+    if run.progress.state is not RunState.FAILED:
+        return (
+            "" if run.progress.state is not RunState.CANCELED else run.progress.reason.partition("\n")[0][:CAUSE_LIMIT]
+        )
+    head, _, log = run.progress.reason.partition(":\n")
     for pattern in (_ENDED, _MEMBER, _ARGUMENTS):
         if found := pattern.findall(log):
             return str(found[-1]).strip()[:CAUSE_LIMIT]
@@ -68,11 +81,11 @@ def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
     """The value of a field, a parameter, a metric (its best) or a tag, in this order; None if it has none."""
     if name in FIELDS:
         return _field(run, name, now)
-    if name in run.parameters:
-        return _value(run.parameters[name])
-    if metric := metric_named(name, run.best_metrics):
-        return run.best_metrics[metric]
-    return run.tags.get(name)
+    if name in run.asked.parameters:
+        return _value(run.asked.parameters[name])
+    if metric := metric_named(name, run.archive.best_metrics):
+        return run.archive.best_metrics[metric]
+    return run.people.tags.get(name)
 
 
 FIELDS = (
@@ -85,8 +98,8 @@ def _field(run: Run, name: str, now: datetime | None) -> Value | None:
     if name == "duration":
         return duration_seconds(run, now)
     if name == "cost":
-        return run.cost.dollars if run.cost else None
-    return _value(run.name if name == "run" else getattr(run, name))
+        return run.money.cost.dollars if run.money.cost else None
+    return _value(run.name if name == "run" else columns(Run)[name].of(run))
 
 
 def _value(value: Any) -> Value:

@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from emulators.azureml.identity import token
+from emulators.azureml.kernel.identity import token
 from emulators.process import Part, start, wait_for
 from tests.azurite import Azurite
 

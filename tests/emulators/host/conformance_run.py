@@ -10,6 +10,7 @@ A program of its own because a process can load one app, once. The table is a li
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 import os
@@ -19,8 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from emulators.host.config import Config
-from emulators.host.service import make_backend
+from emulators.host.worker import direct
+from emulators.host.worker.__main__ import make_backend
 from emulators.host.worker.backend import HttpRequestData, Invocation, Outcome, Value
 
 
@@ -42,8 +43,30 @@ def result(outcome: Outcome) -> dict[str, Any]:
     return {name: part for name, part in asdict(outcome).items() if name != "trace"}
 
 
+class Attributed(logging.Handler):
+    """Keeps the app's records with the invocation that the worker takes each for."""
+
+    def __init__(self, backend_name: str) -> None:
+        super().__init__()
+        self.records: list[tuple[str, str | None]] = []
+        self._runtime = backend_name == "runtime"
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "threads":
+            self.records.append((record.getMessage(), self._invocation()))
+
+    def _invocation(self) -> str | None:
+        if self._runtime:  # as Microsoft's worker for Python 3.13 asks in a thread without a loop
+            runtime: Any = importlib.import_module("azure_functions_runtime")
+            known: str | None = runtime.invocation_id_cv.get()
+            return known
+        return getattr(direct._thread_storage, "invocation_id", None)
+
+
 async def run(app: Path, backend_name: str, table: list[dict[str, Any]]) -> dict[str, Any]:
-    backend = make_backend(Config(app=app, backend=backend_name))
+    backend = make_backend(backend_name, app)
+    attributed = Attributed(backend_name)
+    logging.getLogger().addHandler(attributed)
     indexed = await backend.start()
     outcomes = []
     for number, row in enumerate(table):
@@ -54,7 +77,8 @@ async def run(app: Path, backend_name: str, table: list[dict[str, Any]]) -> dict
         call = Invocation(f"invocation-{number}", row["function"], inputs, metadata, count, limit)
         outcomes.append(result(await backend.invoke(call)))
     backend.close()
-    return {"indexed": sorted((asdict(entry) for entry in indexed), key=lambda e: e["name"]), "outcomes": outcomes}
+    functions = sorted((asdict(entry) for entry in indexed), key=lambda e: e["name"])
+    return {"indexed": functions, "outcomes": outcomes, "logged": attributed.records}
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         number = len(running)
         queue = like.queue if like else f"q{uuid.uuid4().hex[:12]}"
         file, record = folder / f"host{number}.json", like.record if like else folder / f"record{number}.jsonl"
-        file.write_text(json.dumps({"app": str(SAMPLE), "host_id": queue, **config}))
+        file.write_text(json.dumps({"app": str(SAMPLE), "host_id": queue, "lock_seconds": 15, **config}))
         env = {
             **os.environ,
             "PYTHONPATH": str(REPOSITORY),
@@ -151,8 +151,10 @@ def sample_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def keyed_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleHost]:
-    """One host that asks for keys: m-key is the master's, f-key the functions', e-key Event Grid's."""
+    """One host that asks for keys (m-key is the master's, f-key the functions', e-key Event Grid's), with its home page
+    off and bodies of at most 1,000 bytes."""
     starts = starter(storage, tmp_path_factory.mktemp("keyed"))
     keys = {"master": "m-key", "function": "f-key", "eventgrid_extension": "e-key"}
-    yield next(starts)(require_keys=True, keys=keys)
+    settings = {"AzureWebJobsDisableHomepage": "true", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1000"}
+    yield next(starts)(settings, require_keys=True, keys=keys)
     next(starts, None)

@@ -20,7 +20,7 @@ from emulators.host.worker.backend import Value
 def test_a_wrong_key_opens_nothing(given: str) -> None:
     """A key with a byte that is no UTF-8, as the server reads it, is a wrong one like others."""
     request: Any = SimpleNamespace(headers={"x-functions-key": given}, query={})
-    assert not Gate(Keys("master", "function", "grid"), required=True).admits(request, "function")
+    assert Gate(Keys("master", "function", "grid"), required=True).refusal(request, "function") == 401
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 100_000, "{", "[1]", "5"])

@@ -15,7 +15,8 @@ import pytest
 
 from shared.adapters.tables.records import from_row
 from shared.api import queries, records
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.runs.intake import retry_and_continue
 from shared.runs.model import Run, RunState
 from shared.runs.results import artifacts
@@ -71,6 +72,6 @@ def test_old_runs_are_compared_and_tried_again(world: World) -> None:
     assert "state" in different
     assert "epochs" not in different
     again = retry_and_continue.retry_run(world.system, failed, {"epochs": 5})
-    assert (again.state, again.parameters) == (RunState.RECEIVED, {"epochs": 5})
+    assert (again.progress.state, again.asked.parameters) == (RunState.RECEIVED, {"epochs": 5})
     world.blobs.put("azureml-blobstore", f"trainyard/{done}/checkpoints/1/marker")
-    assert retry_and_continue.continue_run(world.system, done, {"epochs": 4}).continues == done
+    assert retry_and_continue.continue_run(world.system, done, {"epochs": 4}).asked.continues == done

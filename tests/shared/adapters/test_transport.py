@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -23,7 +24,13 @@ Seen = list[tuple[str, str, bytes]]
 def server(seen: Seen) -> Iterator[str]:
     """Answers 200 to everything, and writes down method, target and body."""
 
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128
+        daemon_threads = True
+
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_PUT(self) -> None:
             seen.append((self.command, self.path, self.rfile.read(int(self.headers["Content-Length"] or 0))))
             self.send_response(200)
@@ -34,7 +41,7 @@ def server(seen: Seen) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Not on standard error."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+    with Server(("127.0.0.1", 0), Handler) as made:
         threading.Thread(target=made.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{made.server_port}"
         made.shutdown()
@@ -73,3 +80,24 @@ def test_a_server_that_is_not_there_is_azure_cores_error(monkeypatch: pytest.Mon
     monkeypatch.setenv("NO_PROXY", "*")
     with pytest.raises(ServiceRequestError):
         put("http://127.0.0.1:9", b"x")
+
+
+def test_connections_are_kept_for_all_who_ask_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Thirty-two requests at a time, twice, open no connection that is thrown away after use."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    seen: Seen = []
+    with server(seen) as url:
+        client: PipelineClient[Any, Any] = PipelineClient(url, policies=[], transport=transport(connection_timeout=5))
+        together = threading.Barrier(32)
+
+        def ask(_: int) -> None:
+            for _ in range(2):
+                together.wait(30)
+                client.send_request(HttpRequest("PUT", f"{url}/a", content=b"x"))
+
+        with client, ThreadPoolExecutor(32) as threads:
+            list(threads.map(ask, range(32)))
+    assert len(seen) == 64
+    assert "Connection pool is full" not in caplog.text

@@ -13,12 +13,25 @@ from shared.api.requests import RunsQuery
 from shared.clusters.model import Cluster
 from shared.clusters.waiting import refusal, why_waiting
 from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Moment, Run, RunState
 from tests.fakes.world import World, trainers_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-QUEUED = Run("r", "", "", "", "e", "c", 2, NOW, state=RunState.QUEUED, job="r", history=(Moment(RunState.QUEUED, NOW),))
+QUEUED = Run.of(
+    name="r",
+    drop="",
+    route="",
+    fingerprint="",
+    experiment="e",
+    cluster="c",
+    nodes=2,
+    created_at=NOW,
+    state=RunState.QUEUED,
+    job="r",
+    history=(Moment(RunState.QUEUED, NOW),),
+)
 EMPTY = Cluster("c", 0, 4, 120)
 ARM = (
     "QuotaExceeded: Operation could not be completed as it results in exceeding approved standardNCSv3Family Cores "
@@ -35,9 +48,9 @@ BATCH = "ClusterCoreQuotaReached: The specified subscription has a Dsv2 family v
 @pytest.mark.parametrize(
     ("run", "cluster", "ahead", "code", "words"),
     [
-        (replace(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (QUEUED.changed(job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
         (QUEUED, None, [], "broken", "no cluster c"),
-        (replace(QUEUED, nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
+        (QUEUED.changed(nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
         (QUEUED, replace(EMPTY, errors=(ARM,)), [], "quota", "6 of 10 cores"),
         (QUEUED, replace(EMPTY, errors=("AllocationFailed: No capacity.",)), [], "broken", "No capacity."),
         (QUEUED, replace(EMPTY, errors=(ARM,), idle_nodes=2), [], "allocating", "2 idle"),
@@ -122,6 +135,6 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
 def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
     """What Azure ML refuses the cluster now is among the reasons of a dry run, with its words."""
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(ARM,))
-    plan = create.dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
+    plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
     assert "standardNCSv3Family" in plan["reasons"][0]["message"]

@@ -43,7 +43,7 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     world.job_goes(name, "Canceled")
     world.deliver_all()
     world.run_until_idle()
-    assert world.runs.get(name).value.reason == words
+    assert world.runs.get(name).value.progress.reason == words
 
 
 @pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
@@ -92,14 +92,14 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     world.run_until_idle()
     lose_nodes(world, run.name, 1)
     sweep.sweep(world.system)
-    assert world.runs.get(run.name).value.cancel_asked_at is None
+    assert world.runs.get(run.name).value.cancel.asked_at is None
     lose_nodes(world, run.name, 1)
     for _ in range(2):
         sweep.sweep(world.system)
     world.run_until_idle()
     (moved,) = [r for r in world.runs.newest() if r.name != run.name]
     spec = world.jobs.jobs[moved.name].spec
-    assert (moved.cluster, moved.continues, moved.owner, spec["compute"]) == (
+    assert (moved.asked.cluster, moved.asked.continues, moved.people.owner, spec["compute"]) == (
         "steady", run.name, "ada", "azureml:steady",
     )  # fmt: skip
     checkpoints = [world.jobs.jobs[name].spec["outputs"]["checkpoints"]["path"] for name in (run.name, moved.name)]
@@ -109,7 +109,7 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     world.deliver_all()
     world.run_until_idle()
     why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
-    assert world.runs.get(run.name).value.reason == why
+    assert world.runs.get(run.name).value.progress.reason == why
 
 
 def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:

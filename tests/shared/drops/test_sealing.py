@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from shared.drops import collect
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.routes_file import JobFileRule
+from shared.kernel.drop_key import DropKey
+from shared.kernel.places import DROP_CHECKS
 from shared.kernel.storage import Blob, Place
-from shared.system import DROP_CHECKS
 from tests.fakes.ports import FakeBlobs
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -138,7 +140,7 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
     run = world.only_run()
     job = world.jobs.jobs[run.name].spec
 
-    assert (run.nodes, run.experiment) == (3, "mine")
+    assert (run.asked.nodes, run.asked.experiment) == (3, "mine")
     assert job["inputs"]["extra"]["path"] == "azureml://datastores/drops/paths/mnist/a/more/"
     assert job["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/mnist/a/"
     assert job["inputs"]["epochs"] == 2
@@ -147,7 +149,7 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
 def test_a_template_may_have_neither_inputs_nor_outputs(tmp_path: Path) -> None:
     """The job has only the keys that template and job file name: Azure ML refuses empty ones."""
     bare = {"command": "true", "environment": "azureml:e:1"}
-    world = World(trainers_folder(tmp_path), [replace(ROUTE, template=bare)])
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, template=read_job(bare))])
     world.complete("1.bin")
     job = world.jobs.jobs[world.only_run().name].spec
 
@@ -259,7 +261,10 @@ def test_events_for_blobs_that_are_gone(world: World) -> None:
     assert not world.queues.visible("drop-checks")
 
 
-@pytest.mark.parametrize("name", ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt"])
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt", "mnist/12:30/1", "mnist/a@b/1"],
+)
 def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) -> None:
     """A blob whose name makes no drop leaves a rejected drop behind that says how to do it."""
     collect.note_upload(world.system, name, world.clock())

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shared.drops import retrain, versions
 from shared.drops.diff import DataFile, compare, read_ref
-from shared.drops.model import DropKey, DropState
+from shared.drops.model import DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.removals.remove import Asked, remove_drop
 from tests.fakes.world import World, trainers_folder
@@ -47,7 +48,7 @@ def test_each_generation_keeps_its_files(world: World) -> None:
         (2, second, 4),
         (1, first, 3),
     ]
-    assert world.runs.get(second).value.generation == 2
+    assert world.runs.get(second).value.asked.generation == 2
     assert [file.path for file in versions.files(world.system, "mnist/a@1")] == ["one", "two"]
     assert versions.files(world.system, second) == versions.files(world.system, "mnist/a")
     found = versions.diff(world.system, "mnist/a@1", "drops/mnist/a@2")
@@ -106,13 +107,13 @@ def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> No
     assert [file.path for file in versions.files(world.system, run)] == ["one", "two"]
     world.clock.advance(10)
     other = close(world, three="3")
-    assert world.runs.get(other).value.generation == world.runs.get(run).value.generation == 1
+    assert world.runs.get(other).value.asked.generation == world.runs.get(run).value.asked.generation == 1
     assert [file.path for file in versions.files(world.system, run)] == ["one", "two"]
     assert [file.path for file in versions.files(world.system, other)] == ["three"]
 
 
 def test_a_name_may_hold_an_at_sign() -> None:
-    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name."""
+    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name, of a rejected drop too."""
     assert read_ref("r/a@b").key == DropKey("r", "a@b")
     assert (read_ref("r/a@b@12").key.name, read_ref("r/a@b@12").number) == ("a@b", 12)
     assert read_ref("drops/r/a@now/").now
@@ -123,9 +124,9 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
     run = close(world, one="1")
     made = retrain.train_again(world.system, KEY, "k")
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
-    assert (made.generation, made.retry_of, made.drop) == (1, run, "mnist/a")
-    assert made.timeout_seconds == world.runs.get(run).value.timeout_seconds == 3600
-    assert made.request["outputs"]["models"]["path"].endswith(f"/{made.name}/models/")
+    assert (made.asked.generation, made.asked.retry_of, made.asked.drop) == (1, run, "mnist/a")
+    assert made.asked.timeout_seconds == world.runs.get(run).value.asked.timeout_seconds == 3600
+    assert made.asked.request.outputs["models"].path.endswith(f"/{made.name}/models/")
     assert retrain.train_again(world.system, KEY).name not in (made.name, run)
     world.upload("mnist/a/two")
     world.deliver_all()

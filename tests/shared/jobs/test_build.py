@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from shared.api.requests import read_body, read_key
-from shared.drops.model import DropKey
 from shared.jobs.build import JobOrder, build
 from shared.jobs.data import read_data
-from shared.jobs.job import again
 from shared.jobs.limits import Limits
+from shared.jobs.readers.azureml import read_job, read_layer
+from shared.jobs.spec import JobSpec, again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
-from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest, digest
 from shared.runs.model import asked_run_name
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -49,7 +50,7 @@ def world(tmp_path: Path) -> World:
 
 def job_of(world: World, **fields: Any) -> dict[str, Any]:
     """The job of a request that names the template mnist, or a whole job."""
-    job = create.dry_run(world.system, asked(**fields), "key")["job"]
+    job = dry_run(world.system, asked(**fields), "key")["job"]
     renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
     return renamed
 
@@ -193,15 +194,11 @@ def test_a_key_is_short_printable_ascii(key: str) -> None:
 
 def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
     """The job again has the new run's name and outputs, and tells which run it repeats; the old job is unchanged."""
-    old = job_of(world, template="mnist", data="drops/mnist/a")
-    before = json.dumps(old)
+    old = read_job(job_of(world, template="mnist", data="drops/mnist/a"))
     new = again(old, "run-0", "run-1")
-    assert new["outputs"]["metrics"]["path"].endswith("/trainyard/run-1/metrics/")
-    assert (new["name"], new["tags"]["trainyard.retry_of"]) == ("run-1", "run-0")
-    assert {k: v for k, v in new.items() if k not in ("name", "outputs", "tags")} == {
-        k: v for k, v in old.items() if k not in ("name", "outputs", "tags")
-    }
-    assert json.dumps(old) == before
+    assert new.outputs["metrics"].path.endswith("/trainyard/run-1/metrics/")
+    assert (new.name, new.tags["trainyard.retry_of"]) == ("run-1", "run-0")
+    assert replace(new, name=old.name, outputs=old.outputs, tags=old.tags) == old
 
 
 @pytest.mark.parametrize(
@@ -215,7 +212,8 @@ def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
 def test_a_command_may_use_what_the_job_has(command: str, lacking: str) -> None:
     """A value that it lacks is named before there is a run; in a section that may be left out it need not be there."""
     written = {**JOB, "experiment_name": "e", "command": command}
-    problems = [str(p.message) for p in build(JobOrder("r", "t", {}, Limits(max_nodes=4), written=written)).problems]
+    order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=4), written=read_layer(written))
+    problems = [problem.message for problem in build(order).problems]
     assert problems == (
         [f"uses {lacking}, which the job does not have among its inputs and outputs."] if lacking else []
     )

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from shared.api import catalogue
 from shared.api.requests import RouteCheck
 from shared.jobs.parameters import converted, describe, fault_of, parameters
-from shared.jobs.trainer import trainer_names, trainer_template
+from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting, Impossible, NotFound
 from shared.kernel.settings import ROOT
 from shared.runs.intake import create
@@ -48,8 +49,8 @@ def test_text_is_read_as_a_number(value: Any, becomes: Any) -> None:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     folder = trainers_folder(tmp_path)
-    template = {**ROUTE.template, "inputs": {**ROUTE.template["inputs"], "trees": 10}}
-    described = parameters(template, {"properties": {"trees": TREES}}, "forest")
+    template = replace(ROUTE.template, inputs={**ROUTE.template.inputs, "trees": 10})
+    described = parameters(template, {"trees": TREES}, "forest")
     world = World(folder, [replace(ROUTE, template=template, parameters=described)])
     world.blobs.put("drops", "mnist/a/1.bin")
     return world
@@ -88,8 +89,8 @@ def test_a_run_keeps_the_defaults_that_it_ran_with(world: World) -> None:
     run = create.create_run(
         world.system, request(template="mnist", data="drops/mnist/a", parameters={"trees": "40"}), "key"
     )
-    assert (run.parameters, run.request["inputs"]["trees"]) == ({"epochs": 2, "trees": 40}, 40)
-    assert world.runs.get(run.name).value.parameters == run.parameters
+    assert (run.asked.parameters, run.asked.request.inputs["trees"]) == ({"epochs": 2, "trees": 40}, 40)
+    assert world.runs.get(run.name).value.asked.parameters == run.asked.parameters
     assert catalogue.check(world.system, "mnist", RouteCheck())["job"]["inputs"]["trees"] == 10
     assert len(world.runs.newest()) == 1
 
@@ -117,7 +118,7 @@ def test_an_unknown_route_names_the_nearest(world: World) -> None:
 def test_a_schema_that_cannot_be_kept_stops_the_start(schema: dict[str, Any], why: str) -> None:
     """A parameters.json that is not understood, or contradicts its job, is told when the routes are read."""
     with pytest.raises(BadSetting, match=why):
-        parameters({"inputs": {"trees": 10}}, {"properties": {"trees": schema}}, "forest/parameters.json")
+        parameters(JobSpec(inputs={"trees": 10}), {"trees": schema}, "forest/parameters.json")
 
 
 def test_every_schema_can_be_described() -> None:

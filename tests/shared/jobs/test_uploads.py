@@ -13,14 +13,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.adapters.azureml.document import document
 from shared.api import records
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
 from shared.drops.seal import route_problems
 from shared.drops.uploads import Offered, upload_addresses
 from shared.jobs import upload, uploads
 from shared.jobs.build import Built, JobOrder, Values, build
 from shared.jobs.limits import Limits
+from shared.jobs.readers.azureml import read_environment, read_layer
+from shared.jobs.spec import JobSpec
 from shared.jobs.upload import MIB, File, digest
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.storage import Blob, Place
 from shared.runs.intake import create
@@ -50,7 +54,7 @@ def file(name: str, data: bytes = HELLO) -> File:
 
 def send(world: World, *names: str) -> str:
     """Announce files, put what is asked for, and return the folder's path."""
-    wanted = uploads.begin(world.system, map(file, names))
+    wanted = uploads.begin(world.system, world.system.limits, world.system.routes, map(file, names))
     for name, _ in wanted.files:
         world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
     return wanted.path
@@ -73,16 +77,19 @@ def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
 
 def test_only_what_is_missing_is_asked_for(world: World) -> None:
     """An address makes one file. It can replace one only where other content lies in its place."""
-    first = uploads.begin(world.system, [file("a.py"), file("lib/b.py")])
+    first = uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py"), file("lib/b.py")])
     assert [name for name, _ in first.files] == ["a.py", "lib/b.py"]
     assert all("sp=c&" in f"{url}&" and f"/{first.digest}/{name}?" in url for name, url in first.files)
     place = f"trainyard/uploads/{first.digest}"
     world.blobs.put("azureml-blobstore", f"{place}/a.py", HELLO)
     world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", b"something else")
-    second = uploads.begin(world.system, [file("lib/b.py"), file("a.py")])
+    second = uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")])
     assert [(name, "sp=cw" in url) for name, url in second.files] == [("lib/b.py", True)]
     world.blobs.put("azureml-blobstore", f"{place}/lib/b.py", HELLO)
-    assert uploads.begin(world.system, [file("lib/b.py"), file("a.py")]).files == ()
+    assert (
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("lib/b.py"), file("a.py")]).files
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,7 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
 def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
     """Too many files or bytes, with the largest named, and names that lead elsewhere are refused."""
     with pytest.raises(Impossible, match=why):
-        uploads.begin(world.system, files)
+        uploads.begin(world.system, world.system.limits, world.system.routes, files)
 
 
 def test_own_code_must_be_allowed(world: World) -> None:
@@ -110,7 +117,7 @@ def test_own_code_must_be_allowed(world: World) -> None:
     path = send(world, "train.py")
     world.system = replace(world.system, limits=replace(world.system.limits, allow=frozenset()), routes={})
     with pytest.raises(Impossible, match="not allowed here"):
-        uploads.begin(world.system, [file("a.py")])
+        uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py")])
     with pytest.raises(Impossible, match=r"code of your own is not allowed here"):
         create.create_run(world.system, job(path))
 
@@ -132,7 +139,7 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     world.run_until_idle()
     assert {world.jobs.jobs[run.name].spec["code"] for run in runs} == {f"azureml:trainyard-{path[-65:-49]}:1"}
     run = world.runs.get(runs[0].name).value
-    assert run.code == path[-65:-1]
+    assert run.jobs.code == path[-65:-1]
     assert records.run(run)["git"] == {"commit": "abc", "dirty": True, "branch": "trunk", "repository": ""}
 
 
@@ -156,7 +163,7 @@ def test_a_drop_brings_its_code(world: World) -> None:
     closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "src/lib/a.py": b"", "job.yaml": JOB})
     run = world.runs.get(closed.run).value
     name = digest([file("train.py"), file("lib/a.py", b"")])
-    assert run.request["code"] == upload.path(name)
+    assert run.asked.request.code == upload.path(name)
     assert world.jobs.jobs[run.name].spec["code"] == f"azureml:trainyard-{name[:16]}:1"
     assert world.blobs.read("azureml-blobstore", f"trainyard/uploads/{name}/train.py", 99) == HELLO
 
@@ -213,7 +220,7 @@ def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, env
     """What its job file names in the drop is read in: a conda file, an environment file; a build context is copied."""
     files = {"env/conda.yml": b"dependencies: [pip]", "env/e.yml": b"$schema: s\nimage: j\nconda_file: conda.yml"}
     closed = drop(world, {"1.bin": b"1", **files, "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
-    assert world.runs.get(closed.run).value.request["environment"] == environment, closed.why
+    assert world.runs.get(closed.run).value.asked.request.environment == read_environment(environment), closed.why
 
 
 @pytest.mark.parametrize(
@@ -260,10 +267,11 @@ def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: Wo
 def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
     """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
     body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:c", "outputs": {"model": output}}
-    built = build(JobOrder("run-0", "t", {}, Limits(), written=body, defaults=Values("e")))
+    built = build(JobOrder("run-0", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e")))
     assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
     if fault is None:
-        path = built.job["outputs"]["model"]["path"]
+        assert built.job
+        path = built.job.outputs["model"].path
         assert path.endswith(("/mine/run-0/model/", "/mine/model.pt", "/trainyard/run-0/model/"))
 
 
@@ -278,7 +286,8 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
 )
 def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:
     """A sweep or a pipeline is called what it is, with what to do instead."""
-    assert any(why in problem.message for problem in build(JobOrder("r", "t", {}, Limits(), written=written)).problems)
+    order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(written))
+    assert any(why in problem.message for problem in build(order).problems)
 
 
 def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
@@ -289,30 +298,35 @@ def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
         "queue_settings": {"job_tier": "spot"},
         "resources": {"instance_type": "Standard_NC6", "instance_count": 1},
     }
-    built = build(JobOrder("r", "t", {}, Limits(), written=body, defaults=Values("e"), asked=Values(cluster="cpu")))
-    assert built.problems == ()
-    assert (built.job["compute"], built.job["resources"]) == ("azureml:cpu", {"instance_count": 1})
-    assert "queue_settings" not in built.job
-    for nowhere in ({**body, "compute": "azureml:serverless"}, body):
-        built = build(JobOrder("r", "t", {}, Limits(), written=nowhere, defaults=Values("e", "default")))
-        assert (built.job["compute"], "queue_settings" in built.job) == ("azureml:default", False)
-    built = build(JobOrder("r", "t", {}, Limits(), written={**body, "compute": "azureml:x"}, defaults=Values("e", "d")))
-    assert built.job["compute"] == "azureml:x"
+    order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e"))
+    built = build(replace(order, asked=Values(cluster="cpu")))
+    assert (built.problems, built.job and document(built.job)["resources"]) == ((), {"instance_count": 1})
+    assert built.job
+    assert (built.job.cluster, built.job.restricted) == ("cpu", {})
+    for nowhere in ({**body, "compute": "azureml:serverless"}, {**body, "compute": None}, body):
+        job = build(replace(order, written=read_layer(nowhere), defaults=Values("e", "default"))).job
+        assert job
+        assert (job.cluster, job.restricted) == ("default", {})
+    named = build(replace(order, written=read_layer({**body, "compute": "azureml:x"}), defaults=Values("e", "d"))).job
+    assert named
+    assert named.cluster == "x"
 
 
 def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
     """A whole job that was published for serverless compute does; where the route allows queue_settings they stay."""
 
     def of_a_drop(written: dict[str, Any], limits: Limits) -> Built:
-        return build(
-            JobOrder("r", "t", {"command": "y"}, limits, written=written, defaults=Values("e", "of-the-route"))
-        )
+        template, defaults = JobSpec(command="y"), Values("e", "of-the-route")
+        return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
 
     settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
     whole = {"command": "x", "environment": "azureml:e:1", **settings}
     built = of_a_drop(whole, Limits())
-    assert (built.problems, built.job["compute"], "queue_settings" in built.job) == ((), "azureml:of-the-route", False)
-    assert of_a_drop(whole, Limits(allow=frozenset({"queue_settings"}))).job["queue_settings"] == {"job_tier": "spot"}
+    assert built.job
+    assert (built.problems, built.job.cluster, built.job.restricted) == ((), "of-the-route", {})
+    allowed = of_a_drop(whole, Limits(allow=frozenset({"queue_settings"}))).job
+    assert allowed
+    assert allowed.restricted == {"queue_settings": {"job_tier": "spot"}}
     assert [problem.path for problem in of_a_drop(settings, Limits()).problems] == ["queue_settings"]
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from shared.adapters.azureml.arm import endpoints
-from shared.jobs import routes_file, trainer
+from shared.jobs import routes_file
 from shared.jobs.build import JobOrder, build
+from shared.jobs.readers import trainer
+from shared.jobs.readers.trainer import PYTHON
+from shared.jobs.spec import DataInput, Environment, JobSpec, Layer
 from shared.kernel import settings
 from shared.kernel.errors import BadSetting
 from shared.kernel.settings import Settings
@@ -78,14 +81,14 @@ def test_a_route_has_defaults(tmp_path: Path) -> None:
     route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
 
     assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
-    assert route.template["command"] == "python train.py"
+    assert route.template.command == "python train.py"
 
 
 def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
     """A template is found beside the routes file."""
     route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: c, job_file: {environments: [e]}}}")["x"]
 
-    assert route.template == {"command": "python x.py"}
+    assert route.template == JobSpec(command="python x.py")
     assert route.job_file.environments == ("e",)
 
 
@@ -151,17 +154,16 @@ def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
     text = "{limits: {cluster: c, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: c, max_nodes: 2}}}"
     route = load(tmp_path, text)["line"]
     assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "c", 1, 3, "line")
-    assert route.template["command"] == (
+    assert route.template.command == (
         "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
         "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
     )
-    assert route.template["inputs"] == {"data": {"type": "uri_folder"}, "epochs": 100, "start_at": 0.5}
+    assert route.template.inputs == {"data": DataInput(kind="folder"), "epochs": 100, "start_at": 0.5}
     assert route.parameters["epochs"] == {
         "type": "integer", "default": 100, "minimum": 1, "description": "passes over the points",
     }  # fmt: skip
-    environment = route.template["environment"]
-    assert environment["image"] == "the-image"
-    assert environment["conda_file"]["dependencies"][-1] == {"pip": ["torch>=2.6", "numpy"]}
+    conda = {"channels": ["conda-forge"], "dependencies": [PYTHON, "pip", {"pip": ["torch>=2.6", "numpy"]}]}
+    assert route.template.environment == Environment("the-image", conda)
     assert trainer.trainer_template(trainers, "line")[0] == route.template
 
 
@@ -215,8 +217,9 @@ def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int
     (tmp_path / "routes.yaml").write_text(f"routes: {{{entries}}}")
     routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
     built = build(JobOrder("run", "t", routes["r"].template, routes["r"].limits, routes["r"].defaults)).job
+    assert built
     assert routes["r"].processes == processes
-    assert built["distribution"] == {"type": "pytorch", "process_count_per_instance": processes or 3}
+    assert (built.distribution, built.processes) == ("pytorch", processes or 3)
     assert routes["s"].processes == 0, "its job has no processes to count"
 
 
@@ -224,9 +227,9 @@ def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
     """The launcher of an elastic job is told by torchrun's own variable, which a job file may set otherwise."""
     route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
     order = JobOrder("run", "t", route.template, route.limits, route.defaults)
-    assert build(order).job["environment_variables"] == {"PET_NPROC_PER_NODE": "4"}
-    own = replace(order, written={"environment_variables": {"PET_NPROC_PER_NODE": "2"}})
-    assert build(own).job["environment_variables"] == {"PET_NPROC_PER_NODE": "2"}
+    own = replace(order, written=Layer(JobSpec(variables={"PET_NPROC_PER_NODE": "2"})))
+    jobs = [build(order).job, build(own).job]
+    assert [job and job.variables["PET_NPROC_PER_NODE"] for job in jobs] == ["4", "2"]
 
 
 def test_the_shipped_routes_load() -> None:

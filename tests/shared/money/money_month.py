@@ -23,12 +23,13 @@ from shared.kernel.person import Person
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
 from shared.money.daily_charges import charged
-from shared.money.model import Budget, Day, Policy, month_of
+from shared.money.model import Day, month_of
+from shared.money.policy import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
-from shared.runs.progress.submit import cancel_run
+from shared.runs.progress.cancel import cancel_run
 from tests.fakes.ports import FakeClusters, FakeSamples
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
@@ -283,7 +284,7 @@ class Month:
             and not any(self.samples.newest().values())
             and not any(self.world.queues.messages.values())
             and not self.world.leases.open()
-            and all(run.state in FINAL for run in self.world.runs.newest(1000))
+            and all(run.progress.state in FINAL for run in self.world.runs.newest(1000))
         )
 
     # what must hold

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.clusters.model import Cluster
 from shared.clusters.samples import sample_of
-from shared.money.model import Budget, Policy
+from shared.money.policy import Budget, Policy
 from shared.money.prices import Price, Prices
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest

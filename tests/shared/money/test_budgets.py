@@ -5,17 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.money.decide import Refusal, Spent, admit, consequences, quote, settle
+from shared.jobs.spec import JobSpec
+from shared.money.decide import Spent, admit, consequences, quote, settle
 from shared.money.ledger import IDLE_TAIL
-from shared.money.model import Account, Budget, Quote, Reserved
+from shared.money.model import Account, Quote, Reserved
+from shared.money.policy import Budget
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 
 NOW = datetime(2026, 1, 31, 23, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
 def run(name: str = "a", nodes: int = 2, seconds: int = 3600) -> Run:
-    return Run(name, "", "", "", "e", "gpu", nodes, NOW, {"limits": {"timeout": seconds}})
+    return Run.of(
+        name=name,
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=nodes,
+        created_at=NOW,
+        request=JobSpec(timeout_seconds=seconds),
+    )
 
 
 def account(spent: float = 0.0, **reserved: float) -> Account:

@@ -13,7 +13,8 @@ from shared.api.requests import CostsQuery
 from shared.clusters.lease_model import Lease
 from shared.kernel.errors import Impossible
 from shared.money.charge_costs import keep_books
-from shared.money.model import Day, Policy, Row
+from shared.money.model import Day, Row
+from shared.money.policy import Policy
 from shared.money.report import report
 from shared.runs.intake import create
 from tests.fakes.world import World
@@ -112,7 +113,7 @@ def test_a_run_that_waited_for_days_is_found(world: World) -> None:
     goes(world, run, "Completed")
     nodes(world, 0)
     keep_books(world.system)
-    cost = now(world, run).cost
+    cost = now(world, run).money.cost
     assert cost is not None
     assert cost.training == pytest.approx(1.2)
 

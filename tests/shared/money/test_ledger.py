@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.clusters.samples import Sample
-from shared.money.ledger import HOLDS, Hold, Paid, Share, Spell, Use, default_seconds, paid, split
-from shared.money.uses import use_of
+from shared.money.ledger import HOLDS, Hold, Paid, Share, default_seconds, paid, split
 from shared.runs.model import Elastic, Moment, Run, RunState, Size
+from shared.runs.node_use import Spell, Use, use_of_one_job
+from shared.runs.progress.workloads import workload
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -115,7 +116,19 @@ def test_what_azure_ml_alone_would_have_cost() -> None:
 
 
 def run_of(*history: Moment, elastic: Elastic | None = None) -> Run:
-    return Run("a", "", "", "", "e", "gpu", 2, history[0].at, state=history[-1].state, history=history, elastic=elastic)
+    return Run.of(
+        name="a",
+        drop="",
+        route="",
+        fingerprint="",
+        experiment="e",
+        cluster="gpu",
+        nodes=2,
+        created_at=history[0].at,
+        state=history[-1].state,
+        history=history,
+        elastic=elastic,
+    )
 
 
 def moment(state: RunState, minutes: float) -> Moment:
@@ -129,18 +142,18 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
     """A preempted run waits between its two trainings; one that goes on has its nodes until now."""
     history = [(S.RECEIVED, 0), (S.SUBMITTED, 1), (S.RUNNING, 5), (S.QUEUED, 8), (S.RUNNING, 10)]
     run = run_of(*(moment(state, minutes) for state, minutes in history))
-    found = use_of(run, at(30))
+    found = workload(run).use(run, at(30))
     assert found.waited == (spell(1, 5, 2), spell(8, 10, 2))
     assert found.ran == (spell(5, 8, 2), spell(10, 30, 2))
     assert found.ended is None
-    assert use_of(run_of(*run.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
+    assert use_of_one_job(run_of(*run.progress.history, moment(S.FAILED, 12)), at(30)).ended == at(12)
 
 
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
     """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
     run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), elastic=Elastic(1, 3, at(90), (), sizes))
-    found = use_of(run, at(20))
+    found = workload(run).use(run, at(20))
     assert found.ran == (spell(2, 5, 1), spell(5, 9, 2), spell(9, 20, 1))
     assert {(s.kind, s.nodes) for s in split(spell(10, 11, 4), [found])} == {
         ("training", 1),

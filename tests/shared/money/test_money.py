@@ -13,17 +13,18 @@ from shared.api import costs
 from shared.api.requests import CostsQuery
 from shared.clusters.auto_idle import set_idle_times
 from shared.clusters.model import Cluster
-from shared.drops.model import DropKey
 from shared.drops.retrain import train_again
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NoAnswer
 from shared.money.budgets import AccountBudgets
 from shared.money.charge_costs import keep_books
-from shared.money.model import Budget
+from shared.money.policy import Budget
 from shared.money.prices import RETAIL, Price, Prices
 from shared.runs.intake import create
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.retry_and_continue import retry_run
 from shared.runs.model import Moment, Run, RunState
-from shared.runs.progress.submit import cancel_run
+from shared.runs.progress.cancel import cancel_run
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.spending import (
     DOLLARS,
@@ -47,15 +48,15 @@ def world(tmp_path: Path) -> World:
 
 def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
     """A dry run and the run itself have the greatest cost; the estimate comes from runs of its kind that completed."""
-    told = create.dry_run(world.system, request())["cost"]
+    told = dry_run(world.system, request())["cost"]
     assert told["greatest"] == pytest.approx(2 * (3600 + 1800) * 0.001)
     assert (told["estimated"], told["project"], told["price"], told["price_from"]) == (None, "vision", DOLLARS, "test")
     run = started(world)
-    assert now(world, run).greatest_cost == told["greatest"]
+    assert now(world, run).money.greatest == told["greatest"]
     wait(world, 10, 2)
     goes(world, run, "Completed")
     wait(world, 2)
-    assert create.dry_run(world.system, request())["cost"]["estimated"] == pytest.approx(2 * 600 * 0.001)
+    assert dry_run(world.system, request())["cost"]["estimated"] == pytest.approx(2 * 600 * 0.001)
 
 
 def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
@@ -63,14 +64,14 @@ def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
     run = started(world)
     wait(world, 10, 2)
     keep_books(world.system)
-    cost = now(world, run).cost
+    cost = now(world, run).money.cost
     assert cost is not None
     assert (cost.training, cost.allocation, cost.idle) == pytest.approx((1.2, 0.6, 0))
     goes(world, run, "Completed")
     wait(world, 5, 2)
     nodes(world, 0)
     keep_books(world.system)
-    cost = now(world, run).cost
+    cost = now(world, run).money.cost
     assert cost is not None
     assert (cost.training, cost.allocation, cost.idle) == pytest.approx((1.2, 0.6, 0.6))
     assert cost.dollars == pytest.approx(cost.node_seconds * 0.001)
@@ -83,7 +84,7 @@ def test_the_price_is_that_of_the_submission(world: World) -> None:
     world.system = replace(world.system, money=replace(world.system.money, prices=dear))
     wait(world, 10, 3)
     keep_books(world.system)
-    cost = now(world, run).cost
+    cost = now(world, run).money.cost
     assert cost is not None
     assert cost.training == pytest.approx(1.2)
     found = costs.costs(world.system, CostsQuery(by="run"))
@@ -98,13 +99,13 @@ def test_a_run_over_the_budget_is_refused(world: World) -> None:
     with pytest.raises(Conflict, match=words):
         create.create_run(world.system, request(nodes=4))
     assert world.runs.newest() == []
-    assert [reason["code"] for reason in create.dry_run(world.system, request(nodes=4))["reasons"]] == ["over_budget"]
+    assert [reason["code"] for reason in dry_run(world.system, request(nodes=4))["reasons"]] == ["over_budget"]
 
 
 def test_two_submissions_at_once_can_not_both_take_the_rest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two that each fit but together do not, the one that writes the account second is refused."""
     world.system = replace(world.system, money=policy(vision=Budget(month=15)))
-    write, other = world.books.open_account, create.dry_run(world.system, request())["cost"]["greatest"]
+    write, other = world.books.open_account, dry_run(world.system, request())["cost"]["greatest"]
 
     def second_comes_first(account: Any) -> None:
         monkeypatch.setattr(world.books, "open_account", write)
@@ -129,8 +130,8 @@ def test_a_drop_over_the_budget_fails_with_the_reason(world: World) -> None:
     world.clock.advance(60)
     world.run_until_idle()
     run = world.only_run()
-    assert (run.state, run.project) == (RunState.FAILED, "vision")
-    assert "Project vision has $1.00 left of its $1.00" in run.reason
+    assert (run.progress.state, run.money.project) == (RunState.FAILED, "vision")
+    assert "Project vision has $1.00 left of its $1.00" in run.progress.reason
     assert world.jobs.jobs == {}
 
 
@@ -138,7 +139,7 @@ def test_a_tag_names_a_project_that_has_a_budget(world: World) -> None:
     """A submission's tag goes over its route's project, and one that no budget knows is refused with the choices."""
     money = policy(vision=Budget(month=100), audio=Budget(month=100))
     world.system = replace(world.system, money=money)
-    assert create.create_run(world.system, request(tags={"project": "audio"})).project == "audio"
+    assert create.create_run(world.system, request(tags={"project": "audio"})).money.project == "audio"
     with pytest.raises(Impossible, match=r"no project 'mine'.*audio"):
         create.create_run(world.system, request(tags={"project": "mine"}))
 
@@ -149,7 +150,7 @@ def test_a_cluster_s_project_pays_where_nobody_else_does(world: World) -> None:
     cluster = world.clusters.clusters["cpu-cluster"]
     world.clusters.clusters["cpu-cluster"] = replace(cluster, project="infra")
     run = create.create_run(world.system, request())
-    assert run.project == "infra"
+    assert run.money.project == "infra"
     nodes(world, 2)
     wait(world, 60, 2)
     keep_books(world.system)
@@ -171,7 +172,7 @@ def test_it_warns_then_refuses_and_ends_what_runs(world: World) -> None:
     world.run_until_idle()
     told = [(event.kind, event.subject) for event in world.events.distinct() if event.kind.startswith("Budget")]
     assert told == [("BudgetWarned", "vision/2026-01"), ("BudgetReached", "vision/2026-01")]
-    assert now(world, run).cancel_asked_at is None
+    assert now(world, run).cancel.asked_at is None
     assert "spent $4.20, all of its $4.00" in str(AccountBudgets(world.books, tight, world.clock).exhausted("vision"))
     with pytest.raises(Conflict, match="no run starts"):
         create.create_run(world.system, request())
@@ -180,8 +181,8 @@ def test_it_warns_then_refuses_and_ends_what_runs(world: World) -> None:
     world.run_until_idle()
     goes(world, run, "Canceled")
     ended = now(world, run)
-    assert (ended.state, ended.cancel_asked_at is not None) == (RunState.CANCELED, True)
-    assert "Project vision has spent $5.40, all of its $4.00." in ended.reason
+    assert (ended.progress.state, ended.cancel.asked_at is not None) == (RunState.CANCELED, True)
+    assert "Project vision has spent $5.40, all of its $4.00." in ended.progress.reason
 
 
 def test_what_a_run_kept_back_is_free_when_it_is_over(world: World) -> None:
@@ -228,7 +229,7 @@ def test_prices_are_refreshed_once_a_day(world: World) -> None:
         keep_books(world.system)
         wait(world, 60, 2)
     assert retail.asked == 2
-    assert create.dry_run(world.system, request())["cost"]["price"] == 7.2
+    assert dry_run(world.system, request())["cost"]["price"] == 7.2
     wait(world, 25 * 60, 2)
     keep_books(world.system)
     assert retail.asked == 3
@@ -243,7 +244,18 @@ def test_an_auto_cluster_gets_the_idle_time_of_its_gaps(world: World) -> None:
     for number in range(32):
         moments = [(RunState.RECEIVED, 0), (RunState.SUBMITTED, 0), (RunState.RUNNING, 200), (RunState.COMPLETED, 500)]
         history = tuple(Moment(state, at + timedelta(seconds=seconds)) for state, seconds in moments)
-        run = Run(f"run-{number:02}", "", "", "", "e", "auto", 1, at, state=RunState.COMPLETED, history=history)
+        run = Run.of(
+            name=f"run-{number:02}",
+            drop="",
+            route="",
+            fingerprint="",
+            experiment="e",
+            cluster="auto",
+            nodes=1,
+            created_at=at,
+            state=RunState.COMPLETED,
+            history=history,
+        )
         world.runs.insert(run)
         at += timedelta(seconds=500 + 40)
     world.clock.now = at
@@ -280,4 +292,4 @@ def test_every_way_to_a_run_has_a_project(world: World) -> None:
     stored = world.books.account("vision")
     assert stored is not None
     assert {first.name, again.name, retried.name} <= set(stored.value.reserved)
-    assert {now(world, run).project for run in (first, again, retried)} == {"vision"}
+    assert {now(world, run).money.project for run in (first, again, retried)} == {"vision"}

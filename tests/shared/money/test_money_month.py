@@ -22,8 +22,8 @@ def happened(month: Month) -> Counter[str]:
         {
             "runs": len(runs),
             "refused": month.seen.refused,
-            "preempted": sum(run.attempts > 1 for run in runs),
-            "ended by a budget": sum("all of its $" in run.reason for run in runs),
+            "preempted": sum(run.progress.attempts > 1 for run in runs),
+            "ended by a budget": sum("all of its $" in run.progress.reason for run in runs),
             "leases": len(month.world.leases.rows),
             "dollars": round(sum(pool.bill for pool in month.pools.values())),
         }
@@ -46,7 +46,7 @@ def check(month: Month) -> None:
             assert spent <= most, f"{seed}: {project} spent {spent:.2f} in {which}, at most {most:.2f} may be"
     for run in month.world.runs.newest(1000):
         rows = [row for day in days for row in day.rows if row.who == run.name]
-        told = run.cost.dollars if run.cost else 0.0
+        told = run.money.cost.dollars if run.money.cost else 0.0
         assert abs(told - sum(row.dollars or 0.0 for row in rows)) <= 0.011 * told, (
             f"{seed}: {run.name} was told {told}"
         )

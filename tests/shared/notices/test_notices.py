@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from benchmarks import notices as benchmark
-from shared import system
+from shared.clusters.facts import ClusterIdles
 from shared.clusters.model import Cluster
 from shared.events.announce import announce
 from shared.events.announce import tell as announce_now
+from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound, Unavailable
+from shared.money.facts import BudgetReached, BudgetWarned
 from shared.notices import decide, deliver
 from shared.notices.model import DeliveryState, Kind, Notice
 from shared.notices.ports import Answer
 from shared.notices.subscribe import Wish, send_test, subscribe, unsubscribe
-from shared.notices.watch import look_at_idleness
 from shared.runs.model import RunState
 from tests.fakes.world import World, trainers_folder
 
@@ -52,7 +53,7 @@ def trained(world: World, raw: str = "Completed") -> str:
 def deliver_all(world: World, seconds: float = 86400) -> None:
     """Time passes until no delivery waits for its next try."""
     end = world.clock() + timedelta(seconds=seconds)
-    while waiting := [m for queue in (system.NOTICES, system.DELIVERIES) for m in world.queues.messages.get(queue, [])]:
+    while waiting := [m for queue in (places.NOTICES, places.DELIVERIES) for m in world.queues.messages.get(queue, [])]:
         at = min(message.visible_at for message in waiting)
         if at > end:
             return
@@ -102,7 +103,7 @@ def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, see
     made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
     events = [replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED) for number in range(200)]
     for notice in events:
-        deliver.begin(world.system, world.post, made, notice)
+        deliver.begin(world.system.queues, world.post, made, notice)
     deliver_all(world)
 
     accepted = Counter(headers["webhook-id"] for _, _, headers in world.sender.posts)
@@ -122,7 +123,9 @@ def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
     made = subscribe(world.system, world.post, Wish(["completed"], HOOK))
     for number, days in enumerate((91, 89)):
         at = world.clock() - timedelta(days=days)
-        deliver.begin(world.system, world.post, made, replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED, at=at))
+        deliver.begin(
+            world.system.queues, world.post, made, replace(NOTICE, id=f"e{number}", kind=Kind.COMPLETED, at=at)
+        )
     assert deliver.prune(world.system, world.post) == 1
     assert [each.notice.id for each in world.notices.newest(made.id)] == ["e1"]
     deliver_all(world)
@@ -140,7 +143,7 @@ def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
         run = trained_but_not_told(world)
         schedule = iter([""] * (at - 1) + [word])
         for _ in range(20):
-            if any(world.handle(queue, crashes=schedule) for queue in (system.NOTICES, system.DELIVERIES)):
+            if any(world.handle(queue, crashes=schedule) for queue in (places.NOTICES, places.DELIVERIES)):
                 continue
             world.clock.advance(30)
         died = next(schedule, None) is None
@@ -163,7 +166,7 @@ def trained_but_not_told(world: World) -> str:
 def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
     """While one try holds a delivery, another message of it waits, and finds it done."""
     made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
-    deliver.begin(world.system, world.post, made, NOTICE)
+    deliver.begin(world.system.queues, world.post, made, NOTICE)
 
     def meanwhile() -> Answer:
         world.sender.answers = lambda: Answer(200)
@@ -179,11 +182,11 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
     """Where the clock of whoever takes it is behind, the try is made when its time has come, once."""
     made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
     world.sender.answers = partial(Answer, 503)
-    deliver.begin(world.system, world.post, made, NOTICE)
-    assert world.handle(system.DELIVERIES)
+    deliver.begin(world.system.queues, world.post, made, NOTICE)
+    assert world.handle(places.DELIVERIES)
     world.sender.answers = partial(Answer, 200)
     world.clock.advance(6)
-    assert world.queues.take(system.DELIVERIES) is not None
+    assert world.queues.take(places.DELIVERIES) is not None
     behind = replace(world.system, clock=lambda: world.clock() - timedelta(seconds=4))
     deliver.deliver(behind, world.post, made.id, NOTICE.id)
     deliver_all(world)
@@ -211,7 +214,7 @@ def test_trying_has_an_end(world: World) -> None:
     for status, tries in ((500, decide.TRIES), (410, 1)):
         world.sender.answers = partial(Answer, status)
         notice = replace(NOTICE, id=f"e{status}", at=NOW + timedelta(seconds=status))
-        deliver.begin(world.system, world.post, made, notice)
+        deliver.begin(world.system.queues, world.post, made, notice)
         deliver_all(world, 3 * 86400)
         stored = world.notices.delivery(made.id, notice.id)
         assert stored is not None
@@ -223,7 +226,7 @@ def test_trying_has_an_end(world: World) -> None:
 def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
     """What is on its way to a subscription when it is removed is given up; removing it again says that it is gone."""
     made = subscribe(world.system, world.post, Wish(["failed"], HOOK))
-    deliver.begin(world.system, world.post, made, NOTICE)
+    deliver.begin(world.system.queues, world.post, made, NOTICE)
     unsubscribe(world.post, made.id)
     deliver_all(world)
     assert world.sender.posts == []
@@ -248,7 +251,7 @@ def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> Non
     """Without a mail server nothing is tried again: the delivery names the setting that is missing."""
     world.sender.has_mail = False
     made = subscribe(world.system, world.post, Wish(["failed"], "ada@example.org"))
-    deliver.begin(world.system, world.post, made, NOTICE)
+    deliver.begin(world.system.queues, world.post, made, NOTICE)
     deliver_all(world)
     (delivery,) = world.notices.newest(made.id)
     assert delivery.state is DeliveryState.GAVE_UP
@@ -259,7 +262,7 @@ def test_poison_is_told_once(world: World) -> None:
     """Every message in a poison queue is told of once, however often the timer finds it there."""
     subscribe(world.system, world.post, Wish(["poison"], HOOK))
     for text in ("a", "b"):
-        world.queues.send(f"{system.ARCHIVES}-poison", {"run": text})
+        world.queues.send(f"{places.ARCHIVES}-poison", {"run": text})
     for _ in range(3):
         world.reconcile()
         deliver_all(world, 600)
@@ -282,7 +285,7 @@ def test_evictions_are_told_at_the_third(world: World) -> None:
             world.run_until_idle()
         assert len(world.sender.posts) == (lost >= 3)
     assert "3 times" in json.loads(world.sender.posts[0][1])["data"]["title"]
-    assert world.only_run().state is RunState.QUEUED
+    assert world.only_run().progress.state is RunState.QUEUED
 
 
 def test_waits_grow_and_have_an_end() -> None:
@@ -303,8 +306,8 @@ def test_unknown_kinds_are_named() -> None:
 def test_a_budgets_warning_is_told(world: World) -> None:
     """What the ledger announces of a project's budget reaches those who asked, with its words."""
     subscribe(world.system, world.post, Wish(["budget"], HOOK))
-    for kind in ("BudgetWarned", "BudgetReached"):
-        announce(world.system, kind, "research/2026-01", {"project": "research", "why": f"{kind}: spent $80 of $100."})
+    for fact in (BudgetWarned, BudgetReached):
+        world.system.happened(fact("research", "research/2026-01", f"{fact.__name__}: spent $80 of $100."))
     deliver_all(world)
     assert [json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts] == [
         "BudgetWarned: spent $80 of $100.",
@@ -318,7 +321,7 @@ def test_an_idle_cluster_is_told_of_once(world: World) -> None:
     cluster = Cluster("gpu", 0, 4, 120, nodes=2)
     since = world.clock()
     for _ in range(20):
-        look_at_idleness(world.system, cluster, since)
+        world.system.happened(ClusterIdles(cluster, since, world.clock()))
         world.clock.advance(300)
         deliver_all(world, 60)
     assert len(world.sender.posts) == 1

@@ -11,13 +11,14 @@ import pytest
 
 from shared.api import queries
 from shared.api.requests import RunsQuery
-from shared.drops.model import DropKey
+from shared.jobs.routes_file import Retention
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.storage import Place
 from shared.kernel.versioned import Stored
 from shared.removals import retention, usage
-from shared.removals.model import Retention, What
+from shared.removals.model import What
 from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
 from shared.runs.intake import retry_and_continue
@@ -70,7 +71,7 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         assert [name for name in names if run.name in name and "data.json" not in name] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
-    assert (kept.removed_by, kept.removed_by_id, kept.state) == ("ada", "0a1b", run.state)
+    assert (kept.removed.by, kept.removed.by_id, kept.progress.state) == ("ada", "0a1b", run.progress.state)
     assert [row["run"] for row in queries.runs(world.system, RunsQuery())["runs"]] == [other.name]
     with pytest.raises(NotFound, match="by ada"):
         artifacts.artifacts(world.system, run.name)
@@ -83,7 +84,7 @@ def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
     world.run_until_idle()
     assert left(world, "drops") == []
     assert (world.drops.get(KEY), world.drops.generations(KEY)) == (None, [])
-    assert kept_listing(world.system, f"digits/{run.name}") is not None, "the archive's manifest names it"
+    assert kept_listing(world.system.blobs, f"digits/{run.name}") is not None, "the archive's manifest names it"
     world.clock.advance(10)
     for file in ("1.bin", "_SUCCESS"):
         world.upload(f"mnist/a/{file}")
@@ -278,7 +279,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
         with suppress(Crash):
             submit.submit_run(world.crashing([*["pass"] * calls, "half"]), again.name)
             break
-    assert world.runs.get(again.name).value.job == again.name
+    assert world.runs.get(again.name).value.jobs.job == again.name
     assert (
         [name.rpartition("/")[2] for name in left(world, "azureml-blobstore", model)]
         == [name.rpartition("/")[2] for name in left(world, "output", f"digits/{first.name}/models/")]

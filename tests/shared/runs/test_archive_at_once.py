@@ -48,10 +48,12 @@ def waiting(world: World) -> int:
 
 def assert_whole(world: World) -> None:
     run, manifest = world.only_run(), world.manifest(world.only_run())
-    assert (run.state, manifest["run"]["state"]) == (RunState.COMPLETED, "completed")
-    assert [moment["state"] for moment in manifest["run"]["history"]] == [moment.state for moment in run.history]
+    assert (run.progress.state, manifest["run"]["state"]) == (RunState.COMPLETED, "completed")
+    assert [moment["state"] for moment in manifest["run"]["history"]] == [
+        moment.state for moment in run.progress.history
+    ]
     assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == world.archived(run)
-    assert (run.archived_at is not None, run.best_metrics["test_accuracy"]) == (True, 0.9)
+    assert (run.archive.at is not None, run.archive.best_metrics["test_accuracy"]) == (True, 0.9)
 
 
 def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
@@ -69,9 +71,33 @@ def test_what_is_much_to_copy_is_left_to_a_message(
     """A run of many files or bytes ends at once, and is archived after that."""
     monkeypatch.setattr(archive, limit, least)
     ended.handle("job-events")
-    assert (ended.only_run().state, ended.only_run().archived_at, waiting(ended)) == (RunState.COMPLETED, None, 1)
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
     ended.run_until_idle()
     assert_whole(ended)
+
+
+def test_outputs_that_changed_after_the_end_are_named(ended: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another job writes into a run's outputs before they are archived is named; logs come late by themselves."""
+    monkeypatch.setattr(archive, "AT_ONCE_FILES", 1)
+    ended.handle("job-events")
+    ended.clock.advance(3600)
+    run = ended.only_run().name
+    ended.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.pt", b"another's")
+    ended.blobs.put("azureml", f"ExperimentRun/dcid.{run}/user_logs/std_log_process_0.txt", b"late\n")
+    ended.run_until_idle()
+    assert_whole(ended)
+    assert ended.manifest(ended.only_run())["changed_after_end"] == ["models/model.pt"]
+
+
+def test_outputs_that_stayed_are_not_named(ended: World) -> None:
+    """A run whose outputs were left alone names none, however late it is archived."""
+    ended.clock.advance(30)
+    ended.handle("job-events")
+    assert ended.manifest(ended.only_run())["changed_after_end"] == []
 
 
 def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
@@ -79,7 +105,11 @@ def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
     whole = ended.system
     ended.system = replace(whole, blobs=cast("Any", Away(ended.blobs)))
     ended.handle("job-events")
-    assert (ended.only_run().state, ended.only_run().archived_at, waiting(ended)) == (RunState.COMPLETED, None, 1)
+    assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
+        RunState.COMPLETED,
+        None,
+        1,
+    )
     ended.system = whole
     ended.run_until_idle()
     assert_whole(ended)
@@ -96,11 +126,11 @@ def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypat
     ended.handle("job-events")
     assert [event.kind for event in ended.events.published][-1] == "RunArchived"
     with pytest.raises(Unavailable, match="does not say yet"):
-        compose(ended.system, "RunArchived", name, ended.clock(), {"run": name})
+        compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
     monkeypatch.setattr(ended.runs, "update", update)
     ended.settle()
     assert_whole(ended)
-    notice = compose(ended.system, "RunArchived", name, ended.clock(), {"run": name})
+    notice = compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
     assert notice is not None
     assert "completed" in notice.title
 
@@ -112,12 +142,12 @@ def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> N
     ended.reconcile()
     while ended.queues.visible("run-looks"):
         ended.handle("run-looks")
-    assert (ended.only_run().state, waiting(ended)) == (RunState.COMPLETED, 1)
+    assert (ended.only_run().progress.state, waiting(ended)) == (RunState.COMPLETED, 1)
     ended.run_until_idle()
     assert_whole(ended)
 
 
 def test_a_run_that_goes_on_is_not_archived(ended: World) -> None:
     """Only a step that ends a run archives it."""
-    run: Run = replace(ended.only_run(), state=RunState.RUNNING)
+    run: Run = ended.only_run().changed(state=RunState.RUNNING)
     assert archive.archive_at_once(ended.system, run) == {}

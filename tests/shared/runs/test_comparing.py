@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.api import queries
+from shared.api import find_name, queries, rows
 from shared.api.requests import RunsQuery
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
-from shared.runs import names
 from shared.runs.model import Moment, Run, RunState
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition
@@ -28,8 +27,17 @@ NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 def run(name: str = "mnist-0000000000000001", **fields: Any) -> Run:
     known = {"parameters": {"lr": 0.05, "epochs": 2}, "best_metrics": {"test_accuracy": 0.95, "train_loss": 0.1}}
-    made = Run(name, "mnist/a", "mnist", "f" * 64, "digits", "cpu-cluster", 2, NOW)
-    return replace(made, **{**known, "state": RunState.COMPLETED, **fields})
+    made = Run.of(
+        name=name,
+        drop="mnist/a",
+        route="mnist",
+        fingerprint="f" * 64,
+        experiment="digits",
+        cluster="cpu-cluster",
+        nodes=2,
+        created_at=NOW,
+    )
+    return made.changed(**{**known, "state": RunState.COMPLETED, **fields})
 
 
 @pytest.mark.parametrize(
@@ -131,7 +139,7 @@ def world(tmp_path: Path) -> World:
 )
 def test_a_name_finds_its_run(world: World, text: str, found: str) -> None:
     """A whole name, its beginning, the newest and the best of all, of a route or of an experiment."""
-    assert names.find(world.system, text) == names.Found(found)
+    assert find_name.find(world.system, text) == find_name.Found(found)
 
 
 def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None:
@@ -139,26 +147,44 @@ def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None
     for number in range(2000):
         world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
     world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
-    assert names.find(world.system, "mnist/nig") == names.Found("mnist-aa00000000000001", "mnist/night")
+    assert find_name.find(world.system, "mnist/nig") == find_name.Found("mnist-aa00000000000001", "mnist/night")
     with pytest.raises(Conflict, match=r"beginning of mnist/day-0000, .* and more"):
-        names.find(world.system, "drops/mnist/day")
+        find_name.find(world.system, "drops/mnist/day")
 
 
 def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
     """A beginning of several lists them; a typo names the nearest; an unknown metric those that there are."""
     with pytest.raises(Conflict, match="mnist-aa00000000000001, mnist-aa00000000000002"):
-        names.find(world.system, "mnist-aa")
+        find_name.find(world.system, "mnist-aa")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
-        names.find(world.system, "mnst-bb00000000000003")
+        find_name.find(world.system, "mnst-bb00000000000003")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
-        names.find(world.system, "mnist-bc")
+        find_name.find(world.system, "mnist-bc")
     with pytest.raises(NotFound, match="There are: test_accuracy, test_loss"):
-        names.find(world.system, "@best:f1")
+        find_name.find(world.system, "@best:f1")
     with pytest.raises(NotFound, match="Did you mean 'mnist'"):
-        names.find(world.system, "mnits@latest")
+        find_name.find(world.system, "mnits@latest")
 
 
 def test_a_list_obeys_its_condition(world: World) -> None:
     """GET /api/runs?where= gives the runs of which it holds."""
     told = queries.runs(world.system, RunsQuery(where="accuracy>=0.9 and lr<1"))
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "headline"),
+    [
+        ({"val/Acc": 0.9, "acc": 1.0, "loss": 0.1}, "val/Acc"),
+        ({"f1": 0.5, "loss": 0.1}, "f1"),
+        ({"score": 3.0}, "score"),
+        ({"score": 3.0, "rate": 1.0}, None),
+        ({}, None),
+    ],
+)
+def test_one_metric_speaks_for_a_run_wherever_it_is_listed(metrics: dict[str, float], headline: str | None) -> None:
+    """The record, by which the command line shows it, and the page's row name the same metric, by one rule."""
+    one = run("mnist-0000000000000001", best_metrics=metrics)
+    best = best_metric(one)
+    assert (best and best[0]) == headline
+    assert rows._row(one)["headline"] == headline

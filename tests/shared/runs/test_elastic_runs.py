@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from shared import system
+from shared.jobs.readers.azureml import read_job
+from shared.kernel import places
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.person import Person
 from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.elastic_policy import GRACE
 from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
 from shared.runs.progress.workloads import workload
@@ -22,7 +25,7 @@ from shared.runs.views import logs
 from tests.fakes.crashing import Counting
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
-ROUTE_1_TO_3 = replace(ROUTE, template=ELASTIC, trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
+ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=2)
 
 
 @pytest.fixture
@@ -52,8 +55,8 @@ def spec(world: World, job: str) -> dict[str, object]:
 
 
 def states(run: Run) -> list[str]:
-    assert run.elastic
-    return [f"{m.attempt} {m.state}" for m in run.elastic.members]
+    assert run.jobs.elastic
+    return [f"{m.attempt} {m.state}" for m in run.jobs.elastic.members]
 
 
 def test_an_elastic_route_submits_single_node_jobs_that_meet_under_the_runs_name(world: World) -> None:
@@ -83,13 +86,13 @@ def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
     go(world, f"{run}-m0-1", "Failed", "The node was preempted. Error: x")
     go(world, f"{run}-m2-1", "Canceled")
     found = world.only_run()
-    assert found.state is RunState.RUNNING
+    assert found.progress.state is RunState.RUNNING
     assert states(found) == ["2 submitted", "1 running", "2 submitted"]
-    assert found.elastic
-    assert found.elastic.resubmitted == 2
-    assert found.elastic.members[0].why == "The node was preempted."
+    assert found.jobs.elastic
+    assert found.jobs.elastic.resubmitted == 2
+    assert found.jobs.elastic.members[0].why == "The node was preempted."
     assert {f"{run}-m0-2", f"{run}-m2-2"} < set(world.jobs.jobs)
-    assert [size.nodes for size in found.elastic.sizes] == [1, 2, 3, 2, 1]
+    assert [size.nodes for size in found.jobs.elastic.sizes] == [1, 2, 3, 2, 1]
 
 
 def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
@@ -100,9 +103,9 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     go(world, f"{run}-m0-1", "Queued")
     found = world.only_run()
     assert states(found) == ["1 queued", "1 running", "1 submitted"]
-    assert found.elastic
-    assert found.elastic.resubmitted == 0
-    assert "waits for another" in found.elastic.members[0].why
+    assert found.jobs.elastic
+    assert found.jobs.elastic.resubmitted == 0
+    assert "waits for another" in found.jobs.elastic.members[0].why
 
 
 def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
@@ -113,13 +116,13 @@ def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
     go(world, f"{run}-m1-1", "Completed")
     assert world.jobs.jobs[f"{run}-m2-1"].raw == "Canceled"
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Running"
-    assert world.only_run().state is RunState.RUNNING
+    assert world.only_run().progress.state is RunState.RUNNING
     go(world, f"{run}-m0-1", "Completed")
     world.reconcile()
     world.run_until_idle()
     found = world.only_run()
-    assert found.state is RunState.COMPLETED
-    assert found.archived_at
+    assert found.progress.state is RunState.COMPLETED
+    assert found.archive.at
     files = {file["name"] for file in (world.manifest(found) or {})["files"]}
     assert {"logs/m0-1/std_log_process_0.txt", "logs/m1-1/std_log_process_0.txt", "models/model.pt"} <= files
 
@@ -134,7 +137,7 @@ def test_a_member_that_does_not_end_after_the_training_is_ended(world: World) ->
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
     world.clock.advance(AGAIN_SECONDS)
     world.reconcile()
-    assert world.only_run().state is RunState.COMPLETED
+    assert world.only_run().progress.state is RunState.COMPLETED
 
 
 def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
@@ -144,11 +147,11 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
         go(world, f"{run}-{job}", "Running")
         go(world, f"{run}-{job}", "Failed", "Execution failed. User process 'python' exited with status code 1.")
     found = world.only_run()
-    assert found.state is RunState.FAILED
-    assert found.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
-    assert "std_log" in found.reason
+    assert found.progress.state is RunState.FAILED
+    assert found.progress.reason.startswith("0 of at least 1 members are left, and all 2 resubmissions are used up.")
+    assert "std_log" in found.progress.reason
     assert len(world.jobs.jobs) == 5
-    assert found.archived_at or world.queues.visible(system.ARCHIVES) or found.output
+    assert found.archive.at or world.queues.visible(places.ARCHIVES) or found.archive.output
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:
@@ -163,8 +166,8 @@ def test_bad_data_fails_the_run_at_once(world: World) -> None:
     )
     world.reconcile()
     found = world.only_run()
-    assert found.state is RunState.FAILED
-    assert "status code 2" in found.reason
+    assert found.progress.state is RunState.FAILED
+    assert "status code 2" in found.progress.reason
     assert len(world.jobs.jobs) == 3
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
 
@@ -178,8 +181,8 @@ def test_the_deadline_ends_a_run(world: World) -> None:
     world.clock.advance(AGAIN_SECONDS)
     world.reconcile()
     found = world.only_run()
-    assert found.state is RunState.FAILED
-    assert "deadline" in found.reason
+    assert found.progress.state is RunState.FAILED
+    assert "deadline" in found.progress.reason
     assert {job.raw for job in world.jobs.jobs.values()} == {"Canceled"}
 
 
@@ -187,23 +190,23 @@ def test_cancel_ends_all_members(world: World) -> None:
     """A canceled run is canceled once its members are; none is resubmitted."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
-    submit.cancel_run(world.system, run)
+    cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
-    assert world.only_run().state is RunState.CANCELED
+    assert world.only_run().progress.state is RunState.CANCELED
     assert [job.raw for job in world.jobs.jobs.values()] == ["Canceled"] * 3
 
 
 def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
     """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
     run = start(world)
-    submit.cancel_run(world.system, run)
+    cancel_run(world.system, run)
     world.run_until_idle()
     world.reconcile()
     again = retry_and_continue.retry_run(world.system, run)
     world.run_until_idle()
-    assert again.elastic
-    assert (again.elastic.min_nodes, again.elastic.resubmissions, again.elastic.resubmitted) == (1, 2, 0)
+    assert again.jobs.elastic
+    assert (again.jobs.elastic.min_nodes, again.jobs.elastic.resubmissions, again.jobs.elastic.resubmitted) == (1, 2, 0)
     job = world.jobs.jobs[f"{again.name}-m0-1"].spec
     assert job["environment_variables"]["PET_RDZV_ID"] == again.name
     assert job["outputs"]["models"]["path"].endswith(f"trainyard/{again.name}/models/")
@@ -217,7 +220,7 @@ def test_a_member_can_be_evicted(world: World) -> None:
         submit.evict(world.system, run, 0)
     go(world, f"{run}-m0-1", "Running")
     assert submit.evict(world.system, run, 0, Person("ann", "0a1b")) == f"{run}-m0-1"
-    (entry,) = world.only_run().audit
+    (entry,) = world.only_run().people.audit
     assert (entry.what, entry.by, entry.by_id) == (f"evicted member 0 ({run}-m0-1)", "ann", "0a1b")
     world.reconcile()
     assert states(world.only_run())[0] == "2 submitted"
@@ -250,15 +253,15 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
     with pytest.raises(Impossible, match="one number of nodes"):
         create.create_run(world.system, asked)
     run = create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
-    assert run.elastic
-    assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (2, 2, 2)
+    assert run.jobs.elastic
+    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (2, 2, 2)
     ranged = RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(1, 4), resubmissions=7)
     run = create.create_run(world.system, ranged)
-    assert run.elastic
-    assert (run.elastic.min_nodes, run.nodes, run.elastic.resubmissions) == (1, 4, 7)
+    assert run.jobs.elastic
+    assert (run.jobs.elastic.min_nodes, run.asked.nodes, run.jobs.elastic.resubmissions) == (1, 4, 7)
     with pytest.raises(Impossible, match="at least 3, and at most 2"):
         create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
-    shown = create.dry_run(world.system, ranged)["job"]
+    shown = dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
 
 
@@ -269,8 +272,8 @@ def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world:
     world.jobs.clusters.clear()
     go(world, f"{run}-m1-1", "Failed")
     found = world.only_run()
-    assert found.state is RunState.FAILED
-    assert "there is no compute" in found.reason
+    assert found.progress.state is RunState.FAILED
+    assert "there is no compute" in found.progress.reason
     assert world.jobs.jobs[f"{run}-m0-1"].raw == "Canceled"
 
 
@@ -280,7 +283,7 @@ def tell(world: World, crashes: Counting) -> None:
     def work() -> None:
         world.deliver_all()
         for _ in range(3):
-            while any(world.handle(queue, crashes=crashes) for queue in system.QUEUES):
+            while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
             world.clock.advance(6)
 
@@ -304,8 +307,8 @@ def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str)
         tell(world, Counting(at, word))
         world.settle()
         run = world.only_run()
-        assert run.state is RunState.COMPLETED, f"call {at}"
-        assert run.archived_at, f"call {at}"
+        assert run.progress.state is RunState.COMPLETED, f"call {at}"
+        assert run.archive.at, f"call {at}"
         assert set(world.jobs.jobs) == set(workload(run).jobs(run).values()), f"call {at}"
         assert {job.raw for job in world.jobs.jobs.values()} <= {"Completed", "Failed", "Canceled"}, f"call {at}"
     assert counting.taken > 40, "the story must go through every handler"

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from shared.clusters.model import Cluster
+from shared.jobs.spec import FILE, DataInput, JobSpec
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
+from shared.kernel.places import SUBMISSIONS
 from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
-from shared.runs.progress import submit
-from shared.system import SUBMISSIONS, System
+from shared.runs.progress.cancel import cancel_run
+from shared.system import System
 from tests.fakes.ports import Crash
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -52,18 +55,23 @@ def ends(world: World, run: Run, raw: str = "Completed") -> Run:
 def test_a_run_goes_from_request_to_archive(world: World) -> None:
     """What is asked for becomes one job on the data named, and an archive."""
     run = asked(world)
-    assert (run.state, run.drop, run.route, run.cluster) == (RunState.RECEIVED, "shelf/a", "mnist", "cpu-cluster")
+    assert (run.progress.state, run.asked.drop, run.asked.route, run.asked.cluster) == (
+        RunState.RECEIVED,
+        "shelf/a",
+        "mnist",
+        "cpu-cluster",
+    )
     done = ends(world, run)
     assert world.jobs.submissions == [run.name]
     assert world.jobs.jobs[run.name].spec["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/shelf/a/"
-    assert (done.state, done.archived_at is not None) == (RunState.COMPLETED, True)
-    assert done.history[0].why == "Asked for over HTTP."
+    assert (done.progress.state, done.archive.at is not None) == (RunState.COMPLETED, True)
+    assert done.progress.history[0].why == "Asked for over HTTP."
 
 
 def test_a_single_file_is_a_file(world: World) -> None:
-    """Data that are one blob become a uri_file, a folder a uri_folder."""
-    file = asked(world, template="mnist", data=f"{DATA}/1.bin").request["inputs"]["data"]
-    assert file == {"type": "uri_file", "path": "azureml://datastores/drops/paths/shelf/a/1.bin"}
+    """Data that are one blob become a file, a folder a folder."""
+    file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
+    assert file == DataInput("azureml://datastores/drops/paths/shelf/a/1.bin", FILE)
 
 
 def test_data_must_be_there(world: World) -> None:
@@ -102,7 +110,7 @@ def test_choices_are_named(world: World) -> None:
         with pytest.raises(Impossible, match=why):
             asked(world, **fields)
     run = asked(world, trainer="plain", cluster="cpu-cluster", parameters={"lr": 0.5})
-    assert run.request["inputs"] == {"lr": 0.5}
+    assert run.asked.request.inputs == {"lr": 0.5}
 
 
 WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("before", "after"))]
@@ -124,12 +132,12 @@ def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedu
     assert run.name in world.jobs.jobs
     world.settle()
     assert world.jobs.submissions.count(run.name) == len(world.jobs.jobs) == 1
-    assert world.only_run().archived_at is not None
+    assert world.only_run().archive.at is not None
 
 
 def test_a_dry_run_makes_nothing(world: World) -> None:
     """A dry run gives exactly the job that a real one then sends, and neither a run, a message nor an asset."""
-    told = create.dry_run(world.system, request(), "k")
+    told = dry_run(world.system, request(), "k")
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
     world.run_until_idle()
@@ -140,7 +148,7 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     """Missing data, an unknown or too small or busy cluster, a job that can't be and an outage are reasons."""
 
     def codes(**fields: Any) -> list[str]:
-        return [reason["code"] for reason in create.dry_run(world.system, request(**fields))["reasons"]]
+        return [reason["code"] for reason in dry_run(world.system, request(**fields))["reasons"]]
 
     route = replace(ROUTE, clusters=frozenset({"other"}))
     world.system = replace(world.system, routes={"mnist": route}, limits=route.limits)
@@ -170,7 +178,7 @@ def test_a_retry_is_one_new_run(world: World) -> None:
     new = retry_and_continue.retry_run(world.system, old.name)
     assert retry_and_continue.retry_run(world.system, old.name).name == new.name != old.name
     done = ends(world, new)
-    assert (done.state, done.retry_of, done.drop) == (RunState.COMPLETED, old.name, old.drop)
+    assert (done.progress.state, done.asked.retry_of, done.asked.drop) == (RunState.COMPLETED, old.name, old.asked.drop)
     assert "models/model.pt" in world.archived(done)
     assert world.jobs.submissions == [old.name, new.name]
 
@@ -186,12 +194,12 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
     world.run_until_idle()
     specs = [world.jobs.jobs[run.name].spec for run in (old, new)]
     assert specs[0]["inputs"] == specs[1]["inputs"]
-    assert new.drop == "mnist/a"
+    assert new.asked.drop == "mnist/a"
 
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
     """Cancel and retry of what is no run raise NotFound, whatever the text."""
-    calls: tuple[Callable[[System, str], Run], ...] = (submit.cancel_run, retry_and_continue.retry_run)
+    calls: tuple[Callable[[System, str], Run], ...] = (cancel_run, retry_and_continue.retry_run)
     for call, name in itertools.product(calls, ("run-0", "../x", "")):
         with pytest.raises(NotFound):
             call(world.system, name)
@@ -206,22 +214,22 @@ def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
         world.job_goes(run.name, raw)
         world.deliver_all()
         world.run_until_idle()
-    submit.cancel_run(world.system, run.name)
-    asked_at = submit.cancel_run(world.system, run.name).cancel_asked_at
+    cancel_run(world.system, run.name)
+    asked_at = cancel_run(world.system, run.name).cancel.asked_at
     world.clock.advance(10)
     world.run_until_idle()
     world.reconcile()
     world.run_until_idle()
     done = world.runs.get(run.name).value
-    assert (done.state, done.cancel_asked_at) == (RunState.CANCELED, asked_at)
-    assert done.archived_at is not None
+    assert (done.progress.state, done.cancel.asked_at) == (RunState.CANCELED, asked_at)
+    assert done.archive.at is not None
     assert raw or world.jobs.jobs == {}
 
 
 def test_a_final_run_is_not_canceled(world: World) -> None:
     """A cancel of a run that has ended changes nothing."""
     done = ends(world, asked(world))
-    assert submit.cancel_run(world.system, done.name) == done
+    assert cancel_run(world.system, done.name) == done
 
 
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
@@ -231,17 +239,17 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
     run = asked(world)
     if first == "submission":
         world.handle(SUBMISSIONS, crashes=schedule)
-        submit.cancel_run(world.system, run.name)
+        cancel_run(world.system, run.name)
     else:
         with suppress(Crash, TrainyardError):
-            submit.cancel_run(world.crashing(schedule), run.name)
-        submit.cancel_run(world.system, run.name)
+            cancel_run(world.crashing(schedule), run.name)
+        cancel_run(world.system, run.name)
         world.handle(SUBMISSIONS, crashes=schedule)
     for _ in range(4):
         world.clock.advance(61)
         world.run_until_idle()
         world.reconcile()
-    assert world.runs.get(run.name).value.state is RunState.CANCELED
+    assert world.runs.get(run.name).value.progress.state is RunState.CANCELED
     assert {job.raw for job in world.jobs.jobs.values()} <= {"Canceled"}
 
 
@@ -250,9 +258,9 @@ def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
     run = asked(world)
     put = world.jobs.submit
 
-    def slow(job: dict[str, Any]) -> Any:
+    def slow(job: JobSpec) -> Any:
         status = put(job)
-        submit.cancel_run(world.system, run.name)
+        cancel_run(world.system, run.name)
         return status
 
     world.jobs.submit = slow  # type: ignore[method-assign]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,5 +72,5 @@ def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(world.runs, "update", late)
     told = notes_and_tags.add_note(world.system, NAME, "seen", Person("ann"))
-    assert replace(told, notes=()).reason == "it ended"
-    assert [note.text for note in told.notes] == ["seen"]
+    assert told.changed(notes=()).progress.reason == "it ended"
+    assert [note.text for note in told.people.notes] == ["seen"]

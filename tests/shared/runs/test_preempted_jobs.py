@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.drops.model import DropKey
-from shared.jobs.model import JobStatus
+from shared.jobs.model import JobState, JobStatus
+from shared.kernel.drop_key import DropKey
 from shared.runs.model import Run, RunState, run_of_job
+from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.single_job import lost_its_nodes
-from shared.runs.progress.submit import cancel_run
 from shared.runs.results import mlflow_metrics
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -51,8 +51,8 @@ def test_another_job_goes_on(world: World) -> None:
     name = started(world).name
     goes(world, name, "Failed", TAKEN)
     run, second = world.only_run(), f"{name}-a2"
-    assert (run.state, run.job, run.job_number, run.resubmit) == (RunState.QUEUED, second, 2, False)
-    assert "job 2 goes on from its checkpoints" in run.history[-1].why
+    assert (run.progress.state, run.jobs.job, run.jobs.number, run.jobs.resubmit) == (RunState.QUEUED, second, 2, False)
+    assert "job 2 goes on from its checkpoints" in run.progress.history[-1].why
     first, other = (world.jobs.jobs[job].spec for job in (name, second))
     assert {**other, "name": name, "limits": first["limits"]} == first
     assert first["limits"]["timeout"] - 60 < other["limits"]["timeout"] < first["limits"]["timeout"]
@@ -62,7 +62,7 @@ def test_another_job_goes_on(world: World) -> None:
     goes(world, second, "Running")
     goes(world, second, "Completed")
     run = world.only_run()
-    assert (run.state, run.attempts) == (RunState.COMPLETED, 2)
+    assert (run.progress.state, run.progress.attempts) == (RunState.COMPLETED, 2)
     assert {"logs/std_log.txt", "logs/attempt-1/std_log.txt"} <= world.archived(run)
 
 
@@ -73,8 +73,8 @@ def test_the_budget_ends(world: World) -> None:
         goes(world, job, "Running")
         goes(world, job, "Failed", TAKEN)
     run = world.only_run()
-    assert (run.state, run.job_number) == (RunState.FAILED, 3)
-    assert run.reason.startswith("Its nodes were taken, and all 2 resubmissions are used.")
+    assert (run.progress.state, run.jobs.number) == (RunState.FAILED, 3)
+    assert run.progress.reason.startswith("Its nodes were taken, and all 2 resubmissions are used.")
     assert [job for job in world.jobs.jobs if job.startswith(name)] == [name, f"{name}-a2", f"{name}-a3"]
 
 
@@ -89,7 +89,7 @@ def test_all_jobs_share_the_time_limit(world: World) -> None:
     goes(world, f"{name}-a2", "Running")
     world.clock.advance(50)
     goes(world, f"{name}-a2", "Failed", TAKEN)
-    assert world.only_run().reason.startswith("Its nodes were taken, and its time limit is used up.")
+    assert world.only_run().progress.reason.startswith("Its nodes were taken, and its time limit is used up.")
 
 
 def test_a_canceled_run_gets_no_further_job(world: World) -> None:
@@ -97,7 +97,7 @@ def test_a_canceled_run_gets_no_further_job(world: World) -> None:
     name = started(world).name
     cancel_run(world.system, name)
     goes(world, name, "Failed", TAKEN)
-    assert world.only_run().state is RunState.CANCELED
+    assert world.only_run().progress.state is RunState.CANCELED
     assert f"{name}-a2" not in world.jobs.jobs
 
 
@@ -113,7 +113,7 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
         world.run_until_idle()
     world.settle()
     run = world.only_run()
-    assert (run.state, run.job_number, run.resubmit) == (RunState.COMPLETED, 2, False)
+    assert (run.progress.state, run.jobs.number, run.jobs.resubmit) == (RunState.COMPLETED, 2, False)
     assert [job for job in world.jobs.jobs if job.startswith(name)] == [name, f"{name}-a2"]
 
 
@@ -128,7 +128,7 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
 )
 def test_only_azure_mls_own_words_count(words: str, lost: bool) -> None:
     """What a script writes into its error is no preemption."""
-    assert lost_its_nodes(JobStatus("a", RunState.FAILED, "Failed", words)) is lost
+    assert lost_its_nodes(JobStatus("a", JobState.FAILED, "Failed", words)) is lost
 
 
 def test_what_each_job_logged_is_one_curve(world: World) -> None:
@@ -136,7 +136,7 @@ def test_what_each_job_logged_is_one_curve(world: World) -> None:
     name = started(world).name
     goes(world, name, "Failed", TAKEN)
     world.jobs.metrics = {name: {"loss": [(1, 0.9, 100.0), (2, 0.7, 101.0)]}, f"{name}-a2": {"loss": [(3, 0.5, 200.0)]}}
-    assert [(row["step"], row["loss"]) for row in mlflow_metrics.rows(world.system, world.only_run())] == [
+    assert [(row["step"], row["loss"]) for row in mlflow_metrics.rows(world.system.jobs, world.only_run())] == [
         (1, 0.9),
         (2, 0.7),
         (3, 0.5),

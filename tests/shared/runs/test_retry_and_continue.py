@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,14 @@ def world(tmp_path: Path) -> World:
 def over(world: World, raw: str, checkpoint: bool = True) -> Run:
     """A run that ended like this, archived."""
     run = asked(world)
-    path = run.request["outputs"]["checkpoints"]["path"].partition("/paths/")[2]
+    path = run.asked.request.outputs["checkpoints"].path.partition("/paths/")[2]
     if checkpoint:
         world.blobs.put("azureml-blobstore", f"{path}000001/marker")
     return ends(world, run, raw)
 
 
 def place(run: Run, output: str) -> str:
-    return str(run.request["outputs"][output]["path"])
+    return run.asked.request.outputs[output].path
 
 
 def test_a_retry_may_change_parameters(world: World) -> None:
@@ -40,10 +41,14 @@ def test_a_retry_may_change_parameters(world: World) -> None:
     old = over(world, "Failed")
     plain = retry_and_continue.retry_run(world.system, old.name)
     more = retry_and_continue.retry_run(world.system, old.name, {"epochs": "7"})
-    assert (more.parameters, more.retry_of, more.request["inputs"]["epochs"]) == ({"epochs": 7}, old.name, 7)
+    assert (more.asked.parameters, more.asked.retry_of, more.asked.request.inputs["epochs"]) == (
+        {"epochs": 7},
+        old.name,
+        7,
+    )
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 7}).name == more.name != plain.name
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 2}).name == plain.name
-    assert more.history[0].why == f"Run {old.name} is tried again with epochs=7."
+    assert more.progress.history[0].why == f"Run {old.name} is tried again with epochs=7."
     with pytest.raises(Impossible, match="Did you mean 'epochs'"):
         retry_and_continue.retry_run(world.system, old.name, {"epoch": 7})
     assert place(more, "checkpoints") != place(old, "checkpoints")
@@ -54,13 +59,13 @@ def test_a_run_goes_on_where_it_was(world: World, raw: str) -> None:
     """The new run has the old one's checkpoints and metrics and a model of its own; there is one such run."""
     old = over(world, raw)
     new = retry_and_continue.continue_run(world.system, old.name)
-    assert (new.continues, new.state) == (old.name, RunState.RECEIVED)
-    shared = [name for name in old.request["outputs"] if place(new, name) == place(old, name)]
+    assert (new.asked.continues, new.progress.state) == (old.name, RunState.RECEIVED)
+    shared = [name for name in old.asked.request.outputs if place(new, name) == place(old, name)]
     assert sorted(shared) == ["checkpoints", "metrics"]
     assert retry_and_continue.continue_run(world.system, old.name).name == new.name
     with pytest.raises(Conflict, match="Continue that one"):
         retry_and_continue.continue_run(world.system, old.name, {"epochs": 9})
-    assert ends(world, new).state is RunState.COMPLETED
+    assert ends(world, new).progress.state is RunState.COMPLETED
     assert place(retry_and_continue.retry_run(world.system, new.name), "checkpoints") != place(old, "checkpoints")
 
 
@@ -73,7 +78,7 @@ def test_a_completed_run_needs_more_to_do(world: World) -> None:
     for given in ({}, {"epochs": 2}, {"epochs": 1}):
         with pytest.raises(Impossible, match="more epochs than its 2"):
             retry_and_continue.continue_run(world.system, old.name, given)
-    assert retry_and_continue.continue_run(world.system, old.name, {"epochs": 3}).parameters == {"epochs": 3}
+    assert retry_and_continue.continue_run(world.system, old.name, {"epochs": 3}).asked.parameters == {"epochs": 3}
 
 
 def test_without_a_checkpoint_nothing_goes_on(world: World) -> None:
@@ -91,14 +96,12 @@ def test_a_trainer_says_how_it_takes_a_model(world: World) -> None:
     ask_for = {"template": "mnist", "data": DATA, "from_run": old.name}
     with pytest.raises(Impossible, match=r"no tag trainyard\.from_model"):
         create.create_run(world.system, request(**ask_for))
-    ROUTE.template["tags"] = {"trainyard.from_model": "--from-model"}
-    try:
-        new = create.create_run(world.system, request(**ask_for), "k")
-    finally:
-        del ROUTE.template["tags"]
-    assert new.request["inputs"]["from_model"]["path"] == place(old, "models")
-    assert new.request["command"].endswith(" --from-model ${{inputs.from_model}}")
-    assert new.from_run == old.name
+    template = replace(ROUTE.template, tags={"trainyard.from_model": "--from-model"})
+    world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
+    new = create.create_run(world.system, request(**ask_for), "k")
+    assert new.asked.request.data["from_model"].path == place(old, "models")
+    assert new.asked.request.command.endswith(" --from-model ${{inputs.from_model}}")
+    assert new.asked.from_run == old.name
     failed = over(world, "Failed")
     with pytest.raises(Impossible, match="is failed; only a completed one"):
         create.create_run(world.system, request(**{**ask_for, "from_run": failed.name}))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from shared.drops.model import Drop, DropKey, DropState
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
 from shared.runs.intake.request import RunRequest
 from shared.schedules import fire, plan
 from shared.schedules.model import Outcome, Overlap, Schedule

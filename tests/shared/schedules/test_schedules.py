@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from shared import system
+from shared.kernel import places
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs.intake.request import RunRequest
 from shared.schedules import decide, plan
@@ -42,13 +42,13 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
-        waiting = world.queues.messages.get(system.SCHEDULE_LOOKS, [])
+        waiting = world.queues.messages.get(places.SCHEDULE_LOOKS, [])
         at = min((message.visible_at for message in waiting), default=end)
         if at > end or not waiting:
             break
         world.clock.now = max(at, world.clock())
         words = (crashes.choice(("", "", "", "before", "after")) for _ in range(1000)) if crashes else ()
-        if not world.handle(system.SCHEDULE_LOOKS, crashes=words):
+        if not world.handle(places.SCHEDULE_LOOKS, crashes=words):
             break
     world.clock.now = end
 
@@ -95,7 +95,7 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
     days = Counter(f.at.astimezone(berlin).isoformat() for f in world.schedules.firings(made.id))
     assert days == {f"2026-01-{day:02d}T06:00:00+01:00": 1 for day in range(1, 13)}
     assert len(world.runs.rows) == len({firing.run for firing in world.schedules.firings(made.id)}) == 12
-    assert len(world.queues.messages[system.SCHEDULE_LOOKS]) <= 2, "looks must not breed"
+    assert len(world.queues.messages[places.SCHEDULE_LOOKS]) <= 2, "looks must not breed"
 
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
@@ -118,7 +118,7 @@ def test_a_run_that_has_not_ended_is_met_by_the_rule(world: World, rule: Overlap
     made = schedule(world, overlap=rule)
     passes(world, 3)
     runs = [row.value for row in world.runs.rows.values()]
-    assert (len(runs), sum(run.cancel_asked_at is not None for run in runs)) == (started, canceled)
+    assert (len(runs), sum(run.cancel.asked_at is not None for run in runs)) == (started, canceled)
     assert len(world.schedules.firings(made.id)) == 3
 
 
@@ -135,7 +135,7 @@ def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> Non
 
 
 def test_a_pause_is_not_caught_up(world: World) -> None:
-    """What passes while a schedule is paused is no instant of it; resumed, it goes on with the next one."""
+    """Firings missed while a schedule is paused are skipped; resumed, it goes on with the next one."""
     made = schedule(world)
     passes(world, 1)
     plan.pause(world.system, world.schedules, made.id, paused=True)

@@ -85,6 +85,11 @@ def boom(req: func.HttpRequest) -> func.HttpResponse:
     raise ValueError("kaput")
 
 
+@app.route(route="process", auth_level=func.AuthLevel.ANONYMOUS)
+def process(req: func.HttpRequest) -> str:
+    return str(os.getpid())
+
+
 @app.route(route="quits", auth_level=func.AuthLevel.ANONYMOUS)
 async def quits(req: func.HttpRequest) -> func.HttpResponse:
     raise SystemExit(3)
@@ -113,8 +118,8 @@ async def block(req: func.HttpRequest) -> str:
 
 
 @app.route(route="sleep/{seconds}", auth_level=func.AuthLevel.ANONYMOUS)
-async def sleep(req: func.HttpRequest) -> str:
-    record("sleep")
+async def sleep(req: func.HttpRequest, context: func.Context) -> str:
+    record("sleep", invocation=context.invocation_id)
     await asyncio.sleep(float(req.route_params["seconds"]))
     return "slept"
 
@@ -147,6 +152,6 @@ def plain(msg: str) -> None:
 def tick(timer: func.TimerRequest, context: func.Context) -> None:
     retry = context.retry_context
     facts = {"past_due": timer.past_due, "status": timer.schedule_status, "schedule": timer.schedule}
-    record("tick", retry=retry.retry_count, max=retry.max_retry_count, **facts)
+    record("tick", invocation=context.invocation_id, retry=retry.retry_count, max=retry.max_retry_count, **facts)
     if retry.retry_count < int(os.environ.get("SAMPLE_TIMER_FAILURES", "0")):
         raise ValueError("timer told to fail")

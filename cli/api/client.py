@@ -1,0 +1,194 @@
+"""Trainyard's API over HTTP. Foreign errors are translated here and nowhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from ..errors import CliError, NotFound, Unreachable
+from ..setup.user_name import local_name
+from .api_outage import OutageListener
+
+T = TypeVar("T")
+Authenticate = Callable[[httpx.Request], httpx.Request]
+
+TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
+CONNECTIONS = 32
+BUSY = (429, 502, 503, 504)
+TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
+START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
+KEY_WANTED = "It wants a key or a token: `login URL` stores one."
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """Bytes of one rank's log. `complete`: the log ends with them. `ranks`: those that have logs, as far as known."""
+
+    data: bytes
+    next_offset: int
+    complete: bool
+    ranks: tuple[int, ...]
+
+
+class Api:
+    """One deployment. All calls raise NotFound, Unreachable, or CliError with the API's own words."""
+
+    def __init__(self, url: str, authenticate: Authenticate | None = None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise CliError(f"{url!r} is no address of an API; it begins with http:// or https://.")
+        self.url = url.rstrip("/")
+        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+        headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
+        self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits, headers=headers)
+        self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # must never see the API's key
+
+    def __enter__(self) -> Api:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+        self._storage.close()
+
+    def get(self, *path: str, **query: object) -> Any:
+        """The JSON at this path. Parts of the path may be any text; empty queries are left out."""
+        return _json(self.send("GET", *path, query=query))
+
+    def post(
+        self, *path: str, body: object = None, headers: Mapping[str, str] | None = None, **query: object
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = _json(self.send("POST", *path, query=query, body=body, headers=headers))
+        return answer
+
+    def delete(self, *path: str, **query: object) -> dict[str, Any]:
+        answer: dict[str, Any] = _json(self.send("DELETE", *path, query=query))
+        return answer
+
+    def health(self) -> dict[str, Any]:
+        """What health says. 503 is an answer here: it names what does not work."""
+        answer: dict[str, Any] = _json(self.send("GET", "health", accept=(503,)))
+        return answer
+
+    def log(self, run: str, rank: int, offset: int, wait: float = 0.0) -> LogChunk:
+        """What the log holds from this byte on; waits up to `wait` seconds for something to come."""
+        query = {"rank": rank, "offset": offset, "wait": round(wait) or None}
+        answer = self.send("GET", "runs", run, "logs", query=query, timeout=TIMEOUT_SECONDS + wait)
+        headers = answer.headers
+        return LogChunk(
+            answer.content,
+            int(headers.get("x-next-offset", offset + len(answer.content))),
+            headers.get("x-log-complete", "").lower() == "true",
+            tuple(int(rank) for rank in headers.get("x-ranks", "").split(",") if rank.strip().isdigit()),
+        )
+
+    @contextmanager
+    def artifact(self, run: str, name: str) -> Iterator[httpx.Response]:
+        """The open download of one file of a run's archive. Refuses a redirect that leads to any other file."""
+        answer = self.send("GET", "runs", run, "artifacts", *name.split("/"), accept=(302,))
+        target = answer.headers.get("location", "")
+        if not unquote(urlsplit(target).path).endswith(f"/{run}/{name}"):
+            raise CliError(f"{name} of {run}: the API pointed at another file ({urlsplit(target).path}).")
+        try:
+            with self._storage.stream("GET", target) as stream:
+                if stream.status_code != 200:
+                    raise CliError(f"{name} of {run}: the storage answered {stream.status_code}.")
+                yield stream
+        except httpx.HTTPError as exc:
+            raise Unreachable(f"{name} of {run}: the storage does not answer ({exc}).") from exc
+
+    def send(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        accept: tuple[int, ...] = (),
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> httpx.Response:
+        """One request. A status of 300 or more raises unless it is in `accept`."""
+        address = "/".join([self.url, *(quote(part, safe="") for part in path)])
+        filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
+        try:
+            answer = self._http.request(
+                method, address, params=filled_query, json=body, headers=dict(headers or {}), timeout=timeout
+            )
+        except httpx.HTTPError as exc:
+            raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
+        if answer.is_success or answer.status_code in accept:
+            return answer
+        raise _refusal(answer)
+
+
+def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageListener) -> T:
+    """Repeat a call that finds the API unreachable, for `patience` seconds, and tell `outage` of it."""
+    deadline, pause = time.monotonic() + patience, 0.25
+    while True:
+        try:
+            answer = call()
+        except Unreachable as exc:
+            if time.monotonic() + pause > deadline:
+                raise
+            outage.failed(exc)
+        else:
+            outage.recovered()
+            return answer
+        time.sleep(pause)
+        pause = min(2 * pause, 5.0)
+
+
+def _is_empty(value: object) -> bool:
+    """Whether a query says nothing with this value. 0 is a number like others."""
+    return value is None or value is False or value == ""
+
+
+def _text(value: object) -> str:
+    return "true" if value is True else str(value)
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError as exc:
+        raise CliError(
+            f"{answer.request.url} does not speak JSON. Is it Trainyard's API? Its address ends in /api."
+        ) from exc
+
+
+def _refusal(answer: httpx.Response) -> CliError:
+    """The error that a status stands for, in the API's own words where it gave some (RFC 9457)."""
+    status, (words, code) = answer.status_code, _words(answer)
+    if status in (401, 403):
+        words = f"{words.rstrip('.')}. {KEY_WANTED}" if words else KEY_WANTED
+    message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
+    if status == 404:
+        url = answer.request.url
+        hint = (
+            ""
+            if "/api" in url.path
+            else f" The address of an API ends in /api, such as {url.scheme}://{_host(url)}/api."
+        )
+        return NotFound((words or f"There is nothing at {answer.request.url.path}.") + hint, code)
+    return Unreachable(message, code) if status in BUSY else CliError(message, code)
+
+
+def _host(url: httpx.URL) -> str:
+    return url.netloc.decode("ascii")
+
+
+def _words(answer: httpx.Response) -> tuple[str, str]:
+    try:
+        problem = answer.json()
+    except ValueError:
+        return answer.text[:500], ""
+    if not isinstance(problem, dict):
+        return answer.text[:500], ""
+    return str(problem.get("detail") or problem.get("title") or ""), str(problem.get("code") or "")

@@ -1,0 +1,155 @@
+"""Download a run's archive: in parallel, each file checked against the manifest before it gets its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from ..errors import CliError, Unreachable
+from .api_outage import OutageMessages
+from .client import Api, retry_unreachable
+
+WORKERS = 16
+CHUNK = 1 << 20  # bytes
+PATIENCE_SECONDS = 30.0
+MANIFEST = "manifest.json"
+
+Progress = Callable[[int], None]  # told how many more bytes are there; less than 0 where a download begins anew
+
+
+@dataclass(frozen=True)
+class File:
+    """One line of a manifest. `md5` is hex, and empty where the storage knows none; then the etag must fit."""
+
+    name: str
+    size: int
+    md5: str
+    etag: str
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> File:
+        return cls(str(row["name"]), int(row["size"]), str(row.get("md5") or ""), str(row.get("etag") or ""))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an archive says of itself: its files, with sizes and checksums, and the run that they came from."""
+
+    content: bytes
+    files: list[File]
+
+    @classmethod
+    def of(cls, api: Api, run: str) -> Manifest:
+        """The manifest of a run's archive. Raises CliError for one that can't be read."""
+        content = retry_unreachable(lambda: _content(api, run), PATIENCE_SECONDS, OutageMessages())
+        try:
+            return cls(content, [File.of(row) for row in json.loads(content)["files"]])
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise CliError(f"{MANIFEST} of {run} can't be read: {type(exc).__name__} {exc}.") from exc
+
+    def keep(self, folder: Path) -> None:
+        """Write it beside the files that it names, as the last of them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f".{MANIFEST}.{os.getpid()}.part"
+        unfinished.write_bytes(self.content)
+        unfinished.replace(folder / MANIFEST)
+
+
+def _content(api: Api, run: str) -> bytes:
+    with api.artifact(run, MANIFEST) as stream:
+        return stream.read()
+
+
+def chosen(files: list[File], only: list[str]) -> list[File]:
+    """The files in these folders of the archive (or of these names); all of them if none is given."""
+    prefixes = [part.strip("/") for part in only]
+    return [f for f in files if not prefixes or any(f.name == w or f.name.startswith(f"{w}/") for w in prefixes)]
+
+
+def fetch(api: Api, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:
+    """Bring these files of a run into the folder. Returns those that were downloaded.
+
+    A file that is there already, whole, is left alone. A file appears under its name only once its size and MD5 fit
+    the manifest, so whatever interrupts this leaves no half a file, and the same call goes on.
+    """
+    targets = [(file, _target(folder, file.name)) for file in files]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [pool.submit(_bring, api, run, file, target, progress) for file, target in targets]
+        try:
+            return [file for file, new in zip(files, _results(jobs), strict=True) if new]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _results(jobs: list[Future[bool]]) -> list[bool]:
+    """All results, or the first error as soon as there is one."""
+    done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+    for job in done:
+        if error := job.exception():
+            raise error
+    return [job.result() for job in jobs]
+
+
+def _target(folder: Path, name: str) -> Path:
+    """Where a file of the archive goes. Raises CliError for a name that leads out of the folder on any system."""
+    windows = PureWindowsPath(name)
+    leads_out = ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute()
+    if not name or "\0" in name or leads_out:
+        raise CliError(f"The manifest names {name!r}, which leads out of the folder. Nothing was fetched.")
+    return folder / name
+
+
+def _bring(api: Api, run: str, file: File, target: Path, progress: Progress) -> bool:
+    if _is_there(file, target):
+        progress(file.size)
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        retry_unreachable(lambda: _download(api, run, file, unfinished, progress), PATIENCE_SECONDS, OutageMessages())
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return True
+
+
+def _is_there(file: File, target: Path) -> bool:
+    if not file.md5 or not target.is_file() or target.stat().st_size != file.size:
+        return False
+    with target.open("rb") as content:
+        return hashlib.file_digest(content, "md5").hexdigest() == file.md5
+
+
+def _download(api: Api, run: str, file: File, path: Path, progress: Progress) -> None:
+    """Write the file's bytes to `path`. Raises CliError if they are not those of the manifest."""
+    digest, size = hashlib.md5(usedforsecurity=False), 0
+    try:
+        with api.artifact(run, file.name) as stream, path.open("wb") as out:
+            for chunk in stream.iter_bytes(CHUNK):
+                digest.update(chunk)
+                size += out.write(chunk)
+                progress(len(chunk))
+            etag = stream.headers.get("etag", "")
+    except Unreachable:
+        progress(-size)
+        raise
+    if fault := _fault(file, size, digest.hexdigest(), etag):
+        raise CliError(f"{file.name} of {run} is not what its manifest says: {fault}. It was not kept.")
+
+
+def _fault(file: File, size: int, md5: str, etag: str) -> str:
+    if size != file.size:
+        return f"{size:,} bytes instead of {file.size:,}"
+    if file.md5:
+        return "" if md5 == file.md5 else f"MD5 {md5} instead of {file.md5}"
+    return "" if _bare(etag) == _bare(file.etag) else f"etag {etag} instead of {file.etag}"
+
+
+def _bare(etag: str) -> str:
+    return etag.removeprefix("W/").strip('"')

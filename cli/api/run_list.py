@@ -1,0 +1,126 @@
+"""Lists of runs: page by page, in another order, and what tells them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CliError
+from .client import Api
+
+STATES = ("received", "submitted", "queued", "running", "completed", "failed", "canceled")
+PAGE = 1000
+SCANNED = 5000  # runs that are put into another order
+LOOKED_AT = 100_000  # runs among which those are sought for which a condition holds, the newest ones
+HELD_OUT = ("", "test_", "val_", "validation_", "train_")
+FIELDS = {"duration": "duration_seconds", "began": "created_at", "run": "run", "state": "state", "nodes": "nodes"}
+
+Run = dict[str, Any]
+
+
+@dataclass
+class RunPage:
+    """Some runs, whether there may be more, and among how many of the newest they were found."""
+
+    runs: list[Run]
+    more: bool
+    looked_at: int
+
+    @property
+    def gave_up(self) -> bool:
+        return self.more and self.looked_at >= LOOKED_AT
+
+
+def matching(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> RunPage:
+    """Up to `limit` runs. With `everything`, as many as are looked at for an order."""
+    runs: list[Run] = []
+    token: str | None = ""
+    looked_at, most = 0, SCANNED if everything else limit
+    while token is not None and len(runs) < most and looked_at < LOOKED_AT:
+        answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), **{"continue": token})
+        runs += answer["runs"]
+        looked_at += answer.get("looked_at") or PAGE  # an older deployment does not say
+        token = answer.get("continue")
+    return RunPage(runs[:most], token is not None or len(runs) > most, looked_at)
+
+
+def ordered(runs: list[Run], by: str) -> list[Run]:
+    """By this value, those without it last. Raises CliError if none has it."""
+    name, reverse = by.removeprefix("-"), by.startswith("-")
+    having = [(value, run) for run in runs if (value := value_of(run, name)) is not None]
+    if runs and not having:
+        sortable_names = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {
+            *FIELDS,
+            "cost",
+        }
+        there = f"There are: {', '.join(sorted(sortable_names))}."
+        raise CliError(f"None of these runs has a parameter, metric or field {name!r}. {there}", "unknown_name")
+    numbers = all(isinstance(value, int | float) for value, _ in having)
+    having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
+    return [run for _, run in having] + [run for run in runs if value_of(run, name) is None]
+
+
+def value_of(run: Run, name: str) -> Any:
+    """A field, a parameter, the best of a metric, or a tag; None for none."""
+    if name in FIELDS:
+        return run.get(FIELDS[name])
+    if name == "cost":
+        return cost_of(run)
+    if name in (parameters := run.get("parameters") or {}):
+        return parameters[name]
+    best = _best(run)
+    metric = next((part + name for part in HELD_OUT if part + name in best), "")
+    return best[metric] if metric else (run.get("tags") or {}).get(name)
+
+
+def _best(run: Run) -> dict[str, Any]:
+    return (run.get("metrics") or {}).get("best") or {}
+
+
+def cost_of(run: Run) -> float | None:
+    """What the run has cost so far, in dollars."""
+    cost = run.get("cost")
+    return float(cost["training"] + cost["allocation"] + cost["idle"]) if cost else None
+
+
+def differing(runs: list[Run]) -> dict[str, list[str]]:
+    """By experiment, the parameters with several values in its runs: those of one training say little of another."""
+    kinds: dict[str, list[Run]] = {}
+    for run in runs:
+        kinds.setdefault(run.get("experiment", ""), []).append(run)
+    return {kind: _differing(its) for kind, its in kinds.items()}
+
+
+def _differing(runs: list[Run]) -> list[str]:
+    having = [run["parameters"] for run in runs if run.get("parameters")]
+    names = dict.fromkeys(name for values in having for name in values)
+    return [name for name in names if len({str(values[name]) for values in having if name in values}) > 1]
+
+
+def own(api: Api, query: dict[str, str], limit: int, everything: bool = False) -> RunPage:
+    """The same of your own runs: by your object id, and by your name those that have no id, as from a drop.
+
+    Raises CliError where this Trainyard knows nobody by name.
+    """
+    name, object_id = _me(api)
+    parts = [matching(api, {**query, "owner": who}, limit, everything) for who in (object_id, name) if who]
+    by_name = {run["run"]: run for part in parts for run in part.runs if run.get("owner_id", "") in ("", object_id)}
+    runs = sorted(by_name.values(), key=lambda run: str(run["created_at"]), reverse=True)
+    most = SCANNED if everything else limit
+    more = len(runs) > most or any(part.more for part in parts)
+    return RunPage(runs[:most], more, max(part.looked_at for part in parts))
+
+
+def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of leases, schedules or subscriptions those that are yours, by the same rule."""
+    name, object_id = _me(api)
+    own_names = {(object_id, True), (name, False)} - {("", True), ("", False)}
+    return [row for row in rows if (row.get("owner_id") or row["owner"], bool(row.get("owner_id"))) in own_names]
+
+
+def _me(api: Api) -> tuple[str, str]:
+    """Your name and object id, as this Trainyard knows them."""
+    me = api.get("me")
+    if not (me["name"] or me.get("id")):
+        raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
+    return str(me["name"]), str(me.get("id") or "")

@@ -1,0 +1,87 @@
+"""fetch."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..api import fetch as fetching
+from ..api.client import retry_unreachable
+from ..api.follow import PATIENCE_SECONDS
+from ..errors import CliError
+from ..results import Fetched
+from ..session import Session, command, user_path
+from ..show.tables import file_count
+from . import options
+from .follow import end_with
+from .progress_bar import bar
+
+POLL_SECONDS = 1.0
+
+
+@command
+def fetch(
+    session: Session,
+    run: options.Run,
+    to: options.To = None,
+    only: options.Only = None,
+    wait: options.Wait = False,
+) -> None:
+    """Download a run's models, logs and metrics.
+
+    Each file is checked against the run's manifest (size and MD5, or the etag of a file whose MD5 the storage does not
+    know) before it gets its name. The manifest comes last, as manifest.json: it lists the whole archive, also with
+    --only. The same command again fetches what is missing or damaged. A failed run has logs and no model; the exit
+    status says so.
+
+    Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
+    """
+    _await_archive(session, run, wait)
+    folder = user_path(to or Path(run))
+    manifest = fetching.Manifest.of(session.api, run)
+    files = fetching.chosen(manifest.files, only or [])
+    if only and not files:
+        _tell_missing(session, run, only, manifest.files)
+    with bar(session, "fetching", sum(file.size for file in files)) as told_bytes:
+        new = fetching.fetch(session.api, run, files, folder, told_bytes)
+    manifest.keep(folder)
+    size = sum(file.size for file in files)
+    result: Fetched = {
+        "run": run,
+        "folder": str(folder.resolve()),
+        "manifest": str(folder.resolve() / fetching.MANIFEST),
+        "files": [file.name for file in files],
+        "bytes": size,
+        "new": len(new),
+    }
+    session.tell(
+        result, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+    )
+    ended = session.api.get("runs", run)
+    if ended["state"] != "completed":
+        session.remark(f"{run} is {ended['state']}: what it left behind is no finished model.", "yellow")
+    end_with(ended)
+
+
+def _await_archive(session: Session, run: str, wait: bool) -> None:
+    while True:
+        patience = PATIENCE_SECONDS if wait else 0.0
+        artifacts: dict[str, Any] = retry_unreachable(
+            lambda: session.api.get("runs", run, "artifacts"), patience, session.outage
+        )
+        if artifacts["complete"]:
+            return
+        if not wait:
+            raise CliError(f"{run} is not archived yet. --wait waits for it.", "not_archived")
+        time.sleep(POLL_SECONDS)
+
+
+def _tell_missing(session: Session, run: str, only: list[str], files: list[fetching.File]) -> None:
+    state = session.api.get("runs", run)["state"]
+    there = ", ".join(sorted({file.name.partition("/")[0] for file in files})) or "nothing"
+    session.remark(f"{run} is {state} and has no {' or '.join(only)}. It has: {there}.", "red")
+    end_with({"state": state})
+    raise typer.Exit(3)

@@ -1,0 +1,77 @@
+"""What submit, retry, drop and logs share: to stay with a run until its end, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from .. import show
+from ..api.client import retry_unreachable
+from ..api.follow import PATIENCE_SECONDS, LogReader, MembersReader, Reader, follow_run, usual_times
+from ..errors import INTERRUPTED, CliError, status_of
+from ..session import Session
+from ..show.live import Screen
+from ..terminal_text import Console
+
+
+def follow(session: Session, name: str) -> dict[str, Any]:
+    """Show the run until it is archived, then its result. Returns the run.
+
+    With --json the progress goes to standard error, and the run is what standard output gets. Ctrl-C asks whether to
+    detach or cancel, and ends with status 130 or goes on to the end of the canceled run.
+    """
+    console: Console = session.err if session.as_json else session.out
+    run = retry_unreachable(lambda: session.api.get("runs", name), PATIENCE_SECONDS, session.outage)
+    screen, reader = Screen(console, usual_times(session.api, run)), _reader(session, run)
+    session.remark(f"{name} on {run['cluster']}, {show.runs.node_words(run)}", "bold")
+    while True:
+        try:
+            with screen.shown():
+                run = follow_run(session.api, name, reader, screen)
+        except KeyboardInterrupt:
+            _detach_or_cancel(session, name)
+            continue
+        if session.as_json:
+            session.tell_json(run)
+        else:
+            console.print(show.runs.result(run, session.program))
+        return run
+
+
+def _reader(session: Session, run: dict[str, Any]) -> Reader:
+    if run.get("elastic"):
+        return MembersReader(session.api, run["run"], run["nodes"])
+    return LogReader(session.api, run["run"])
+
+
+def end_with(run: dict[str, Any]) -> None:
+    """End the command with the status that tells how the run ended."""
+    if status := status_of(run["state"]):
+        raise typer.Exit(status)
+
+
+def _detach_or_cancel(session: Session, name: str) -> None:
+    """Return after a cancel, so that its end can be watched; else end the command."""
+    if _asks_to_cancel(session):
+        try:
+            session.api.post("runs", name, "cancel")
+        except CliError as exc:
+            session.remark(f"It could not be canceled: {exc}", "red")
+        else:
+            session.remark("Canceling; Ctrl-C again leaves it to itself.", "yellow")
+            return
+    session.remark(f"Detached; the run goes on. Come back with: {session.program} logs -f {name}")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _asks_to_cancel(session: Session) -> bool:
+    """Whether the person says so. Nobody to ask, or another Ctrl-C, means no."""
+    if not session.err.is_terminal:
+        return False
+    try:
+        answer = session.err.input("\n[bold]Detach (the run goes on) or cancel the run?[/] \\[d/c] ")
+    except (KeyboardInterrupt, EOFError):
+        session.remark("")  # the cursor is still behind the question
+        return False
+    return answer.strip().lower().startswith("c")

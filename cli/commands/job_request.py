@@ -1,0 +1,82 @@
+"""What `submit` is to run: a trainer, a template, a job file, or a folder of code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..files import folder_job, job_file
+from ..files.job_upload import with_everything_sent
+from ..session import Session, user_path
+
+JOB_SUFFIXES = (".yml", ".yaml", ".json")
+# What another kind of job is to be submitted as; the API says it too, but nothing needs to be sent for that.
+OTHER_KINDS = {
+    "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
+    "pipeline": "Submit each of its steps as a command job.",
+}
+# What a request may hold and a job file can't, with the option that gives it.
+NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """The words of the command line that say what runs."""
+
+    what: str
+    template: str
+    job: Path | None
+    command: str
+    env: str
+    save: Path | None
+
+    def read(self, session: Session, parameters: dict[str, Any], has_data: bool) -> dict[str, Any]:
+        """The part of the request that says what runs, once everything that it needs was sent.
+
+        Raises BadParameter unless the words name exactly one thing.
+        """
+        file = self.job or (Path(self.what) if self.what.endswith(JOB_SUFFIXES) else None)
+        chosen = {"--template": self.template, "--job": self.job, "WHAT": self.what}
+        if len(options := [name for name, value in chosen.items() if value]) != 1:
+            raise typer.BadParameter(
+                f"Give one of a trainer, a job file, a folder and --template; given: {', '.join(options) or 'none'}."
+            )
+        if self.command:
+            source, job = self._folder(parameters, has_data)
+            return {"job": with_everything_sent(session.api, job, source, session.remark)}
+        if self.env or self.save:
+            raise typer.BadParameter("--env and --save are for a folder with --command.")
+        if file:
+            return {"job": _job_file(session, user_path(file))}
+        if self.what and (self.what in (".", "..") or "/" in self.what):
+            raise typer.BadParameter(f'Say what to run in {self.what}: --command "python train.py --data {{data}}".')
+        return {"template": self.template} if self.template else {"trainer": self.what}
+
+    def write_job_file(self, session: Session, parameters: dict[str, Any], body: dict[str, Any]) -> None:
+        """With --save: the job file by which `submit FILE` makes the same run as this request."""
+        if self.save is None:
+            return
+        source, job = self._folder(parameters, "data" in body)
+        folder_job.save(job, body, source, user_path(self.save))
+        session.remark(f"Written to {self.save}", "dim")
+        if options := [option for key, option in NOT_IN_A_FILE.items() if key in body]:
+            session.remark(f"A job file has no place for {' and '.join(options)}: give it again.", "yellow")
+        if isinstance(body.get("nodes"), dict):
+            session.remark("A job file has no place for a range of --nodes: give it again.", "yellow")
+
+    def _folder(self, parameters: dict[str, Any], has_data: bool) -> tuple[Path, dict[str, Any]]:
+        source = user_path(Path(self.what))
+        if not source.is_dir():
+            raise typer.BadParameter(f"--command runs in a folder; there is none at {self.what!r}.")
+        return source, folder_job.job_of(self.command, parameters, has_data, self.env)
+
+
+def _job_file(session: Session, file: Path) -> dict[str, Any]:
+    job = job_file.load(file)
+    if job.get("type") in OTHER_KINDS:
+        kind = job["type"]
+        raise typer.BadParameter(f"{file.name} is a {kind} job; only command jobs are run. {OTHER_KINDS[kind]}")
+    return with_everything_sent(session.api, job, file.parent, session.remark)

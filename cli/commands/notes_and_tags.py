@@ -1,0 +1,50 @@
+"""note, tag."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from ..session import Session, command
+from . import options
+
+NoteText = Annotated[str, Argument(metavar="TEXT", help="What there is to say, in up to 500 characters.")]
+Tags = Annotated[list[str] | None, Argument(metavar="NAME=VALUE", help="Tags to set: team=vision.")]
+Remove = Annotated[list[str] | None, Option("--remove", metavar="NAME", help="A tag to take off. Repeat it for more.")]
+
+
+@command
+def note(session: Session, run: options.Run, text: NoteText) -> None:
+    """Write a note on a run, for whoever looks at it later; `show` has them with who and when.
+
+    Example: trainyard note mnist@latest "the learning rate was too high"
+    """
+    answer = session.api.post("runs", run, "notes", body={"text": text})
+    count = len(answer["notes"])
+    session.tell(answer, f"{answer['run']} has {count} note{'' if count == 1 else 's'}.")
+
+
+@command
+def tag(session: Session, run: options.Run, tags: Tags = None, remove: Remove = None) -> None:
+    """Set or take off a run's tags, by which `runs --where` finds it.
+
+    Example: trainyard tag mnist@latest team=vision --remove draft
+    """
+    if not tags and not remove:
+        raise typer.BadParameter("give tags, NAME=VALUE, or --remove NAME.")
+    answer = session.api.post("runs", run, "tags", body={"set": pairs(tags), "remove": remove or []})
+    words = ", ".join(f"{name}={value}" for name, value in sorted(answer["tags"].items()))
+    session.tell(answer, f"{answer['run']}: {words or 'no tags'}")
+
+
+def pairs(texts: list[str] | None) -> dict[str, str]:
+    """`team=vision` as {"team": "vision"}. Raises BadParameter for what is no pair."""
+    values = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"a tag is NAME=VALUE, such as team=vision; {text!r} has no value.")
+        values[name] = value
+    return values

@@ -1,0 +1,62 @@
+"""rm, du."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from rich.prompt import Confirm
+from typer import Argument, Option
+
+from .. import show
+from ..api.run_names import drop_or_run
+from ..errors import CliError
+from ..session import Session, command
+from ..setup import tab_completion
+
+Things = Annotated[
+    list[str],
+    Argument(metavar="RUN|DROP", help="Runs, or drops as route/name.", autocompletion=tab_completion.runs_or_drops),
+]
+Yes = Annotated[bool, Option("--yes", "-y", help="Don't ask.")]
+Log = Annotated[bool, Option("--log", help="Show what was removed, by whom and when, instead.")]
+Soon = Annotated[bool, Option("--soon", help="Show instead what retention will delete within a week.")]
+
+
+@command
+def rm(session: Session, things: Things, yes: Yes = False) -> None:
+    """Delete what a run left, or a drop: archive, checkpoints, logs, files.
+
+    Who removed it and when stays on record (`du --log`), and so does the run's own record. A run that has not ended, or
+    that another one goes on from, is refused, and so is a drop that a run trains on.
+
+    Example: trainyard rm mnist-0123456789abcdef mnist/digits-1 --yes
+    """
+    targets = [drop_or_run(session.api, name) for name in things]
+    if not yes and not _agreed(session, [drop or run for drop, run in targets]):
+        raise CliError("Nothing was removed.", "stopped")
+    done = []
+    for drop, run in targets:
+        where = ("drops", *drop.split("/", 1)) if drop else ("runs", run)
+        done.append(session.api.post(*where, "remove"))
+    session.tell(done, "\n".join(f"{each['what']} {each['name']} is being deleted." for each in done))
+
+
+@command
+def du(session: Session, log: Log = False, soon: Soon = False) -> None:
+    """Show what takes the space: drops, archives, checkpoints, and what jobs left where they wrote it.
+
+    Example: trainyard du
+    """
+    if log or soon:
+        rows: list[dict[str, Any]] = session.api.get("removals" if log else "retention")
+        session.tell(rows, show.storage.removed(rows) if log else show.storage.going(rows))
+        return
+    space = session.api.get("usage")
+    session.tell(space, show.storage.usage(space))
+
+
+def _agreed(session: Session, things: list[str]) -> bool:
+    """Whether the person says so. Where nobody can answer, --yes must."""
+    if not session.err.is_terminal or session.as_json:
+        raise CliError(f"This deletes {', '.join(things)} for good; say --yes.", "unconfirmed")
+    return Confirm.ask(f"Delete {', '.join(things)} for good?", console=session.err, default=False)

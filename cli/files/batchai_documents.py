@@ -1,0 +1,143 @@
+"""Batch AI's documents on this machine: read them, add what a command line says, and print what becomes of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import CliError
+from . import job_file
+
+LONGEST_SCRIPT = 65_536  # characters, as the API takes them
+Json = dict[str, Any]
+
+
+def read(file: Path) -> Json:
+    """The document. A comma too many and a byte order mark, which people's files have, do no harm."""
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        why = getattr(exc, "strerror", None) or "it is no UTF-8 text"
+        raise CliError(f"{file} can't be read: {why}.") from exc
+    try:
+        return job_file.parsed(text, file)
+    except CliError as exc:
+        try:
+            return job_file.parsed(text, file.with_suffix(".yaml"))
+        except CliError:
+            raise exc from None
+
+
+@dataclass
+class Beside:
+    """What the command line says besides the document."""
+
+    cluster_file: Path | None = None
+    project_file: Path | None = None
+    mounts: dict[str, str] = field(default_factory=dict)
+    account: str = ""
+    environment: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    strict: bool = False
+
+    def body(self) -> Json:
+        """As the API takes it."""
+        parts = {
+            "cluster": read(self.cluster_file) if self.cluster_file else None,
+            "project": read(self.project_file) if self.project_file else None,
+            "mounts": self.mounts,
+            "storage_account": self.account or os.environ.get("AZURE_BATCHAI_STORAGE_ACCOUNT", ""),
+            "environment": self.environment,
+            "files": self.files,
+            "strict": self.strict,
+        }
+        return {name: value for name, value in parts.items() if value}
+
+
+def mounted(document: Json, shares: list[str], containers: list[str], account: str) -> Json:
+    """The job with further mounts, as `az batchai job create --afs-name --bfs-name` added them: NAME or NAME=PATH."""
+    inner = document.get("properties")
+    properties: Json = dict(inner) if isinstance(inner, dict) else {}
+    volumes = dict(properties.get("mountVolumes") or {})
+    name = account or "<AZURE_BATCHAI_STORAGE_ACCOUNT>"
+    for text in shares:
+        share, _, path = text.partition("=")
+        url = f"https://{name}.file.core.windows.net/{share}"
+        more = {"azureFileUrl": url, "relativeMountPath": path or "afs"}
+        volumes["azureFileShares"] = [*(volumes.get("azureFileShares") or []), more]
+    for text in containers:
+        container, _, path = text.partition("=")
+        more = {"accountName": name, "containerName": container, "relativeMountPath": path or "bfs"}
+        volumes["azureBlobFileSystems"] = [*(volumes.get("azureBlobFileSystems") or []), more]
+    return {**document, "properties": {**properties, "mountVolumes": volumes}} if volumes else document
+
+
+def scripts_beside(names: list[str], folder: Path) -> dict[str, str]:
+    """Those scripts of a job that lie beside it: they travel with the run, as if they were uploaded."""
+    return {name: _script(folder, name, "job.json") for name in names if (folder / name).is_file()}
+
+
+def as_yaml(document: Json) -> str:
+    return yaml.safe_dump(document, sort_keys=False, width=110, allow_unicode=True)
+
+
+def as_text(report: list[Json]) -> str:
+    """The report for people: what has no full equivalent first."""
+    lines = []
+    for row in sorted(report, key=lambda row: not row["lossy"]):
+        lines.append(f"{'! ' if row['lossy'] else '  '}{row['field']}")
+        lines.append(f"      then   {row['meant']}")
+        lines.append(f"      now    {row['instead']}")
+        if row["decide"]:
+            lines.append(f"      you    {row['decide']}")
+    lossy = sum(row["lossy"] for row in report)
+    lines.append(f"{lossy} fields without a full equivalent (!), {len(report) - lossy} that are done in another way.")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of the deep-learning job service: project.json, job.json and the script."""
+
+    path: Path
+    project: Json
+    job: Json
+    script: str
+
+    @classmethod
+    def read(cls, path: Path) -> Folder:
+        """Raises CliError, naming what is missing."""
+        project, job = (_document(path, name) for name in ("project.json", "job.json"))
+        name = str(project.get("sourceScript") or "")
+        return cls(path, project, job, _script(path, name) if name else "")
+
+
+def _document(path: Path, name: str) -> Json:
+    if not (path / name).is_file():
+        raise CliError(f"{path} has no {name}. `run` and `pause` take a folder with project.json and job.json.")
+    return read(path / name)
+
+
+def project_cluster(path: Path) -> str:
+    """The cluster that the project of this folder names."""
+    name = str(_document(path, "project.json").get("clusterName") or "")
+    if not name or name.startswith("ENTER_"):
+        raise CliError(f"project.json says clusterName {name!r}: fill it in, or name the cluster.")
+    return name
+
+
+def _script(path: Path, name: str, whose: str = "project.json") -> str:
+    file = (path / name).resolve()
+    if path.resolve() not in file.parents:
+        raise CliError(f"{whose} names the script {name!r}, which is not in its folder.")
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise CliError(f"{whose} names the script {name!r}, which can't be read as text: {exc}.") from exc
+    if len(text) > LONGEST_SCRIPT:
+        raise CliError(f"{name} has {len(text)} characters; a script that travels with its run has at most 65,536.")
+    return text

@@ -1,0 +1,82 @@
+"""A large file as a blob: blocks go up side by side, and those that an interrupted upload left are not sent again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..parallel import in_parallel
+
+if TYPE_CHECKING:
+    from azure.storage.blob import BlobClient, ContentSettings
+
+BLOCK = 16 << 20  # bytes
+MOST_BLOCKS = 50_000  # of a blob, as the storage takes them
+WORKERS = 4  # for one file; several files go up at once
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of the file. Its id says where it belongs and what it holds, so one of another content is another."""
+
+    id: str
+    offset: int
+    size: int
+
+
+def send(
+    blob: BlobClient, path: Path, settings: ContentSettings, metadata: dict[str, str], progress: Callable[[int], None]
+) -> None:
+    """Upload the file in blocks, and make the blob of them once all are there.
+
+    Storage keeps blocks of an unfinished blob for a week; called again, this sends only what it lacks.
+    """
+    from azure.storage.blob import BlobBlock
+
+    blocks = list(_blocks(path))
+    present = _present(blob)
+    missing = [block for block in blocks if present.get(block.id) != block.size]
+    progress(sum(block.size for block in blocks) - sum(block.size for block in missing))
+    in_parallel(lambda block: _stage(blob, path, block, progress), missing, WORKERS)
+    blob.commit_block_list([BlobBlock(block.id) for block in blocks], content_settings=settings, metadata=metadata)
+
+
+def _blocks(path: Path) -> Iterator[Block]:
+    size, total = BLOCK, path.stat().st_size
+    while total > size * MOST_BLOCKS:
+        size *= 2
+    with path.open("rb") as content:
+        for number, piece in enumerate(iter(lambda: content.read(size), b"")):
+            digest = hashlib.md5(piece, usedforsecurity=False).hexdigest()
+            yield Block(f"{number:05d}-{digest}", number * size, len(piece))
+
+
+def _present(blob: BlobClient) -> dict[str, int]:
+    """The uncommitted blocks that the storage has, with their sizes."""
+    from azure.core.exceptions import ResourceNotFoundError
+
+    try:
+        _, uncommitted = blob.get_block_list("uncommitted")
+    except ResourceNotFoundError:
+        return {}
+    return {_readable(block.id): block.size for block in uncommitted}
+
+
+def _readable(block_id: str) -> str:
+    """The id as it was given: some versions of the client answer with what they sent, which is Base64."""
+    try:
+        return base64.b64decode(block_id, validate=True).decode()
+    except ValueError:
+        return block_id
+
+
+def _stage(blob: BlobClient, path: Path, block: Block, progress: Callable[[int], None]) -> None:
+    with path.open("rb") as content:
+        content.seek(block.offset)
+        piece = content.read(block.size)
+    blob.stage_block(block.id, piece, length=len(piece), validate_content=True)
+    progress(block.size)

@@ -1,0 +1,206 @@
+"""The clusters file: what it declares, how that differs from the workspace, and the bodies that make it true. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from ..errors import CliError
+from ..results import ClusterStep
+
+Json = dict[str, Any]
+
+NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")  # as Azure ML takes them
+SIZE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
+TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
+AUTO_IDLE_SECONDS = 300  # until the sweeps have chosen another
+# What a compute says of itself and takes from nobody.
+_READ_ONLY = {"provisioningState", "provisioningErrors", "createdOn", "modifiedOn", "isAttachedCompute", "resourceId"}
+_READ_ONLY_INNER = {
+    *("allocationState", "allocationStateTransitionTime", "errors", "currentNodeCount", "targetNodeCount"),
+    *("nodeStateCounts", "userAccountCredentials"),
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A cluster as the file declares it. `idle` is in seconds; None is auto: chosen from what the sweeps see."""
+
+    name: str
+    size: str
+    max: int
+    min: int = 0
+    tier: str = "low_priority"
+    idle: int | None = 120
+    project: str = ""
+    pin: str = ""
+
+    @property
+    def tags(self) -> dict[str, str]:
+        tags = {PROJECT: self.project, PIN: self.pin, IDLE: "auto" if self.idle is None else ""}
+        return {name: value for name, value in tags.items() if value}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One difference: create, change, or impossible; `changes` is what, from what, to what."""
+
+    cluster: Declared
+    action: str
+    changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    why: str = ""
+
+    def told(self) -> ClusterStep:
+        changes = {what: {"from": old, "to": new} for what, (old, new) in self.changes.items()}
+        return {"cluster": self.cluster.name, "action": self.action, "changes": changes, "why": self.why}
+
+
+def read(text: str, what: str) -> list[Declared]:
+    """The clusters of a file. Raises CliError naming file, cluster, key and choices."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise CliError(f"{what} is no YAML: {exc}") from exc
+    entries = document.get("clusters") if isinstance(document, dict) else None
+    if not isinstance(entries, dict) or set(document) != {"clusters"} or not entries:
+        raise CliError(f"{what} must hold the one key `clusters`, a mapping with at least one name.")
+    return [_declared(str(name), entry, f"{what}: cluster {name!r}") for name, entry in entries.items()]
+
+
+def _declared(name: str, entry: Any, where: str) -> Declared:
+    if not NAME.fullmatch(name):
+        raise CliError(f"{where}: use 2 to 32 letters, digits and single dashes, a letter first and no dash last.")
+    keys = {"size", "tier", "min", "max", "idle", "project", "pin"}
+    if not isinstance(entry, dict) or not {"size", "max"} <= set(entry) <= keys:
+        raise CliError(f"{where} must be a mapping with size and max, and at most {', '.join(sorted(keys))}.")
+    if not SIZE.fullmatch(str(entry["size"])):
+        raise CliError(f"{where}: size is {entry['size']!r}; use a size of machines such as Standard_D2s_v3.")
+    if (tier := entry.get("tier", "low_priority")) not in TIERS:
+        raise CliError(f"{where}: tier is {tier!r}; choose {' or '.join(TIERS)}.")
+    most = _number(entry["max"], "max", 0, 1000, where)
+    least = _number(entry.get("min", 0), "min", 0, most, where)
+    texts = {key: _text(entry.get(key, ""), key, where) for key in ("project", "pin")}
+    if least and not texts["pin"]:
+        raise CliError(f"{where}: min is {least}, and its nodes are paid for day and night. Say why in `pin`.")
+    idle = None if entry.get("idle") == "auto" else _seconds(entry.get("idle", 120), where)
+    return Declared(name, str(entry["size"]), most, least, tier, idle, **texts)
+
+
+def _number(value: Any, key: str, low: int, high: int, where: str) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise CliError(f"{where}: {key} is {value!r}; use a whole number from {low} to {high}.")
+    return value
+
+
+def _text(value: Any, key: str, where: str) -> str:
+    if not isinstance(value, str) or len(value) > 200 or not value.isprintable():
+        raise CliError(f"{where}: {key} is {value!r:.80}; use up to 200 printable characters.")
+    return value
+
+
+def _seconds(value: Any, where: str) -> int:
+    match = re.fullmatch(r"(\d{1,7})([smh]?)", str(value)) if type(value) in (int, str) else None
+    if not match or not 60 <= (seconds := int(match[1]) * UNITS[match[2]]) <= 86_400 * 7:
+        raise CliError(f"{where}: idle is {value!r}; use auto, or from 60 s to 7 days: 120, 2m, 1h.")
+    return seconds
+
+
+def plan(declared: list[Declared], existing: dict[str, Json]) -> list[Step]:
+    """What is to be done, for each declared cluster that differs. `found` are the workspace's AmlComputes by name."""
+    steps = [_step(cluster, existing.get(cluster.name)) for cluster in declared]
+    return [step for step in steps if step is not None]
+
+
+def _step(cluster: Declared, existing: Json | None) -> Step | None:
+    if existing is None:
+        return Step(cluster, "create", {key: (None, value) for key, value in wanted(cluster).items()})
+    before, after = present(existing), wanted(cluster)
+    if cluster.idle is None and before["idle"] == "auto":
+        before = before | {"idle_seconds": after["idle_seconds"]}  # the sweeps choose it
+    changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
+    fixed = sorted({"size", "tier"} & set(changes))
+    if fixed:
+        why = f"{' and '.join(fixed)} of a cluster can't be changed. Give the new one another name, or delete it first."
+        return Step(cluster, "impossible", changes, why)
+    return Step(cluster, "change", changes) if changes else None
+
+
+def wanted(cluster: Declared) -> Json:
+    idle = AUTO_IDLE_SECONDS if cluster.idle is None else cluster.idle
+    return {
+        "size": cluster.size.lower(),
+        "tier": cluster.tier,
+        "min": cluster.min,
+        "max": cluster.max,
+        "idle_seconds": idle,
+        "idle": "auto" if cluster.idle is None else "",
+        "project": cluster.project,
+        "pin": cluster.pin,
+    }
+
+
+def present(existing: Json) -> Json:
+    """The same of an AmlCompute as it is."""
+    inner, tags = existing["properties"]["properties"], existing.get("tags") or {}
+    scale = inner.get("scaleSettings") or {}
+    return {
+        "size": str(inner.get("vmSize") or "").lower(),
+        "tier": "low_priority" if inner.get("vmPriority") == "LowPriority" else "dedicated",
+        "min": scale.get("minNodeCount") or 0,
+        "max": scale.get("maxNodeCount") or 0,
+        "idle_seconds": _duration(scale.get("nodeIdleTimeBeforeScaleDown") or "PT120S"),
+        "idle": tags.get(IDLE, ""),
+        "project": tags.get(PROJECT, ""),
+        "pin": tags.get(PIN, ""),
+    }
+
+
+def _duration(text: str) -> float:
+    """Seconds of an ISO 8601 duration of days, hours, minutes and seconds."""
+    match = re.fullmatch(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", text)
+    if not match:
+        return -1.0
+    parts = [float(part or 0) for part in match.groups()]
+    return parts[0] * 86_400 + parts[1] * 3600 + parts[2] * 60 + parts[3]
+
+
+def body(step: Step, existing: Json | None, like: Json | None) -> Json:
+    """What is put for this step: a new compute, with location and identity of a cluster that is there, or the one that
+    is there with the changes and nothing else."""
+    cluster = step.cluster
+    scale = {
+        "minNodeCount": cluster.min,
+        "maxNodeCount": cluster.max,
+        "nodeIdleTimeBeforeScaleDown": f"PT{wanted(cluster)['idle_seconds']}S",
+    }
+    if existing is None:
+        inner: Json = {"vmSize": cluster.size, "vmPriority": TIERS[cluster.tier], "scaleSettings": scale}
+        inner["remoteLoginPortPublicAccess"] = "Disabled"
+        made = {"computeType": "AmlCompute", "disableLocalAuth": True, "properties": inner}
+        return {**_place(like), "tags": cluster.tags, "properties": made}
+    if "idle_seconds" not in step.changes and cluster.idle is None:
+        scale["nodeIdleTimeBeforeScaleDown"] = existing["properties"]["properties"]["scaleSettings"].get(
+            "nodeIdleTimeBeforeScaleDown", "PT120S"
+        )
+    inner = {key: value for key, value in existing["properties"]["properties"].items() if key not in _READ_ONLY_INNER}
+    outer = {key: value for key, value in existing["properties"].items() if key not in _READ_ONLY}
+    others = {key: value for key, value in (existing.get("tags") or {}).items() if key not in (PROJECT, PIN, IDLE)}
+    changed = {**outer, "properties": {**inner, "scaleSettings": {**inner.get("scaleSettings", {}), **scale}}}
+    return {**_place(existing), "tags": {**others, **cluster.tags}, "properties": changed}
+
+
+def _place(like: Json | None) -> Json:
+    """Where a compute is and as whom its nodes act: training nodes read drops with the identity of their cluster."""
+    if like is None:
+        return {}
+    identity = like.get("identity") or {}
+    users: Json = {name: {} for name in identity.get("userAssignedIdentities") or {}}
+    own_identity = (
+        {"type": identity["type"], **({"userAssignedIdentities": users} if users else {})} if identity else None
+    )
+    return {"location": like.get("location"), **({"identity": own_identity} if own_identity else {})}

@@ -1,0 +1,267 @@
+"""Upload a folder as a drop: in parallel, only what is not there yet, and the marker last."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import itertools
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from ..errors import CliError, Unreachable, extra
+from ..parallel import in_parallel
+from ..setup.profiles import Profile
+from . import blocks
+from .walk import files_below
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+CONTAINER = "drops"
+WORKERS = 8
+SUCCESS = "_SUCCESS"
+BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
+OWNER = "trainyard_owner"  # the same without the place: whose a run of it is; a claim, which nobody checks
+JOB_FILES = ("job.yaml", "job.yml", "job.json")
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+Progress = Callable[[int], None]  # told how many more bytes are there
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file to upload, and the name of its blob."""
+
+    path: Path
+    blob: str
+    size: int
+
+
+@dataclass(frozen=True)
+class There:
+    """A blob that is there already. `md5` is hex, and empty where the storage knows none."""
+
+    size: int
+    md5: str
+    modified: datetime
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an upload would do to a drop. `gone` are blobs that the folder has not; they stay unless deleted.
+
+    `by` is who uploaded to it last and from where, as their `drop` wrote it; '' where nobody knows.
+    """
+
+    drop: str
+    added: tuple[Item, ...]
+    changed: tuple[Item, ...]
+    same: tuple[Item, ...]
+    gone: tuple[str, ...]
+    marker_is_stale: bool
+    by: str = ""
+
+    @property
+    def single(self) -> bool:
+        """Whether it is an archive, which is complete as soon as it is there."""
+        return any(item.blob == self.drop for item in (*self.added, *self.changed, *self.same))
+
+    @property
+    def is_new(self) -> bool:
+        return not (self.changed or self.same or self.gone)
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """What an upload did. `marked`: the drop was closed by it, so this content is new."""
+
+    files: int
+    bytes: int
+    kept: int
+    marked: bool
+    deleted: int = 0
+
+
+def items(source: Path, route: str, name: str) -> list[Item]:
+    """What a drop of this folder consists of, but for its marker; of an archive, the one file.
+
+    Raises CliError if there is nothing to upload.
+    """
+    if source.is_file():
+        if not source.name.lower().endswith(ARCHIVES):
+            raise CliError(f"{source} is neither a folder nor an archive ({', '.join(ARCHIVES)}).")
+        return [Item(source, f"{route}/{name}", source.stat().st_size)]
+    if not source.is_dir():
+        raise CliError(f"There is no folder {source}.")
+    local_items = [Item(path, f"{route}/{name}/{below}", path.stat().st_size) for below, path in files_below(source)]
+    marker = f"{route}/{name}/{SUCCESS}"
+    data = [item for item in local_items if item.blob != marker]
+    if not data:
+        raise CliError(f"{source} holds no files.")
+    return data
+
+
+def target_name(source: Path, name: str) -> str:
+    """The drop's name: what was asked for, else the source's own. An archive keeps its extension."""
+    name = name or source.resolve().name
+    suffix = next((end for end in ARCHIVES if source.name.lower().endswith(end)), "") if source.is_file() else ""
+    return name if name.lower().endswith(ARCHIVES) or not suffix else f"{name}{source.name[-len(suffix) :]}"
+
+
+def plan(container: ContainerClient, drop: str, local_items: list[Item], progress: Progress) -> Plan:
+    """Compare the folder with what is there, by name, size and MD5. A file is read only if the sizes are equal."""
+    with translated():
+        there = _listing(container, drop)
+    added: list[Item] = []
+    changed: list[Item] = []
+    same: list[Item] = []
+    for item in local_items:
+        existing = there.get(item.blob)
+        group = added if existing is None else same if _is_same(item, existing, progress) else changed
+        group.append(item)
+    marker = f"{drop}/{SUCCESS}"
+    gone = tuple(sorted(there.keys() - {item.blob for item in local_items} - {marker}))
+    existing = there.get(marker) or there.get(drop)
+    stale = not same or _is_stale(there, drop, same)
+    return Plan(drop, tuple(added), tuple(changed), tuple(same), gone, stale, existing.by if existing else "")
+
+
+def upload(
+    container: ContainerClient,
+    todo: Plan,
+    progress: Progress,
+    delete: bool = False,
+    said: Mapping[str, str] = MappingProxyType({}),
+) -> Uploaded:
+    """Upload what is added or changed, delete what is gone if asked to, then write the marker.
+
+    Interrupted, the same call goes on. Nothing is written if all is there and the marker is newer than all of it.
+    `said` becomes metadata of each file: who uploads, as OWNER and BY.
+    """
+    drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
+    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
+    words = {key: quote(value) for key, value in said.items() if value}
+    with translated():
+        _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)
+        for name in gone:
+            container.delete_blob(name)
+        _send_all(container, [item for item in missing if item.blob in job_files], progress, words)
+        marked = not todo.single and bool(missing or gone or todo.marker_is_stale)
+        if marked:
+            container.upload_blob(f"{drop}/{SUCCESS}", b"", overwrite=True, metadata=words)
+    size = sum(item.size for item in missing)
+    return Uploaded(len(missing), size, len(todo.same), marked or bool(missing), len(gone))
+
+
+def free_name(container: ContainerClient, route: str, name: str) -> str:
+    """The first of name-2, name-3, ... that holds nothing. An archive's number comes before its extension."""
+    end = next((end for end in ARCHIVES if name.lower().endswith(end)), "")
+    stem, end = name[: len(name) - len(end)], name[len(name) - len(end) :]
+    with translated():
+        return next(
+            candidate
+            for number in itertools.count(2)
+            if not _listing(container, f"{route}/{(candidate := f'{stem}-{number}{end}')}")
+        )
+
+
+def whose(source: Path) -> str:
+    """Who uploads, and from where: ada@laptop:/home/ada/digits."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        user = "someone"
+    return f"{user}@{socket.gethostname()}:{source.resolve()}"
+
+
+def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
+    """Blobs of the drop: those in its folder, and the one of its very name, which comes first of all that begin so."""
+    blobs = {}
+    first = next(iter(container.list_blobs(name_starts_with=drop, include=["metadata"], results_per_page=1)), None)
+    inside = container.list_blobs(name_starts_with=f"{drop}/", include=["metadata"])
+    for blob in itertools.chain([first] if first and first.name == drop else [], inside):
+        md5, by = blob.content_settings.content_md5, unquote((blob.metadata or {}).get(BY, ""))
+        blobs[blob.name] = There(blob.size, bytes(md5).hex() if md5 else "", blob.last_modified, by)
+    return blobs
+
+
+def _is_same(item: Item, there: There, progress: Progress) -> bool:
+    """Whether the blob holds this very file."""
+    if there.size != item.size or there.md5 != _md5(item.path).hex():
+        return False
+    progress(item.size)
+    return True
+
+
+def _is_stale(there: dict[str, There], drop: str, same: list[Item]) -> bool:
+    """Whether the marker is missing, or older than a file: an upload was interrupted before its end."""
+    marker = there.get(f"{drop}/{SUCCESS}")
+    return marker is None or any(there[item.blob].modified > marker.modified for item in same)
+
+
+def _send_all(container: ContainerClient, missing: list[Item], progress: Progress, words: dict[str, str]) -> None:
+    in_parallel(lambda item: _send(container, item, progress, words), missing, WORKERS)
+
+
+def _send(container: ContainerClient, item: Item, progress: Progress, words: dict[str, str]) -> None:
+    """Upload one file with its MD5, which a blob uploaded in blocks would not have by itself."""
+    from azure.storage.blob import ContentSettings
+
+    settings = ContentSettings(content_md5=bytearray(_md5(item.path)))
+    if item.size > blocks.BLOCK:
+        blocks.send(container.get_blob_client(item.blob), item.path, settings, words, progress)
+        return
+    with item.path.open("rb") as content:
+        container.upload_blob(
+            item.blob, content, length=item.size, overwrite=True, content_settings=settings, metadata=words
+        )
+    progress(item.size)
+
+
+def _md5(path: Path) -> bytes:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).digest()
+
+
+@contextmanager
+def opened(profile: Profile, account_url: str) -> Iterator[ContainerClient]:
+    """The drops container: by the local cloud's connection string, else at `account_url` as whoever is signed in here.
+
+    Raises CliError if the packages for it are not installed or no account is known.
+    """
+    try:
+        from azure.identity import DefaultAzureCredential
+        from azure.storage.blob import ContainerClient
+    except ImportError as exc:
+        raise CliError(f"Uploading needs two more packages: {extra('drop')}.") from exc
+    address = account_url or profile.account_url
+    if profile.connection_string and not account_url:
+        client = ContainerClient.from_connection_string(profile.connection_string, CONTAINER)
+    elif address:
+        client = ContainerClient(address, CONTAINER, DefaultAzureCredential())
+    else:
+        raise CliError("Say which storage account: --account-url https://<account>.blob.core.windows.net")
+    with client:
+        yield client
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError, ServiceRequestError
+
+    try:
+        yield
+    except ClientAuthenticationError as exc:
+        raise CliError(f"The storage account does not let you in: sign in with `az login`. {exc.message}") from exc
+    except HttpResponseError as exc:
+        raise CliError(f"The storage account refused: {exc.reason or exc.message}") from exc
+    except (ServiceRequestError, AzureError) as exc:
+        raise Unreachable(f"The storage account does not answer: {exc.message}") from exc

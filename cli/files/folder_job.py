@@ -1,0 +1,97 @@
+"""A job file for a folder of code: what `submit ./folder --command ...` makes, and `--save` writes down."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+
+from ..errors import CliError
+from .job_upload import is_remote
+
+SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
+IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
+PYTHON = "3.11"
+# {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
+_NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
+# A run's tags, as the API takes them; a job's may have any name.
+_TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MOST_TAGS, LONGEST_TAG = 15, 256
+Job = dict[str, Any]
+
+
+def job_of(command: str, parameters: Job, has_data: bool, env: str) -> Job:
+    """The job that runs this command in a folder. Raises BadParameter for an environment that can't be read."""
+    names = list(dict.fromkeys(_NAME.findall(command)))
+    inputs: Job = {"data": {"type": "uri_folder"}} if has_data else {}
+    if "data" in names and not has_data:
+        raise typer.BadParameter("The command has {data}; say which data with --data.")
+    inputs |= parameters
+    outputs = {name: {"type": "uri_folder"} for name in names if name not in inputs}
+    text = _NAME.sub(lambda m: f"${{{{{'inputs' if m[1] in inputs else 'outputs'}.{m[1]}}}}}", command)
+    job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment(env)}
+    return job | ({"inputs": inputs} if inputs else {}) | ({"outputs": outputs} if outputs else {})
+
+
+def environment(env: str) -> Any:
+    """`pandas,scikit-learn`, a requirements.txt or conda file, or the name of an environment that is registered."""
+    if is_remote(env) or env.lower().startswith("azureml"):
+        return env
+    if env.endswith((".yml", ".yaml")):
+        return {"image": IMAGE, "conda_file": env}
+    if env.endswith(".txt"):
+        try:
+            lines = Path(os.environ.get("TRAINYARD_CWD", "."), env).read_text("utf-8").splitlines()
+        except OSError as exc:
+            raise CliError(f"--env {env} can't be read: {exc.strerror}.") from exc
+        packages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    else:
+        packages = [package.strip() for package in env.split(",") if package.strip()]
+    dependencies: list[Any] = [f"python={PYTHON}", "pip"]
+    return {"image": IMAGE, "conda_file": {"dependencies": [*dependencies, *([{"pip": packages}] if packages else [])]}}
+
+
+def save(job: Job, request: Job, folder: Path, file: Path) -> None:
+    """Write the job down with what the request says beside it, so that `submit FILE` runs the same again."""
+    content = with_request(job, request)
+    content["code"] = _seen_from(file, folder)
+    conda = content["environment"].get("conda_file") if isinstance(content["environment"], dict) else None
+    if isinstance(conda, str):
+        content["environment"] = {**content["environment"], "conda_file": _seen_from(file, folder / conda)}
+    try:
+        file.write_text(yaml.safe_dump(content, sort_keys=False, width=120), "utf-8")
+    except OSError as exc:
+        raise CliError(f"{file} can't be written: {exc.strerror}.") from exc
+
+
+def with_request(job: Job, request: Job) -> Job:
+    """The job with the data, nodes, cluster, experiment, time and tags of a request, where a job file has them."""
+    parts: Job = {}
+    if data := request.get("data"):
+        path = data if is_remote(data) else "azureml://datastores/{}/paths/{}".format(*data.split("/", 1))
+        parts["inputs"] = {**job.get("inputs", {}), "data": {"type": "uri_folder", "path": path}}
+    if cluster := request.get("cluster"):
+        parts["compute"] = f"azureml:{cluster}"
+    if isinstance(nodes := request.get("nodes"), int):
+        parts["resources"] = {"instance_count": nodes}
+    if timeout := request.get("timeout_seconds"):
+        parts["limits"] = {"timeout": timeout}
+    if experiment := request.get("experiment"):
+        parts["experiment_name"] = experiment
+    return {**job, **parts, **({"tags": request["tags"]} if request.get("tags") else {})}
+
+
+def tags_of(job: Job) -> dict[str, str]:
+    """The tags of a job file that a run can have too, so that it is found by them."""
+    tags = job.get("tags")
+    texts = {str(name): str(value) for name, value in (tags if isinstance(tags, dict) else {}).items()}
+    return dict([pair for pair in texts.items() if _TAG.fullmatch(pair[0]) and len(pair[1]) <= LONGEST_TAG][:MOST_TAGS])
+
+
+def _seen_from(file: Path, target: Path) -> str:
+    path = Path(os.path.relpath(target.resolve(), file.resolve().parent)).as_posix()
+    return path if path.startswith(".") else f"./{path}"

@@ -1,0 +1,105 @@
+"""The job in a YAML or JSON file, as the values that JSON can carry. What can't be sent is said with its line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from ..errors import CliError
+
+DEEPEST = 100  # levels; a job has about five
+JSON_TYPES = (str, int, float, bool, type(None))
+
+
+def load(file: Path) -> dict[str, Any]:
+    """Read the job. Raises CliError, with the line where YAML knows it, for a file that holds none or can't be sent."""
+    try:
+        text = file.read_text("utf-8")
+    except OSError as exc:
+        raise CliError(f"{file} can't be read: {exc.strerror}.") from exc
+    except ValueError as exc:
+        raise CliError(f"{file} is no job file: {exc}") from exc
+    return parsed(text, file)
+
+
+def parsed(text: str, file: Path) -> dict[str, Any]:
+    """The job in this text, of a file of this name. Raises CliError as `load` does."""
+    read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
+    try:
+        content = read(text)
+    except (yaml.YAMLError, ValueError) as exc:
+        raise CliError(f"{file} is no job file: {exc}") from exc
+    except RecursionError:
+        raise CliError(f"{file} is no job file: it nests deeper than {DEEPEST} levels.") from None
+    if not isinstance(content, dict):
+        raise CliError(f"{file} holds no job: a mapping with `command`, `environment` and so on.")
+    return content
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_number)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {key!r} comes twice.")
+        values[key] = value
+    return values
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is a number that JSON can't carry.")
+
+
+def _number(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _no_number(text)
+
+
+def _yaml(text: str) -> Any:
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            _refuse(event, f"aliases (*{event.anchor}) are refused; write the value out.")
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        return None if node is None else _value(loader, node, 0)
+    finally:
+        loader.dispose()
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node, depth: int) -> Any:
+    if depth > DEEPEST:
+        _refuse(node, f"it nests deeper than {DEEPEST} levels.")
+    if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+        return [_value(loader, item, depth + 1) for item in node.value]
+    if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+        return _mapping(loader, node, depth)
+    if not isinstance(node, yaml.ScalarNode):
+        _refuse(node, f"{node.tag.rpartition(':')[2]} is no value that JSON can carry.")
+    value = loader.construct_object(node)
+    if isinstance(value, float) and not math.isfinite(value):
+        _refuse(node, f"{node.value} is a number that JSON can't carry.")
+    if not isinstance(value, JSON_TYPES):
+        _refuse(node, f"{node.value} is read as a {type(value).__name__}; put it into quotes if it is meant as text.")
+    return value
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, content in node.value:
+        if not isinstance(name, yaml.ScalarNode) or name.tag != "tag:yaml.org,2002:str":
+            _refuse(name, f"the key {getattr(name, 'value', '')!r} is no text; put it into quotes.")
+        if name.value in values:
+            _refuse(name, f"the key {name.value!r} comes twice.")
+        values[name.value] = _value(loader, content, depth + 1)
+    return values
+
+
+def _refuse(place: yaml.Node | yaml.Event, why: str) -> NoReturn:
+    raise ValueError(f"line {place.start_mark.line + 1}: {why}" if place.start_mark else why)

@@ -1,0 +1,154 @@
+"""Sends the folders and files that a job names on this machine, and gives the job with where they are then.
+
+What is sent is named by its content: a folder that was sent before costs one request, however large it is.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from ..api.client import Api
+from ..errors import CliError, Unreachable
+from ..parallel import in_parallel
+from . import git
+from .snapshot import Sent, snapshot
+
+REMOTE = ("azureml:", "https://", "http://", "wasb://", "wasbs://", "abfs://", "abfss://", "adl://")
+WORKERS = 8
+TIMEOUT_SECONDS = 300.0
+Say = Callable[[str], None]
+Job = dict[str, Any]
+
+
+def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
+    """The job with its code, local inputs and build context sent, and its local files read into it.
+
+    `base` is the folder that its paths are relative to. Raises CliError for what is not there, or too large.
+    """
+    sender = Sender(api, say)
+    sent = {**job, **_environment(job.get("environment"), base, sender)}
+    code = job.get("code")
+    if isinstance(code, str) and code.startswith(("git+", "https://")):
+        raise CliError(f"code: {code} is not on this machine. Clone it, and name the folder.")
+    if isinstance(code, str) and not is_remote(code):
+        folder = local(base, code)
+        sent["code"] = sender.send(folder, "code")
+        sent["properties"] = {**git.properties(folder), **_mapping(job.get("properties"))}
+    inputs = {name: _input(name, value, base, sender) for name, value in _mapping(job.get("inputs")).items()}
+    return {**sent, "inputs": inputs} if inputs else sent
+
+
+def is_remote(path: str) -> bool:
+    return path.lower().startswith(REMOTE)
+
+
+def local(base: Path, path: str) -> Path:
+    return base / Path(path.removeprefix("file://").removeprefix("file:")).expanduser()
+
+
+def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) -> str:
+    """Where data are: as they were named, or, for a folder or file of this machine, where they were sent to.
+
+    What begins with ./ or / is of this machine, and so is what is found here, unless it begins with drops/.
+    """
+    meant = data.startswith((".", "/", "~"))
+    if not data or is_remote(data) or (data.startswith("drops/") and not meant):
+        return data
+    here = user_path(Path(data))
+    if here.exists():
+        return Sender(api, say).send(here, "data")
+    if meant:
+        raise CliError(f"--data {data}: there is no such folder or file on this machine.")
+    return data
+
+
+class Sender:
+    """Announces folders to the API and puts what is missing to the addresses that it answers with."""
+
+    def __init__(self, api: Api, say: Say) -> None:
+        self._api = api
+        self._say = say
+
+    def send(self, source: Path, what: str) -> str:
+        """Send a folder or file, and return its azureml:// path: of a folder with a slash at the end."""
+        files = snapshot(source)
+        sums = {file.name: file.md5() for file in files}
+        announced = [{"name": file.name, "size": file.size, "md5": sums[file.name].hex()} for file in files]
+        answer = self._api.post("uploads", body={"files": announced})
+        if answer["files"]:
+            missing = {file["name"]: file["url"] for file in answer["files"]}
+            size = sum(file.size for file in files if file.name in missing)
+            self._say(f"{what}: sending {len(missing):,} of {len(files):,} files, {size:,} bytes")
+            self._put_all([file for file in files if file.name in missing], missing, sums)
+            answer = self._api.post("uploads", body={"files": announced})
+            if answer["files"]:
+                raise CliError(f"{what}: {answer['files'][0]['name']} did not arrive as it is here; submit again.")
+        path = str(answer["path"])
+        return path + files[0].name if source.is_file() else path
+
+    def _put_all(self, files: list[Sent], addresses: dict[str, str], sums: dict[str, bytes]) -> None:
+        # A client of its own: the storage account must never see the API's key.
+        with httpx.Client(timeout=TIMEOUT_SECONDS) as storage:
+            in_parallel(lambda file: _put(storage, addresses[file.name], file, sums[file.name]), files, WORKERS)
+
+
+def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:
+    headers = {
+        "x-ms-blob-type": "BlockBlob",
+        "Content-MD5": base64.b64encode(md5).decode(),
+        "Content-Length": str(file.size),
+    }
+    try:
+        with file.path.open("rb") as content:
+            answer = storage.put(address, content=content if file.size else b"", headers=headers)
+    except httpx.HTTPError as exc:
+        raise Unreachable(f"{file.name}: the storage account does not answer ({exc or type(exc).__name__}).") from exc
+    if answer.status_code not in (201, 409):  # 409: it came in the meantime
+        raise CliError(f"{file.name}: the storage account refused it ({answer.status_code}).")
+
+
+def _input(name: str, value: Any, base: Path, sender: Sender) -> Any:
+    """The input, with its local folder or file sent."""
+    path = value.get("path") if isinstance(value, dict) else None
+    if not isinstance(path, str) or is_remote(path) or "${{" in path:
+        return value
+    return {**value, "path": sender.send(local(base, path), f"input {name}")}
+
+
+def _environment(described: Any, base: Path, sender: Sender) -> Job:
+    """The environment with the files that it names: a conda file read in, a build context sent."""
+    if isinstance(described, str) and described.startswith(("file:", "./", "../")):
+        file = local(base, described)
+        described, base = read_yaml(file, "environment"), file.parent
+    elif not isinstance(described, dict):
+        return {}
+    made = dict(described)
+    made.pop("$schema", None)
+    if isinstance(conda := described.get("conda_file"), str):
+        made["conda_file"] = read_yaml(local(base, conda), "environment.conda_file")
+    build = _mapping(described.get("build"))
+    if isinstance(path := build.get("path"), str) and not is_remote(path):
+        made["build"] = {**build, "path": sender.send(local(base, path), "build context")}
+    return {"environment": made}
+
+
+def read_yaml(file: Path, what: str) -> Job:
+    try:
+        content = yaml.safe_load(file.read_text("utf-8"))
+    except OSError as exc:
+        raise CliError(f"{what}: {file} can't be read: {exc.strerror}.") from exc
+    except (yaml.YAMLError, ValueError) as exc:
+        raise CliError(f"{what}: {file} is no YAML: {exc}") from exc
+    if not isinstance(content, dict):
+        raise CliError(f"{what}: {file} holds no mapping.")
+    return content
+
+
+def _mapping(value: Any) -> Job:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,64 @@
+"""A folder (or file) that travels with a job: its files but for those that .amlignore or .gitignore leave out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pathspec
+
+from ..errors import CliError
+from .walk import files_below
+
+IGNORE_FILES = (".amlignore", ".gitignore")  # the first of them that is there counts alone, as for Azure ML
+# Never code: what version control, Python and Azure ML's own tools leave in a folder.
+ALWAYS_OUT = (".git/", "__pycache__/", ".venv/", ".ipynb_checkpoints/", ".DS_Store", "azureml-logs/")
+MOST_MIB = 5000  # more is not even read
+MIB = 1 << 20
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A file as it is announced: its name below the folder, and its path here."""
+
+    name: str
+    path: Path
+    size: int
+
+    def md5(self) -> bytes:
+        with self.path.open("rb") as content:
+            return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).digest()
+
+
+def snapshot(source: Path) -> list[Sent]:
+    """The files of a folder, by name, or the one file. Raises CliError for none, and for far too many bytes."""
+    if source.is_file():
+        return [Sent(source.name, source, source.stat().st_size)]
+    if not source.is_dir():
+        raise CliError(f"There is no folder or file {source}.")
+    files = list(_files(source))
+    if not files:
+        raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
+    if (total := sum(file.size for file in files)) > MOST_MIB * MIB:
+        raise CliError(f"{source} has {total / MIB:,.0f} MiB; {largest(files)} Leave out what the job does not need.")
+    return files
+
+
+def largest(files: list[Sent]) -> str:
+    listed = sorted(files, key=lambda file: -file.size)[:NAMED]
+    return "the largest files: " + ", ".join(f"{file.name} ({file.size / MIB:,.1f} MiB)" for file in listed) + "."
+
+
+def ignored(folder: Path) -> pathspec.GitIgnoreSpec:
+    """What the folder's ignore file leaves out, and what is never code."""
+    file = next((folder / name for name in IGNORE_FILES if (folder / name).is_file()), None)
+    lines = file.read_text("utf-8", "replace").splitlines() if file else []
+    return pathspec.GitIgnoreSpec.from_lines([*ALWAYS_OUT, *lines])
+
+
+def _files(folder: Path) -> Iterator[Sent]:
+    for name, path in files_below(folder, ignored(folder).match_file):
+        yield Sent(name, path, path.stat().st_size)

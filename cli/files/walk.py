@@ -1,0 +1,57 @@
+"""The files of a folder that is sent. What a link names is sent only if it is a file of the same folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..errors import CliError
+
+NAMED = 5
+
+
+def files_below(folder: Path, leave_out: Callable[[str], bool] = lambda _: False) -> list[tuple[str, Path]]:
+    """(name below the folder, path) of each file, by name. `leave_out` is asked about names; a folder's ends with /.
+
+    Raises CliError for links that lead out of the folder, to a folder, or to nothing: they are neither followed nor
+    passed over in silence.
+    """
+    root, refused = folder.resolve(), []
+    files: list[tuple[str, Path]] = []
+    for name, path in _walk(folder, "", leave_out):
+        if path.is_symlink() and (reason := _fault(path, root)):
+            refused.append(f"{name} {reason}")
+        elif path.is_file():
+            files.append((name, path))
+    if refused:
+        more = f", and {len(refused) - NAMED:,} more" if len(refused) > NAMED else ""
+        raise CliError(
+            f"{folder} has links that are not followed: {'; '.join(refused[:NAMED])}{more}. "
+            "Put what they name into the folder itself, or take the links out."
+        )
+    return sorted(files)
+
+
+def _walk(folder: Path, below: str, leave_out: Callable[[str], bool]) -> Iterator[tuple[str, Path]]:
+    """Every entry but real folders, which are entered."""
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            name, path = f"{below}{entry.name}", Path(entry.path)
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if leave_out(f"{name}/" if is_folder else name) or (entry.is_symlink() and leave_out(f"{name}/")):
+                continue
+            if is_folder:
+                yield from _walk(path, f"{name}/", leave_out)
+            else:
+                yield name, path
+
+
+def _fault(link: Path, root: Path) -> str:
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
+        return f"leads to {link.readlink()}, which is not there"
+    if not target.is_relative_to(root):
+        return f"leads out of it, to {target}"
+    return "leads to a folder" if target.is_dir() else ""

@@ -1,0 +1,1 @@
+"""What is tried on nodes: taking them away, and the checks after a deployment."""

@@ -1,0 +1,43 @@
+"""Taking a node of the local cloud away, as Azure takes a low-priority node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from ..errors import CliError
+from ..results import EvictedNode
+from ..setup.profiles import Profile
+
+ANSWER_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a node of the local cloud goes: so many seconds after a notice, and whether its job fails."""
+
+    notice: float = 0.0
+    fails: bool = False
+
+
+def preempt(profile: Profile, run: dict[str, Any], node: int, way: Way) -> EvictedNode:
+    """Preempt a node of the local cloud: of an elastic run the one of that member, else the job's node-th one."""
+    members = {m["member"]: m["job"] for m in (run.get("elastic") or {}).get("members", [])}
+    job = members.get(node, run["run"])
+    with httpx.Client(base_url=profile.azureml, verify=profile.certs, timeout=ANSWER_SECONDS) as azureml:
+        cluster = azureml.get(f"/control/clusters/{run['cluster']}").raise_for_status().json()
+        at_work = [node_row for node_row in cluster["nodes"] if _runs(node_row["job"], job, plain=not members)]
+        nodes, job = [node_row["index"] for node_row in at_work], at_work[0]["job"] if at_work else job
+        place = 0 if members else node
+        if (members and node not in members) or place >= len(nodes):
+            raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
+        how = {"node": nodes[place], "job": "failed" if way.fails else "queued", "notice": way.notice}
+        azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=how).raise_for_status()
+    return {"run": run["run"], "job": job, "node": node}
+
+
+def _runs(node_job: str | None, job: str, plain: bool) -> bool:
+    """Whether a node's job is this one, or a later one of a run that is one job at a time (NAME-a2)."""
+    return node_job == job or (plain and bool(node_job) and str(node_job).rpartition("-a")[0] == job)

@@ -1,0 +1,67 @@
+"""Whether a file that says where to send secrets can be believed: nobody but its user may have written it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from ..errors import CliError
+
+LEVELS = 3  # cloud.json lies in REPOSITORY/.trainyard/cloud
+WINDOWS = os.name == "nt"  # its rights are lists, and a user's folders are closed to others there
+
+
+class Untrusted(CliError):
+    """Somebody else could have written the file. The message says where, why and what to do."""
+
+
+def check(file: Path) -> None:
+    """Raise Untrusted if another user could have written this file, or put it there, up to the repository's folder.
+
+    Root's folders count as ours, and so does one like /tmp, where all may write but nobody touches another's files.
+    """
+    if WINDOWS or not file.exists():
+        return
+    file = file.absolute()
+    for path in [file, *file.parents[:LEVELS]]:
+        if why := _fault(path):
+            raise Untrusted(
+                f"{file} is not believed: {path} {why}, and who writes it decides where your data and keys go. "
+                f"If that is right for you, close it with `chmod go-w {path}`; else remove {file}."
+            )
+
+
+def _fault(path: Path) -> str:
+    status = path.stat()
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user ({_name(status.st_uid)})"
+    open_folder = stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX
+    if not (open_folder or stat.S_ISREG(status.st_mode)):
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by everyone"
+    if status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid):
+        return "can be written by its group"
+    return ""
+
+
+def _name(uid: int) -> str:
+    import pwd  # not on Windows
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _is_own_group(gid: int) -> bool:
+    """Whether the group is the user's alone, as many systems make one for each user, with a umask of 002."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}

@@ -1,0 +1,107 @@
+"""What Tab offers where a command takes a name: runs, drops, clusters, trainers, as this Trainyard knows them now.
+
+The shell waits meanwhile, so the answer comes soon or not at all; whatever goes wrong, nothing is offered and nothing
+is said. Shells evaluate what is offered, and a name may come from anyone: only characters that mean nothing to a shell
+pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import typer
+
+from ..api.client import Api
+from .profiles import Profiles, choose, config_folder
+
+PATIENCE_SECONDS = 3.0
+NEWEST = 200  # runs among which the beginning is sought
+MOST = 50
+LONGEST = 60  # characters about each: more would be wrapped, and a line of its own is an offer
+_NAME = re.compile(r"[A-Za-z0-9@./][A-Za-z0-9@:./_-]*")
+_UNPLAIN = re.compile(r"[^A-Za-z0-9 ,./=_-]+")
+
+Offer = tuple[str, str]  # what may be typed, and words about it, which zsh and fish show
+Ask = Callable[..., Any]
+
+
+def _offering(*sources: Callable[[Ask], Iterable[Offer]]) -> Callable[[typer.Context, str], list[Offer]]:
+    """What a parameter of a command takes for its `autocompletion`."""
+
+    def offers(ctx: typer.Context, incomplete: str) -> list[Offer]:
+        offers_by_name = {name: words for source in sources for name, words in _had(source, ctx)}
+        begun = [name for name in offers_by_name if name.startswith(incomplete) and _NAME.fullmatch(name)]
+        return [(name, " ".join(_UNPLAIN.sub(" ", offers_by_name[name]).split())[:LONGEST]) for name in begun[:MOST]]
+
+    return offers
+
+
+def _had(source: Callable[[Ask], Iterable[Offer]], ctx: typer.Context) -> list[Offer]:
+    try:
+        return list(source(_ask(ctx)))
+    except Exception:  # noqa: BLE001  # whatever it is, the line that is being typed is no place to say it
+        return []
+
+
+def _ask(ctx: typer.Context) -> Ask:
+    profiles = Profiles(config_folder(os.environ))
+    options = [str(ctx.params.get(name) or "") for name in ("url", "profile")]
+    profile = choose(options[0], options[1], os.environ, profiles)
+    api = Api(profile.url, profiles.authenticate(profile))
+
+    def ask(path: str, **query: object) -> Any:
+        return api.send("GET", path, query=query, timeout=PATIENCE_SECONDS).json()
+
+    return ask
+
+
+def _runs(ask: Ask) -> Iterator[Offer]:
+    rows = ask("rows", limit=NEWEST)["rows"]
+    for row in rows:
+        yield row["run"], f"{row['state']} {row['drop'] or row['experiment']}"
+    for route in ("", *sorted({row["drop"].partition("/")[0] for row in rows})):
+        yield f"{route}@latest", "the newest run"
+
+
+def _drops(ask: Ask) -> Iterator[Offer]:
+    for drop in ask("drops"):
+        yield drop["drop"], drop["state"]
+
+
+def _trainers(ask: Ask) -> Iterator[Offer]:
+    for trainer in ask("trainers"):
+        yield trainer["trainer"], trainer["description"]
+
+
+def _routes(ask: Ask) -> Iterator[Offer]:
+    for route in ask("routes"):
+        yield route["route"], route["description"] or route["trainer"]
+
+
+def _clusters(ask: Ask) -> Iterator[Offer]:
+    for cluster in ask("clusters"):
+        yield cluster["name"], cluster["vm_size"]
+
+
+def _leases(ask: Ask) -> Iterator[Offer]:
+    for lease in ask("leases"):
+        yield lease["lease"], lease["cluster"]
+
+
+def _schedules(ask: Ask) -> Iterator[Offer]:
+    for schedule in ask("schedules"):
+        yield schedule["id"], schedule["cron"] or f"new files in {schedule['route']}"
+
+
+def _subscriptions(ask: Ask) -> Iterator[Offer]:
+    for subscription in ask("notices"):
+        yield subscription["id"], f"{subscription['channel']} {' '.join(subscription['on'])}"
+
+
+runs, drops = _offering(_runs), _offering(_drops)
+runs_or_drops, targets = _offering(_runs, _drops), _offering(_routes, _drops)
+trainers, routes, clusters = map(_offering, (_trainers, _routes, _clusters))
+leases, schedules, subscriptions = map(_offering, (_leases, _schedules, _subscriptions))

@@ -1,0 +1,32 @@
+"""Who did it, in words: a name from Entra ID has its object id; otherwise it is self-reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..terminal_text import one_line
+
+CLAIM = "by their own word"
+
+
+def known(name: str, object_id: str) -> str:
+    """`ann@example.org (0a1b...)`, or the name alone where nobody vouches for it; '' for nobody."""
+    name, object_id = one_line(name), one_line(object_id)
+    return f"{name} ({object_id})" if object_id else name
+
+
+def owner(row: dict[str, Any]) -> str:
+    """Whose a run is."""
+    name = known(row.get("owner") or "", row.get("owner_id") or "")
+    if not name:
+        return "nobody by name"
+    return name if row.get("owner_id") else f"{name}, {CLAIM}"
+
+
+def payer(line: dict[str, Any], lines: list[dict[str, Any]]) -> str:
+    """An owner's line of the costs: by name, and by object id too where another line has the same name."""
+    name, key = one_line(line.get("name") or ""), one_line(line["key"])
+    if not name:
+        return f"{key}, {CLAIM}" if any(other.get("name") == line["key"] != "" for other in lines) else key
+    namesakes = [other for other in lines if line["name"] in (other.get("name"), other["key"])]
+    return known(name, key) if len(namesakes) > 1 else name

@@ -1,0 +1,115 @@
+"""Curves as text: Unicode's Braille patterns give two by four dots to a character cell. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from ..terminal_text import Text
+
+Point = tuple[float, float]
+Curves = dict[str, Sequence[Point]]
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of the dot in row, column of a cell
+BLANK = 0x2800
+COLOURS = ("cyan", "red", "green", "yellow", "magenta", "blue")
+PARTS = ("train", "test", "val", "validation")
+LEAST_WIDTH, HEIGHT = 24, 10  # cells
+
+
+class Canvas:
+    """Dots on a grid of `width` by `height` character cells; (0, 0) is lower left, (1, 1) upper right."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self._cells = [[0] * width for _ in range(height)]
+        self._styles = [[""] * width for _ in range(height)]
+
+    def line(self, begin: Point, end: Point, style: str) -> None:
+        """Draw a straight line."""
+        columns, rows = 2 * self.width - 1, 4 * self.height - 1
+        steps = max(1, math.ceil(max(abs(end[0] - begin[0]) * columns, abs(end[1] - begin[1]) * rows)))
+        for step in range(steps + 1):
+            x, y = (a + (b - a) * step / steps for a, b in zip(begin, end, strict=True))
+            self._dot(round(x * columns), rows - round(y * rows), style)
+
+    def _dot(self, column: int, row: int, style: str) -> None:
+        if 0 <= column < 2 * self.width and 0 <= row < 4 * self.height:
+            self._cells[row // 4][column // 2] |= DOTS[row % 4][column % 2]
+            self._styles[row // 4][column // 2] = style
+
+    def rows(self) -> list[Text]:
+        return [
+            Text.assemble(*((chr(BLANK + bits), style) for bits, style in zip(cells, styles, strict=True)))
+            for cells, styles in zip(self._cells, self._styles, strict=True)
+        ]
+
+
+def curves_of(series: dict[str, Any], names: Sequence[str]) -> Curves:
+    """The curves of these metrics, without those that have no points, from the API's series."""
+    chosen = {name: rows for name, rows in series.items() if name in names and rows}
+    return {name: [(float(step), float(value)) for step, value, *_ in rows] for name, rows in chosen.items()}
+
+
+def plot(curves: Curves, title: str, width: int) -> RenderableType:
+    """One picture with these curves over the step: axes with their ends, and a legend with the last values."""
+    shown = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
+    points = [point for curve in shown.values() for point in curve]
+    if not points:
+        return Text(f"{title}: no finite value", "dim")
+    left, right = min(x for x, _ in points), max(x for x, _ in points)
+    low, high = _limits([y for _, y in points])
+    labels = [_number(high), _number((low + high) / 2), _number(low)]
+    margin = max(map(len, labels))
+    canvas = Canvas(max(LEAST_WIDTH, width - margin - 3), HEIGHT)
+    for style, curve in zip(_colours(len(shown)), shown.values(), strict=True):
+        placed = [((x - left) / (right - left or 1), (y - low) / (high - low)) for x, y in curve]
+        for begin, end in pairwise(placed if len(placed) > 1 else placed * 2):
+            canvas.line(begin, end, style)
+    beside = {0: labels[0], HEIGHT // 2: labels[1], HEIGHT - 1: labels[2]}
+    rows = [
+        Text.assemble((f"{beside.get(i, ''):>{margin}} ", "dim"), ("┤" if i in beside else "│", "dim"), row)
+        for i, row in enumerate(canvas.rows())
+    ]
+    ends = f"{_number(left)}{f'step {_number(right)}':>{max(1, canvas.width - len(_number(left)))}}"
+    axis = [Text(f"{'':{margin}} └{'─' * canvas.width}", "dim"), Text(f"{'':{margin}}  {ends}", "dim")]
+    return Group(_legend(title, shown), *rows, *axis)
+
+
+def _legend(title: str, curves: dict[str, list[Point]]) -> Text:
+    legend = Text(title, "bold")
+    for style, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
+        if curve:
+            legend.append(f"   ━ {name} {_number(curve[-1][1])}", style)
+    return legend
+
+
+def _limits(values: list[float]) -> tuple[float, float]:
+    """The ends of the axis; a flat curve lies in the middle."""
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[i % len(COLOURS)] for i in range(count)]
+
+
+def panels(names: list[str]) -> dict[str, list[str]]:
+    """Metrics that belong into one picture: those that differ only in a leading train_, test_, val_ or validation_."""
+    by_kind: dict[str, list[str]] = {}
+    for name in sorted(names):
+        first, _, rest = name.partition("_")
+        by_kind.setdefault(rest if first in PARTS and rest else name, []).append(name)
+    return by_kind
+
+
+def telling(names: list[str]) -> list[str]:
+    """The metrics that tell how a training goes: those of a part of the data; all of them where there are none such."""
+    return [name for name in names if name.partition("_")[0] in PARTS] or names

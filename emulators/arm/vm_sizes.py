@@ -1,0 +1,58 @@
+"""Which sizes of machines Azure ML's clusters take.
+
+The series are those of Microsoft's table ("Supported VM series and sizes",
+https://learn.microsoft.com/azure/machine-learning/concept-compute-target), with those newer GPU series that
+Azure/azureml-examples names as computes. A size of another series is refused with InvalidPropertyValue, "is not a
+supported VM size" (Azure/MachineLearningNotebooks#1169 has the words). Standard_D2s_v3 itself ran in the pipeline of
+ansible-collections/azure#2209 in April 2026.
+"""
+
+from __future__ import annotations
+
+import re
+
+SERIES = {
+    "DDSv4": r"d\d+ds_v4",
+    "Dv2": r"d\d+_v2",
+    "Dv3": r"d\d+_v3",
+    "DSv2": r"ds\d+(-\d+)?_v2",
+    "DSv3": r"d\d+s_v3",
+    "EAv4": r"e\d+a_v4",
+    "Ev3": r"e\d+i?_v3",
+    "ESv3": r"e\d+(-\d+)?i?s_v3",
+    "FSv2": r"f\d+s_v2",
+    "FX": r"fx\d+mds",
+    "H": r"h\d+m?r?",
+    "HB": r"hb\d+(-\d+)?rs",
+    "HBv2": r"hb\d+(-\d+)?rs_v2",
+    "HBv3": r"hb\d+(-\d+)?rs_v3",
+    "HC": r"hc\d+(-\d+)?rs",
+    "LSv2": r"l\d+s_v2",
+    "M": r"m\d+(-\d+)?m?s?",
+    "NC": r"nc\d+r?",
+    "NC Promo": r"nc\d+r?_promo",
+    "NCv2": r"nc\d+r?s_v2",
+    "NCv3": r"nc\d+r?s_v3",
+    "ND": r"nd\d+r?s",
+    "NDv2": r"nd\d+rs_v2",
+    "NV": r"nv\d+",
+    "NVv3": r"nv\d+s_v3",
+    "NCasT4_v3": r"nc\d+as_t4_v3",
+    "NDasrA100_v4": r"nd\d+asr_v4",
+    "NDamsrA100_v4": r"nd\d+amsr_a100_v4",
+    "NCadsA100_v4": r"nc\d+ads_a100_v4",
+    "NCadsH100_v5": r"nc\d+adi?s_h100_v5",
+    "NDisrH100_v5": r"nd\d+isr_h100_v5",
+}
+# The error is called UnsupportedVMSizeForLowPriority, and vmSizes says nothing of it.
+DEDICATED_ONLY = re.compile(r"_h100_")
+
+
+def refused_size(size: str, priority: str) -> str:
+    """Why a cluster of these machines is refused, or nothing."""
+    short = size.lower().removeprefix("standard_")
+    if not any(re.fullmatch(pattern, short) for pattern in SERIES.values()):
+        return f"{size} is not a supported VM size of Azure ML; its series are {', '.join(SERIES)}"
+    if priority == "LowPriority" and DEDICATED_ONLY.search(short):
+        return f"The VM size {size} is not allowed for LowPriority; take Dedicated or another size"
+    return ""

@@ -1,0 +1,1 @@
+"""REST bodies: those of requests, read and checked, and those of answers. No I/O."""

@@ -1,0 +1,305 @@
+"""Environments of jobs: made once for each content with uv, and laid under an environment of each job's own.
+
+The one that is made is never written to by a job. A job's own environment is empty but for a line that adds the
+packages of the other behind its own; so what a job installs lies in its own, and what it uninstalls is outside of it
+and stays. Nothing here touches the interpreter's own packages, with which this program runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from filelock import FileLock
+
+from emulators.azureml.environments.installed_packages import SCRIPTS, Installed
+from emulators.azureml.environments.pruning import COMPLETE, prune
+from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.kernel.errors import DataError
+from emulators.process import IS_WINDOWS
+
+INSTALL_SECONDS = 1800
+RESOLVE_SECONDS = 8  # to find out whether an environment can be made; a caller waits meanwhile
+AT_ONCE = 8  # environments that are made, or waited for, at a time
+SAID_LINES = 12  # of uv's words, in an error
+
+
+UNREADABLE = "The job's environment can't be made on this machine. A requirement can't be read: {}"
+
+
+class SlowUv(DataError):
+    """uv took longer than it may."""
+
+
+@dataclass(frozen=True)
+class JobEnvironment:
+    """An environment of one job. `notes` say where it differs from what was asked for; `seconds` what it took."""
+
+    folder: Path
+    variables: Mapping[str, str]
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def scripts(self) -> Path:
+        return self.folder / SCRIPTS
+
+
+@dataclass(frozen=True)
+class Making:
+    """One who waits for an environment: whether it is wanted no more, and the file that tells how it goes."""
+
+    unwanted: threading.Event
+    log: Path | None
+
+    def say(self, words: str) -> None:
+        if self.log and words:
+            with self.log.open("a") as file:
+                file.write(f"{words}\n")
+
+
+class Environments:
+    """Makes them under `folder`. `python` is the interpreter of jobs that don't ask for a version."""
+
+    def __init__(self, folder: Path, python: Path) -> None:
+        self._folder = folder
+        self._python = python
+        self._running: set[subprocess.Popen[str]] = set()
+        self._resolved: set[str] = set()  # recipes that can be made, as far as this process found out
+        # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
+        self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
+
+    async def give(self, recipe: Recipe, folder: Path, log: Path | None = None) -> JobEnvironment:
+        """Make a job's own environment at `folder`, with what is said of it in `log`.
+
+        Raises DataError, with uv's words, if that can't be done.
+
+        Cancelled, it waits no more for another process that makes the one beneath.
+        """
+        unwanted = threading.Event()
+        making = Making(unwanted, log)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._give, recipe, folder, making)
+        except ValueError as error:
+            raise DataError(UNREADABLE.format(error)) from error
+        finally:
+            unwanted.set()
+
+    async def is_made(self, recipe: Recipe) -> bool:
+        """Whether an environment with this content is there."""
+        return await asyncio.to_thread(lambda: (self._folder / self._name(recipe) / COMPLETE).exists())
+
+    async def check(self, recipe: Recipe) -> None:
+        """Raise DataError, with uv's words, for requirements that can't be fulfilled. Makes nothing.
+
+        What takes too long to find out is not held against the recipe.
+        """
+        try:
+            await asyncio.to_thread(self._check, recipe)
+        except ValueError as error:
+            raise DataError(UNREADABLE.format(error)) from error
+
+    def tidy(self) -> None:
+        """Begin to remove those that no job has used for long."""
+        self._threads.submit(prune, self._folder, time.time())
+
+    def close(self) -> None:
+        """End the installations that are under way; the next start begins them anew."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in list(self._running):
+            process.kill()
+
+    def _give(self, recipe: Recipe, folder: Path, making: Making) -> JobEnvironment:
+        began = time.monotonic()
+        base = self._made(recipe, making)
+        (base / COMPLETE).touch()  # it was used now
+        self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
+        _lay_over(base, folder)
+        if making.unwanted.is_set():
+            _remove(folder)  # whoever gave it up has removed the folders around it, which uv made anew
+        return JobEnvironment(folder, recipe.variables, self._notes(recipe), time.monotonic() - began)
+
+    def _check(self, recipe: Recipe) -> None:
+        name = self._name(recipe)
+        if name in self._resolved or (self._folder / name / COMPLETE).exists():
+            return
+        version = self._version(recipe)
+        if version or self._installed.satisfying(recipe.requirements)[1]:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self._folder, prefix=".resolving-") as scratch:
+                wanted = Path(scratch) / "requirements.txt"
+                wanted.write_text("\n".join(recipe.requirements) + "\n")
+                of = ("--python-version", version) if version else ("--python", str(self._python))
+                try:
+                    self._uv("pip", "compile", "--quiet", *of, str(wanted), seconds=RESOLVE_SECONDS)
+                except SlowUv:
+                    return
+        self._resolved.add(name)
+
+    def _version(self, recipe: Recipe) -> str:
+        """The version of Python that the recipe gets, '' for the nodes' own. Raises DataError if none of those that do
+        is on this machine; uv fetches none."""
+        if not recipe.python:
+            return ""
+        for version in (recipe.python, *recipe.or_python):
+            if version == self._installed.minor:
+                return ""
+            if self._has(version):
+                return version
+        asked = " or ".join((recipe.python, *recipe.or_python))
+        raise DataError(
+            f"The job's environment asks for Python {asked}, which this machine does not have; it has: "
+            f"{', '.join(self._versions())}. Install that version, or ask for one of these."
+        )
+
+    def _notes(self, recipe: Recipe) -> tuple[str, ...]:
+        version = self._version(recipe) or self._installed.minor
+        if recipe.python in ("", version):
+            return recipe.notes
+        return (*recipe.notes, f"In Azure this environment has Python {recipe.python}; here it is {version}.")
+
+    def _versions(self) -> list[str]:
+        """The versions of Python that uv finds here, and the nodes' own."""
+        command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
+        return sorted({*found, self._installed.minor}, key=lambda version: int(version.partition(".")[2]))
+
+    def _has(self, version: str) -> bool:
+        """Whether uv finds this version of Python here."""
+        command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def _name(self, recipe: Recipe) -> str:
+        return recipe.digest(f"{self._installed.version} {self._installed.site}")
+
+    @cached_property
+    def _installed(self) -> Installed:
+        return Installed.of(self._python)
+
+    def _made(self, recipe: Recipe, making: Making) -> Path:
+        """The environment with this content, made if it is new. Another process that makes it is waited for."""
+        base = self._folder / self._name(recipe)
+        if not (base / COMPLETE).exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            making.say("Preparing the environment; another job may be making the same one, which is waited for")
+            with FileLock(base.with_suffix(".lock")).acquire(cancel_check=making.unwanted.is_set):
+                if not (base / COMPLETE).exists():
+                    began = time.monotonic()
+                    self._make(recipe, base, making)
+                    making.say(f"The environment is ready after {time.monotonic() - began:.0f} s")
+        return base
+
+    def _make(self, recipe: Recipe, base: Path, making: Making) -> None:
+        shutil.rmtree(base, ignore_errors=True)  # what is left of one that was interrupted
+        version = self._version(recipe)
+        making.say(f"Python {version or self._installed.version}, {len(recipe.requirements)} requirements")
+        self._uv("venv", "--quiet", "--python", version or str(self._python), str(base))
+        site, missing = _site(base), [*recipe.requirements]
+        if not version:
+            packages, missing = self._installed.satisfying([*missing, "pip"])
+            self._installed.link(packages.values(), site)
+        else:
+            missing.append("pip")
+        if missing:
+            # All of them, so that what is linked stays only if it goes with the rest.
+            wanted = base / "requirements.txt"
+            wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
+            making.say(f"Installing {', '.join(missing)[:1000]}")
+            with contextlib.suppress(*([DataError] if missing == ["pip"] else [])):  # few jobs need pip itself
+                said = self._uv("pip", "install", "--python", str(_python_of(base)), "-r", str(wanted))
+                making.say(said)
+        (base / COMPLETE).write_text("{}")
+
+    def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
+        """Run uv, and return what it says."""
+        command = [_uv_program(self._python), *arguments]
+        environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
+        environment.pop("VIRTUAL_ENV", None)
+        with subprocess.Popen(
+            command,
+            cwd=self._folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            self._running.add(process)
+            try:
+                said, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise SlowUv(f"The environment was not made within {seconds:g} s.") from None
+            finally:
+                self._running.discard(process)
+        if process.returncode:
+            words = "\n".join(said.strip().splitlines()[:SAID_LINES])
+            raise DataError(f"The job's environment can't be made on this machine. {words}")
+        return said.strip()
+
+
+def _uv_program(python: Path) -> str:
+    """uv, beside an interpreter or on the PATH."""
+    beside = [str(python.parent), str(Path(sys.executable).parent)]
+    found = shutil.which("uv", path=os.pathsep.join([*beside, os.environ.get("PATH", os.defpath)]))
+    if found is None:
+        raise DataError("uv makes the environments of jobs, and is not installed here. Install it: pip install uv")
+    return found
+
+
+def _python_of(folder: Path) -> Path:
+    return folder / SCRIPTS / ("python.exe" if IS_WINDOWS else "python")
+
+
+def _site(folder: Path) -> Path:
+    """Where an environment's packages lie."""
+    return folder / "Lib" / "site-packages" if IS_WINDOWS else next(folder.glob("lib/python3*/site-packages"))
+
+
+def _remove(folder: Path) -> None:
+    """Remove it with its attempt's and its job's folder, if they hold nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()
+
+
+def _lay_over(base: Path, folder: Path) -> None:
+    """Let the environment in `folder` see the packages of `base`, and give it their scripts."""
+    added = _site(base)
+    (_site(folder) / "_environment.pth").write_text(f"import site; site.addsitedir({str(added)!r})\n")
+    python = _python_of(folder)
+    for script in (base / SCRIPTS).iterdir():
+        target = folder / SCRIPTS / script.name
+        if target.exists() or target.is_symlink() or not script.is_file() or script.suffix == ".exe":
+            continue
+        content = script.read_bytes()
+        if body := _script_body(content):
+            target.write_bytes(f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n".encode() + body)
+            target.chmod(0o755)
+        elif script.stat().st_mode & 0o111:
+            target.symlink_to(script)
+
+
+def _script_body(content: bytes) -> bytes:
+    """What follows the lines of a Python script that name its interpreter; empty for any other file."""
+    first, _, rest = content.partition(b"\n")
+    if first.startswith(b"#!") and b"python" in first:
+        return rest
+    if first == b"#!/bin/sh" and rest.startswith(b"'''exec'"):
+        return rest.partition(b"\n")[2].partition(b"\n")[2]
+    return b""

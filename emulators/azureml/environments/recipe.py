@@ -1,0 +1,229 @@
+"""What an environment asks for, as far as this machine can make it: a Python, packages of PyPI, variables. No I/O.
+
+In Azure an environment is a container image, with a conda environment in it if it has a conda file. Here it is a
+virtual environment: a conda package becomes the PyPI package of the same content, and an image stands for the Python
+packages that it is known for. What is no Python package can't be had here, and is refused with its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from emulators.azureml.kernel.errors import BadRequest
+
+# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
+# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
+# https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
+CURATED_FOLDER = Path(__file__).parent / "curated"
+LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(CURATED_FOLDER.glob("*.txt"))}
+LOCKED_FOR = ("3.10", "3.11")
+MLFLOW = ("mlflow-skinny", "azureml-mlflow")  # Azure ML's own environments have both
+
+# Curated environments by a word in their names, as `AzureML-<name>` or in the registry `azureml`: what a job of theirs
+# imports, in the versions of today. https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
+CURATED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("sklearn", ("scikit-learn", "pandas", "scipy", "joblib", "matplotlib", *MLFLOW)),
+    ("lightgbm", ("lightgbm", "scikit-learn", "pandas", *MLFLOW)),
+    ("xgboost", ("xgboost", "scikit-learn", "pandas", *MLFLOW)),
+    ("acft", ("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
+    ("pytorch", ("torch", "torchvision", "pandas", "scikit-learn", "matplotlib", "tensorboard", *MLFLOW)),
+    ("tensorflow", ("tensorflow", "pandas", "scikit-learn", "matplotlib", *MLFLOW)),
+    ("minimal", ()),
+    ("local", ()),
+)
+# Images by a pattern on their names without the tag. An image that is not here is refused unless a conda file says what
+# runs in it.
+IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"mcr\.microsoft\.com/azureml/(openmpi|intelmpi|base|minimal|o16n|inference-base)[\w.-]*(/[\w.-]+)*", ()),
+    (r"(docker\.io/)?(library/)?(python|ubuntu|debian)", ()),
+    (r"mcr\.microsoft\.com/(devcontainers|mirror/docker/library|vscode/devcontainers)/(python|ubuntu|debian)", ()),
+    (r"(docker\.io/)?(continuumio/miniconda3|mambaorg/micromamba|condaforge/\w+)", ()),
+    (r"(docker\.io/)?pytorch/pytorch|nvcr\.io/nvidia/pytorch", ("torch", "torchvision")),
+    (r"(docker\.io/)?tensorflow/tensorflow|nvcr\.io/nvidia/tensorflow", ("tensorflow",)),
+    (r"(docker\.io/)?rayproject/ray[\w-]*", ("ray[default]",)),
+)
+CURATED_IMAGE = re.compile(r"mcr\.microsoft\.com/azureml/curated/([\w.-]+)")
+LANGUAGES = {"R": re.compile(r"r-base|rocker/.*|r-.*|.*/r-ver"), "Julia": re.compile(r"(.*/)?julia(-.*)?")}
+
+# conda's names of what PyPI calls otherwise.
+PYPI = {"pytorch": "torch", "tensorflow-gpu": "tensorflow", "py-xgboost": "xgboost", "matplotlib-base": "matplotlib",
+        "opencv": "opencv-python-headless", "pytables": "tables", "msgpack-python": "msgpack", "faiss-cpu": "faiss-cpu",
+        "dask-core": "dask", "ray-default": "ray", "ray-core": "ray", "py-lightgbm": "lightgbm", "pillow": "pillow",
+        "huggingface_hub": "huggingface-hub", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}  # fmt: skip
+# Of these the wheels of PyPI bring what they need, or they are the installers themselves.
+NEEDLESS = re.compile(
+    r"pip|setuptools|wheel|conda|mamba|cuda[\w-]*|cudatoolkit|cudnn|nccl|pytorch-cuda|pytorch-mutex|cpuonly|mkl[\w-]*|"
+    r"intel-openmp|blas|openblas|lib(gcc|stdcxx)[\w-]*|ca-certificates|openssl|certifi"
+)
+NO_PYTHON = re.compile(
+    r"openjdk|nodejs|git|curl|wget|(gcc|gxx)(_linux-64)?|cmake|make|openmpi|mpich|gdal|ffmpeg|graphviz|libgl|libsndfile|"
+    r"postgresql|spark|hadoop|perl|ruby|go|rust|bazel|openssh"
+)
+_CONDA = re.compile(r"(?:[\w.-]+(?:/[\w-]+)?::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*(.*)")
+_LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b|\.|/|file:")
+
+
+class NotHere(BadRequest):
+    """An environment that can't be made on this machine; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is to be installed. `python` is a version such as 3.10, '' for the nodes' own; `or_python` are versions that
+    do where that one is not here; `notes` head the log."""
+
+    requirements: tuple[str, ...] = ()
+    python: str = ""
+    variables: dict[str, str] = field(default_factory=dict, compare=False)
+    notes: tuple[str, ...] = ()
+    or_python: tuple[str, ...] = ()
+
+    def names(self, packages: Iterable[str]) -> bool:
+        """Whether one of these packages is asked for."""
+        asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
+        return bool(asked & set(packages))
+
+    def digest(self, salt: str) -> str:
+        """A name for the content. `salt` is the interpreter's own version."""
+        content = json.dumps([salt, self.python, sorted(self.requirements)])
+        return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+
+def curated(name: str) -> Recipe:
+    """The recipe of one of Microsoft's environments, by its name with or without `AzureML-`."""
+    plain = name.lower().removeprefix("azureml-")
+    if (lock := LOCKS.get(plain)) is not None:
+        return Recipe(lock, LOCKED_FOR[0], or_python=LOCKED_FOR[1:])
+    for word, packages in CURATED:
+        if word in plain:
+            note = f"{name}: there is no lock of its packages here, so they are those of today."
+            return Recipe(packages, notes=(note,) if packages else ())
+    known = ", ".join(word for word, _ in CURATED)
+    raise NotHere(f"Environment {name!r}: of Azure ML's own environments this machine can make those of {known}.")
+
+
+def registered(name: str, properties: dict[str, Any]) -> Recipe:
+    """The recipe of an environment version: its conda file, else its image. A build context is `dockerfile`'s."""
+    what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
+    conda, image = properties.get("condaFile"), str(properties.get("image") or "")
+    if conda:
+        language_problem(image)
+        recipe = from_conda(conda, what)
+        unknown = bool(image) and not _is_known(image)
+        note = f"What else image {image} has, such as system packages, is not on this machine."
+        return Recipe(recipe.requirements, recipe.python, notes=(*recipe.notes, *([note] if unknown else [])))
+    if image:
+        return from_image(image)
+    raise NotHere(f"{what} has neither a conda file, an image nor a build context.")
+
+
+def from_image(image: str) -> Recipe:
+    """The packages that an image is known for."""
+    language_problem(image)
+    bare = image.removeprefix("docker://").partition("@")[0]
+    path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
+    if found := CURATED_IMAGE.fullmatch(path):
+        return curated(found[1])
+    for pattern, packages in IMAGES:
+        if re.fullmatch(pattern, path):
+            version = re.match(r"(?:python-?)?(3\.\d+)", tag) if re.search(r"(^|/)python$", path) else None
+            return Recipe(packages, version[1] if version else "")
+    raise NotHere(
+        f"Image {image!r}: no containers run on this machine, and what is in this one is not known. Give the "
+        "environment a conda_file, or use an image of mcr.microsoft.com/azureml, python, pytorch or tensorflow."
+    )
+
+
+def language_problem(image: str) -> None:
+    """Raise NotHere for an image of another language."""
+    path = image.partition("@")[0].partition(":")[0]
+    for language, pattern in LANGUAGES.items():
+        if pattern.fullmatch(path) or pattern.fullmatch(path.rpartition("/")[2]):
+            raise NotHere(f"Image {image!r}: {language} can't be installed on this machine, only Python packages.")
+
+
+def from_conda(conda: Any, what: str) -> Recipe:
+    """The recipe of a conda file, given as text or as the mapping in it."""
+    try:
+        document = yaml.safe_load(conda) if isinstance(conda, str) else conda
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, and nesting without an end
+        raise NotHere(f"{what}: its conda file is no YAML: {str(error).splitlines()[0]}.") from None
+    entries = document.get("dependencies") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise NotHere(f"{what}: its conda file has no list of dependencies.")
+    variables = document.get("variables") or {}
+    python = next(filter(None, map(_python, entries)), "")
+    texts = {str(key): str(value) for key, value in variables.items()} if isinstance(variables, dict) else {}
+    return Recipe(tuple(_requirements(entries, what)), python, texts)
+
+
+def pip_lines(lines: Iterable[Any], what: str) -> Iterator[str]:
+    """Requirements as pip takes them, one each. Raises NotHere for one that names a file."""
+    for line in lines:
+        text = str(line).partition(" #")[0].strip()
+        if not text or text.startswith("#"):
+            continue
+        if _LOCAL.match(text) or "\n" in text:
+            raise NotHere(f"{what}: the requirement {text[:80]!r} names a file, and only the list itself is here.")
+        yield text
+
+
+def _requirements(entries: list[Any], what: str) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, dict):
+            yield from pip_lines(entry.get("pip") or (), what)
+        elif isinstance(entry, str):
+            yield from _from_conda_package(entry, what)
+        else:
+            raise NotHere(f"{what}: the dependency {entry!r:.80} is neither a package nor a list for pip.")
+
+
+def _from_conda_package(entry: str, what: str) -> Iterator[str]:
+    name, wanted = _split(entry, what)
+    if name == "python" or NEEDLESS.fullmatch(name):
+        return
+    for language, pattern in LANGUAGES.items():
+        if name in ("r", "julia") or pattern.fullmatch(name):
+            raise NotHere(f"{what}: {name!r} is {language}, which can't be installed on this machine.")
+    if NO_PYTHON.fullmatch(name):
+        raise NotHere(f"{what}: {name!r} is no Python package, so it can't be installed on this machine.")
+    yield PYPI.get(name, name) + wanted
+
+
+def _python(entry: Any) -> str:
+    """The version of the interpreter that a dependency asks for; '' if it is another one, or says a range."""
+    found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
+    return found[1] if found else ""
+
+
+def _split(entry: str, what: str) -> tuple[str, str]:
+    """conda's way to write a package, as its name and pip's way to write the versions."""
+    found = _CONDA.fullmatch(entry.strip())
+    if found is None:
+        raise NotHere(f"{what}: the dependency {entry[:80]!r} can't be read.")
+    name, versions = found[1].lower(), found[2].replace(" ", "")
+    if not versions or versions == "*":
+        return name, ""
+    if versions[0] in "<>!~":
+        return name, versions
+    exact = versions.startswith("==")
+    version = versions.lstrip("=").partition("=")[0]  # after another = comes the build
+    if exact or version.endswith("*") or not versions.startswith("="):
+        return name, f"=={version}"
+    return name, f"=={version}.*"
+
+
+def _is_known(image: str) -> bool:
+    try:
+        from_image(image)
+    except NotHere:
+        return False
+    return True

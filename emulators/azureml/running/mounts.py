@@ -1,0 +1,64 @@
+"""Mounted outputs: every job on this machine that mounts a place in storage sees one folder, as through a mount."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulators.azureml.running.folders import Watched
+from emulators.azureml.storage.blobs import Blobs, Place
+
+
+@dataclass
+class _Mount:
+    watched: Watched
+    users: int = 0
+    ready: asyncio.Lock = field(default_factory=asyncio.Lock)
+    filled: bool = False
+
+
+class Mounts:
+    """The places that are mounted now. Each is filled from storage when its first user comes, and goes with the last.
+
+    A real mount shows what another node wrote once that node closed the file; this one does at once. The fault `mounts`
+    = "own" makes it as real ones are: views.py.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mounts: dict[Place, _Mount] = {}
+
+    async def take(self, blobs: Blobs, place: Place) -> Watched:
+        """Mount the place, or join those who have. Each take needs its `release`."""
+        if place not in self._mounts:
+            name = hashlib.sha256(f"{place.container}/{place.path}".encode()).hexdigest()[:16]
+            self._mounts[place] = _Mount(Watched(self._folder / name, place, mirror=True))
+        mount = self._mounts[place]
+        mount.users += 1
+        try:
+            async with mount.ready:
+                if not mount.filled:
+                    await _fill(blobs, mount.watched)
+                    mount.filled = True
+        except BaseException:
+            self.release(mount.watched)
+            raise
+        return mount.watched
+
+    def release(self, watched: Watched) -> None:
+        """Leave the mount. What was not pushed by then is lost, if nobody else has it."""
+        mount = self._mounts[watched.place]
+        mount.users -= 1
+        if mount.users == 0:
+            del self._mounts[watched.place]
+            shutil.rmtree(watched.folder, ignore_errors=True)
+
+
+async def _fill(blobs: Blobs, watched: Watched) -> None:
+    shutil.rmtree(watched.folder, ignore_errors=True)  # left by a control plane that was killed
+    watched.folder.mkdir(parents=True)
+    await blobs.download_folder(watched.place, watched.folder)
+    watched.remember()

@@ -1,0 +1,48 @@
+"""Ranks under Open MPI's own mpirun, where a job's environment has it: what `import mpi4py` needs to see the others.
+
+Without it each rank is started by itself with the variables that mpirun would set (see distribution). That is enough
+for torch.distributed and whoever else reads them. With it mpirun starts one script for all ranks, which then becomes
+the rank that it is: in its node's folder, with its variables, and its output in its own log.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from emulators.azureml.environments.builder import JobEnvironment
+from emulators.azureml.running.processes import Launch
+
+_SCRIPT = """\
+. {folder}/rank-$OMPI_COMM_WORLD_RANK.sh
+"""
+
+
+def mpirun(environment: JobEnvironment) -> Path | None:
+    """The launcher of the job's environment, where it was installed: it looks for its own files around that place."""
+    program = environment.scripts / "mpirun"
+    return program.resolve() if program.exists() else None
+
+
+def leader(launches: Sequence[Launch], program: Path, folder: Path) -> Launch:
+    """The one process that starts all of these ranks. Their scripts are written into the folder."""
+    folder.mkdir()
+    for rank, launch in enumerate(launches):
+        (folder / f"rank-{rank}.sh").write_text(_becoming(launch))
+    script = folder / "rank.sh"
+    script.write_text(_SCRIPT.format(folder=shlex.quote(str(folder))))
+    words = [str(program), "--oversubscribe", "--bind-to", "none", "-n", str(len(launches)), "/bin/sh", str(script)]
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # in a container one is root
+    ours = {key: value for key, value in launches[0].environment.items() if not key.startswith("OMPI_")}
+    return replace(launches[0], command=shlex.join(words), environment={**ours, **allowed})
+
+
+def _becoming(launch: Launch) -> str:
+    """What the script of one rank does."""
+    # A name that no shell can export came with the leader's environment already.
+    named = {key: value for key, value in launch.environment.items() if key.isidentifier()}
+    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in named.items())
+    log, folder = shlex.quote(str(launch.log)), shlex.quote(str(launch.folder))
+    return f"{exports}cd {folder} || exit 1\nexec >>{log} 2>&1\n{launch.command}\n"

@@ -1,0 +1,128 @@
+"""One rank of a job: a shell command in a process group of its own, its output in a log file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulators.azureml.running import shell
+from emulators.azureml.running.process_guard import Guard, signal_groups
+from emulators.process import IS_WINDOWS
+
+TAIL_BYTES = 4000
+DRAIN_SECONDS = 1.0  # to wait for a process that left its group and still holds the log
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a rank is started. Its standard output and error are added to `log`."""
+
+    command: str
+    folder: Path
+    environment: Mapping[str, str]
+    log: Path
+
+
+class RankProcess:
+    """A running rank; made by `start`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, errors: ErrorCopy, guard: Guard) -> None:
+        self._process = process
+        self._errors = errors
+        self._guard = guard
+        self._ended = asyncio.create_task(self._end())
+
+    @classmethod
+    async def start(cls, launch: Launch, guard: Guard) -> RankProcess:
+        """Start the command under a shell. Raises OSError when there is no shell or folder, or no process can have this
+        command or environment."""
+        reading, writing = os.pipe()
+        errors = ErrorCopy(reading, launch.log)
+        try:
+            with launch.log.open("ab", buffering=0) as out:
+                process = await asyncio.create_subprocess_exec(
+                    *shell.argv(launch.command),
+                    cwd=launch.folder,
+                    env=dict(launch.environment),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=writing,
+                    start_new_session=not IS_WINDOWS,
+                )
+        except ValueError as error:
+            raise OSError(f"The job's process can't be started: {error}.") from error
+        finally:
+            os.close(writing)
+        guard.watch(process.pid)
+        return cls(process, errors, guard)
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._errors.tail.decode("utf-8", "replace").strip()
+
+    async def wait(self) -> int:
+        """Its exit status, or minus the signal that ended it, once its log is complete and its group is gone."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self, grace: float) -> None:
+        """SIGTERM to the group, SIGKILL after `grace` seconds. Returns when all is gone; twice is once."""
+        if not self._ended.done():
+            self._signal(signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace):
+                    await self.wait()
+                    return
+            self._signal(signal.SIGTERM if IS_WINDOWS else signal.SIGKILL)
+        await self.wait()
+
+    def _signal(self, number: int) -> None:
+        if not IS_WINDOWS:
+            signal_groups([self._process.pid], number)
+        elif self._process.returncode is None:
+            self._process.terminate()
+
+    async def _end(self) -> int:
+        code = await self._process.wait()
+        if not IS_WINDOWS:  # what the command left running in the background ends with it, as with its node
+            signal_groups([self._process.pid], signal.SIGKILL)
+        self._guard.release(self._process.pid)
+        await asyncio.to_thread(self._errors.join, DRAIN_SECONDS)
+        return code
+
+
+class ErrorCopy(threading.Thread):
+    """Adds what comes through a pipe to the log, and keeps its end, by which a failure can be told.
+
+    A thread of our own and not asyncio's pipes: with those, a process counts as running until the last holder of its
+    pipe is gone, and that may be a process that it left in the background.
+    """
+
+    def __init__(self, pipe: int, log: Path) -> None:
+        super().__init__(daemon=True)
+        self.tail = b""
+        self._pipe = pipe
+        self._log = log
+        self.start()
+
+    def run(self) -> None:
+        with open(self._pipe, "rb", buffering=0) as source, self._log.open("ab", buffering=0) as out:  # noqa: PTH123
+            while piece := source.read(65536):
+                out.write(piece)
+                self.tail = (self.tail + piece)[-TAIL_BYTES:]
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on, all different."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)

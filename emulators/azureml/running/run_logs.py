@@ -1,0 +1,44 @@
+"""The log files of a job, and what is said in them and of a failure. No I/O."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emulators.azureml.bodies.job_body import JobSpec
+from emulators.azureml.kernel.models import Job
+
+ERROR_LINES = 12  # of standard error that a failure's message quotes
+
+
+def log_names(spec: JobSpec) -> list[str]:
+    """A log file per rank. The only process of a job that isn't distributed has the plain name."""
+    if not spec.distributed and spec.nodes == 1:
+        return ["user_logs/std_log.txt"]
+    width = len(str(spec.world_size - 1))
+    return [f"user_logs/std_log_process_{rank:0{width}d}.txt" for rank in range(spec.world_size)]
+
+
+def heading(job: Job, notes: tuple[str, ...]) -> str:
+    """The lines before an attempt in its log: what its environment lacks, and why it is not the first one.
+
+    Where there is nothing to say, a first attempt's log is the program's output alone.
+    """
+    lines = [f"[azureml] {note}\n" for note in notes]
+    if job.attempt > 1:
+        lines.append(f"[azureml] attempt {job.attempt} starts from the beginning: {job.notice}\n")
+    return "".join(lines)
+
+
+def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
+    """What a job's error says of the process that failed first, with the end of its standard error."""
+    lines = last_words.splitlines()[-ERROR_LINES:]
+    return (
+        f"Execution failed. User process '{_program(spec.command)}' exited with status code {status}. Please check log "
+        f"file '{log_names(spec)[rank]}' for error details. Error: {chr(10).join(lines)}"
+    )
+
+
+def _program(command: str) -> str:
+    """The command's first word that is no variable assignment."""
+    words = (word for word in command.split() if "=" not in word)
+    return Path(next(words, command)).name

@@ -1,0 +1,50 @@
+"""What a pipeline does next, decided from what its steps have come to. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from emulators.azureml.kernel.models import TERMINAL, Status
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do now. `failed` are the steps that did not complete, `never` those that will not start therefore."""
+
+    start: tuple[str, ...] = ()
+    cancel: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    ended: bool = False
+
+
+def decide(
+    needs: Mapping[str, set[str]], begun: Mapping[str, Status], *, continues: bool, canceled: bool = False
+) -> Decision:
+    """Decide for a pipeline whose steps `begun` have these statuses. Deciding twice on the same is harmless.
+
+    A step that fails ends the pipeline: nothing more starts, and what runs is canceled. With `continues` only the steps
+    that need it, or need one that does, don't start.
+    """
+    failed = tuple(step for step in needs if begun.get(step) in (Status.FAILED, Status.CANCELED))
+    running = tuple(step for step, status in begun.items() if status not in TERMINAL)
+    lost = _lost(needs, failed)
+    if canceled or (failed and not continues):
+        never = tuple(step for step in needs if step not in begun)
+        return Decision(cancel=running, failed=failed, never=never, ended=not running)
+    start = tuple(
+        step
+        for step, wanted in needs.items()
+        if step not in begun and step not in lost and all(begun.get(each) is Status.COMPLETED for each in wanted)
+    )
+    never = tuple(step for step in needs if step in lost and step not in begun)
+    return Decision(start=start, failed=failed, never=never, ended=not running and not start)
+
+
+def _lost(needs: Mapping[str, set[str]], failed: tuple[str, ...]) -> set[str]:
+    """The steps that failed, and all that need one of them."""
+    lost = set(failed)
+    while more := {step for step, wanted in needs.items() if wanted & lost} - lost:
+        lost |= more
+    return lost

@@ -1,0 +1,140 @@
+"""A pipeline: its steps become jobs as soon as what they need is there."""
+
+from __future__ import annotations
+
+from emulators.azureml.bodies.job_body import outputs_of
+from emulators.azureml.bodies.pipeline_body import PipelineSpec
+from emulators.azureml.kernel.errors import ArmError
+from emulators.azureml.kernel.models import Job, Json, Status, timestamp
+from emulators.azureml.scheduling.graph import Decision, decide
+from emulators.azureml.scheduling.parents import End, Means
+from emulators.azureml.workspace.families import places_of, shared, step_name, written_output
+from emulators.azureml.workspace.jobs import PROPERTY, Label, Listing
+from emulators.azureml.workspace.steps import Pipeline, fingerprint
+
+FINGERPRINT = "azureml.stepFingerprint"
+LOOKED_THROUGH = 20  # earlier runs of a step, for one that completed
+
+
+class PipelineDriver:
+    log_name = "logs/azureml/executionlogs.txt"  # where MLClient's stream looks for a pipeline's
+    look_seconds: float | None = None
+
+    def __init__(self, means: Means, job: Job) -> None:
+        spec = means.workspace.spec(job)
+        assert isinstance(spec, PipelineSpec)
+        self._means, self._job, self._spec = means, job, spec
+        self._workspace, self._steps = means.workspace, means.workspace.families.steps
+        self._children = {child.step: child for child in means.workspace.jobs.children(job.name)}
+        self._told: set[str] = set()  # steps whose end the log has
+
+    async def step(self) -> tuple[End | None, list[str]]:
+        lines = self._ended()
+        decision = self._decision()
+        for name in decision.cancel:
+            self._means.cancel(self._children[name].name)
+        for name in decision.start:
+            lines.append(self._start(name))
+        if any(self._children[name].status is Status.COMPLETED for name in decision.start):
+            more = await self.step()  # what was reused lets others start
+            return more[0], lines + more[1]
+        if not decision.ended:
+            return None, lines
+        return self._end(decision, lines)
+
+    def _decision(self) -> Decision:
+        return decide(
+            {name: step.needs for name, step in self._spec.steps.items()},
+            {name: child.status for name, child in self._children.items()},
+            continues=self._spec.continues,
+            canceled=self._job.status is Status.CANCEL_REQUESTED,
+        )
+
+    def _ended(self) -> list[str]:
+        """Take over the outputs of steps that have completed, and tell which have ended."""
+        lines = []
+        for name, child in self._children.items():
+            if child.status in (Status.COMPLETED, Status.FAILED, Status.CANCELED) and name not in self._told:
+                self._told.add(name)
+                lines.append(f"Step {name} (job {child.name}): {child.status}{_reused(child)}")
+                if child.status is Status.COMPLETED:
+                    self._take_over(name, child)
+        return lines
+
+    def _take_over(self, name: str, child: Job) -> None:
+        given = {output: taken for output, taken in self._spec.steps[name].outputs.items() if isinstance(taken, str)}
+        if given:
+            places = places_of(child)
+            found = {taken: places[output] for output, taken in given.items()}
+            self._workspace.update(self._job, places={**self._job.places, **found})
+
+    def _start(self, name: str) -> str:
+        step = self._spec.steps[name]
+        pipeline = Pipeline(self._job.name, self._spec, shared(self._job.properties))
+        body = self._steps.body(pipeline, step, lambda other, output: written_output(self._children[other], output))
+        mark = fingerprint(step, self._steps.component(step), body)
+        body["properties"] = {"azureml.pipelinerunid": self._job.name, "azureml.nodeName": name}
+        if mark:
+            body["properties"][FINGERPRINT] = mark
+        earlier = self._earlier(mark) if mark and self._spec.reuses else None
+        if earlier:
+            body["properties"] |= {"azureml.isreused": "true", "azureml.reusedrunid": earlier.name}
+        places = places_of(earlier) if earlier else None
+        child, _ = self._workspace.submit(step_name(self._job.name, name), body, self._job.name, name, places)
+        self._children[name] = child
+        if earlier:
+            self._complete(child)
+        return f"Step {name} starts as job {child.name}"
+
+    def _earlier(self, mark: str) -> Job | None:
+        """A step that has computed the same, and whose outputs are used again."""
+        listing = Listing(archived=None, labels=(Label(PROPERTY, FINGERPRINT, mark),), of=None)
+        found = self._workspace.jobs.page(listing, LOOKED_THROUGH)
+        done = [job for job in found if job.status is Status.COMPLETED]
+        return next((job for job in done if "azureml.reusedrunid" not in job.properties["properties"]), None)
+
+    def _complete(self, child: Job) -> None:
+        for status in (Status.QUEUED, Status.PREPARING, Status.RUNNING, Status.FINALIZING):
+            self._workspace.set_status(child, status)
+        self._workspace.set_status(child, Status.COMPLETED, ended=timestamp())
+
+    def _end(self, decision: Decision, lines: list[str]) -> tuple[End, list[str]]:
+        if self._job.status is Status.CANCEL_REQUESTED:
+            return End(Status.CANCELED), [*lines, "The pipeline was canceled."]
+        if decision.failed:
+            error = " ".join([*map(self._why, decision.failed), _never(decision)]).strip()
+            return End(Status.FAILED, error), [*lines, error]
+        try:
+            self._register()
+        except ArmError as error:
+            return End(Status.FAILED, error.message), [*lines, error.message]
+        return End(), [*lines, "All steps have completed."]
+
+    def _why(self, name: str) -> str:
+        child = self._children[name]
+        said = ((child.error or {}).get("error") or {}).get("message", "")
+        how = "was canceled" if child.status is Status.CANCELED else "failed"
+        return f"Step {name!r} (job {child.name}) {how}{': ' + said if said else '.'}"
+
+    def _register(self) -> None:
+        """Make assets of the pipeline's outputs that name one."""
+        for output in outputs_of(self._job.name, {**self._job.properties, "outputs": self._outputs()}):
+            if output.asset:
+                self._means.site.register(self._job, output)
+
+    def _outputs(self) -> Json:
+        """The pipeline's outputs as they came to lie."""
+        said = self._spec.outputs
+        return {
+            name: {**(said.get(name) or {}), "uri": place["uri"], "jobOutputType": place["type"]}
+            for name, place in self._job.places.items()
+        }
+
+
+def _reused(child: Job) -> str:
+    earlier = child.properties["properties"].get("azureml.reusedrunid")
+    return f", with the outputs of job {earlier}, which ran the same component on the same inputs" if earlier else ""
+
+
+def _never(decision: Decision) -> str:
+    return f"Not started: {', '.join(decision.never)}." if decision.never else ""

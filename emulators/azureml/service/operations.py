@@ -1,0 +1,77 @@
+"""Long-running operations: accepted with an address to ask, done when their work is.
+
+https://github.com/Azure/azure-resource-manager-rpc/blob/master/v1.0/async-api-reference.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from emulators.azureml.bodies import responses
+from emulators.azureml.kernel.errors import ArmError, NotFound
+from emulators.azureml.kernel.models import Json
+
+log = logging.getLogger(__name__)
+
+POLL_HEADER = {"retry-after-ms": "100"}  # else azure-core waits 30 s between questions
+KEPT_SECONDS = 24 * 3600.0  # that one which has ended can still be asked for
+MOST_KEPT = 1000  # of those that have ended; the oldest go first
+
+
+@dataclass
+class _Operation:
+    work: asyncio.Task[None]
+    ended: float | None = None
+    error: ArmError | None = None
+
+
+class Operations:
+    """Operations of this process; after a restart their addresses are unknown, as the work is done or undone."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._all: dict[str, _Operation] = {}  # in the order of their begin
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> str:
+        """Start the work and return the operation's id. What ended long ago, or before many others, is forgotten."""
+        self._forget()
+        name = str(uuid.uuid4())
+        self._all[name] = _Operation(asyncio.create_task(self._attend(name, work)))
+        return name
+
+    def answer(self, name: str) -> Json:
+        """What its address answers: `status`, and of one that failed the `error`. Raises NotFound."""
+        if name not in self._all:
+            raise NotFound(f"There is no operation {name}.", "NotFound")
+        operation = self._all[name]
+        if operation.ended is None:
+            return {"status": "InProgress"}
+        error = operation.error
+        return {"status": "Failed", **responses.error(error.code, error.message)} if error else {"status": "Succeeded"}
+
+    def under_way(self, name: str | None) -> bool:
+        return name in self._all and self._all[name].ended is None
+
+    async def _attend(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
+        operation = self._all[name]
+        try:
+            await work
+        except ArmError as error:
+            operation.error = error
+        except Exception:  # outermost: who asks hears of it, and the log has the traceback
+            log.exception("operation %s broke", name)
+            operation.error = ArmError(500, "InternalServerError", "See the control plane's log.")
+        operation.ended = self._clock()
+
+    def _forget(self) -> None:
+        oldest = self._clock() - KEPT_SECONDS
+        ended = {name: one.ended for name, one in self._all.items() if one.ended is not None}
+        for number, (name, when) in enumerate(ended.items()):
+            if when < oldest or number < len(ended) - MOST_KEPT:
+                del self._all[name]

@@ -1,0 +1,131 @@
+"""What a job needs beside the workspace's own records, looked at before it is accepted: an environment that can be made
+on this machine, and data that are there or can be reached. Each lack is told in words; nothing is made yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from emulators.azureml.bodies import distribution
+from emulators.azureml.bodies.distribution import Distribution
+from emulators.azureml.bodies.job_body import JobSpec, version_of
+from emulators.azureml.environments.builder import Environments
+from emulators.azureml.kernel.checks import mapping
+from emulators.azureml.kernel.errors import BadRequest, DataError
+from emulators.azureml.kernel.models import Json
+from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
+from emulators.azureml.running.launchers import with_launcher
+from emulators.azureml.storage.web_inputs import reach
+from emulators.azureml.workspace.places import Places
+from emulators.azureml.workspace.recipes import Recipes
+from emulators.azureml.workspace.registry_folder import RegistryFolder
+
+MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
+_TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray": "Ray"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a job asks of the machine. `environment` is a version, or the properties of one that the job describes."""
+
+    environment: AssetRef | Json | None
+    inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
+    spread: Distribution
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Knows what this machine has."""
+
+    recipes: Recipes
+    places: Places
+    environments: Environments
+    registries: RegistryFolder
+
+    async def refresh(self, body: Json) -> None:
+        """Take in what changed in the registries, if a job's body names one."""
+        if "azureml://registries/" in json.dumps(body):
+            await self.registries.refresh()
+
+    async def check(self, job: JobSpec, *, simulated: bool) -> None:
+        """Raise BadRequest for a job that can't run here. Of a simulated one only the addresses are looked at."""
+        inputs = {given.name: (given.kind, given.source) for given in job.inputs if given.source and not given.direct}
+        for given in job.inputs:
+            if given.source:
+                self.places.check(given.source, f"Input {given.name!r}")
+        for output in job.outputs:
+            self.places.check(output.location, f"Output {output.name!r}")
+        await self.look_over(Wanted(None if simulated else job.environment, inputs, job.distribution))
+
+    async def look_over(self, wanted: Wanted) -> None:
+        """Raise BadRequest with the first thing that is missing."""
+        if wanted.spread.world_size > MOST_PROCESSES:
+            raise BadRequest(
+                f"The job has {wanted.spread.world_size} processes on {wanted.spread.nodes} nodes; all of its "
+                f"nodes are this machine, which starts at most {MOST_PROCESSES} for a job."
+            )
+        try:
+            for name, (kind, where) in wanted.inputs.items():
+                await self._reach(f"Input {name!r}", kind, where)
+            if wanted.environment is not None:
+                made_of = await self.recipes.find(wanted.environment)
+                await self.environments.check(with_launcher(made_of, wanted.spread))
+        except DataError as error:
+            raise BadRequest(str(error)) from error
+
+    async def _reach(self, what: str, kind: str, where: Source) -> None:
+        place = self.places.place(where)
+        if not isinstance(place, Web):
+            return
+        if kind != "uri_file":
+            raise BadRequest(
+                f"{what}: {where} lies elsewhere; from there only a single file (uri_file) can be fetched."
+            )
+        await reach(place.uri, what)
+
+
+def described(job: Json) -> Wanted:
+    """What a job in Azure ML's own YAML schema asks for, as far as it can be told before it is sent."""
+    nodes = mapping(job, "resources").get("instance_count")
+    spread = mapping(job, "distribution")
+    body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}
+    inputs = {}
+    for name, given in mapping(job, "inputs").items():
+        if isinstance(given, dict) and isinstance(path := given.get("path"), str) and given.get("mode") != "direct":
+            kind = str(given.get("type") or "uri_folder")
+            where = source(path, f"Input {name!r}", kind)
+            if not isinstance(where, JobOutput):  # that job may be on its way
+                inputs[name] = (kind, where)
+    return Wanted(
+        _environment(job.get("environment")),
+        inputs,
+        distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
+    )
+
+
+def _environment(said: Any) -> AssetRef | Json | None:
+    if isinstance(said, str):
+        return version_of(said, "environments", "environment")
+    if not isinstance(said, dict):
+        return None
+    conda, build = said.get("conda_file"), said.get("build")
+    body: Json = {"isAnonymous": True, "image": said.get("image")}
+    if isinstance(conda, dict):
+        body["condaFile"] = yaml.safe_dump(conda)
+    if isinstance(build, dict):
+        body["build"] = {"contextUri": build.get("path"), "dockerfilePath": build.get("dockerfile_path")}
+    return body
+
+
+def _type(name: Any) -> str | None:
+    return _TYPES.get(str(name).lower(), str(name)) if name else None
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)

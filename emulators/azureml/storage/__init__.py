@@ -1,0 +1,1 @@
+"""The storage account behind the datastores, and inputs from the web."""

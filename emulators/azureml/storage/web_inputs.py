@@ -1,0 +1,50 @@
+"""Inputs that lie anywhere on the web: one file, fetched with bounded memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+
+from emulators.azureml.kernel.errors import DataError
+
+CONNECT_SECONDS = 10
+REACH_SECONDS = 6  # in all; a caller waits meanwhile
+PIECE = 1 << 20
+UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # the last for names that no host can have
+
+
+async def reach(uri: str, what: str) -> None:
+    """Raise DataError if the address can't be reached from this machine, or has no file. Fetches nothing of it."""
+    limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
+    try:
+        async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
+            if answer.status != 200:
+                raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
+    except UNREACHABLE as error:
+        raise DataError(_unreachable(uri, what, error)) from error
+
+
+async def download(uri: str, target: Path, what: str) -> None:
+    """Fetch the file. Raises DataError if the address can't be reached from this machine, or has no such file."""
+    limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=60)
+    try:
+        async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
+            if answer.status != 200:
+                raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
+            with target.open("wb") as file:
+                async for piece in answer.content.iter_chunked(PIECE):
+                    file.write(piece)
+    except UNREACHABLE as error:
+        raise DataError(_unreachable(uri, what, error)) from error
+
+
+def _unreachable(uri: str, what: str, error: Exception) -> str:
+    tells_address = isinstance(error, aiohttp.InvalidURL | aiohttp.ClientResponseError)  # with its signature
+    words = type(error).__name__ if tells_address else str(error) or type(error).__name__
+    return f"{what}: {_shown(uri)} can't be reached from this machine: {words}."
+
+
+def _shown(uri: str) -> str:
+    """An address without what may be its signature."""
+    return uri.partition("?")[0]

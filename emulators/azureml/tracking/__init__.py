@@ -1,0 +1,1 @@
+"""MLflow at the address that the workspace advertises."""

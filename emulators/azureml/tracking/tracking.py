@@ -1,0 +1,223 @@
+"""MLflow at the address that the workspace advertises: its own server, started at the first request for it.
+
+What MLflow does not know, this tells it before a request that may ask for it: the workspace's jobs, which are runs
+under their own names, and its models. What was registered there becomes a model of the workspace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import secrets
+import sys
+from datetime import datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+
+from emulators.azureml.kernel.errors import ArmError, BadRequest, Conflict
+from emulators.azureml.kernel.models import TERMINAL, Asset, Job, Json, Status
+from emulators.azureml.tracking import artifacts
+from emulators.azureml.workspace.jobs import Listing
+from emulators.azureml.workspace.workspace import ARTIFACT_DATASTORE, Workspace
+from emulators.private import write_private
+from emulators.process import Part, PartFailed, start
+
+NEEDED = ("mlflow", "flask", "sqlalchemy", "alembic")
+START_SECONDS = 600.0  # its import alone takes seconds, on a machine with much to do minutes
+BATCH = 500
+STATUS = {
+    Status.NOT_STARTED: "SCHEDULED",
+    Status.QUEUED: "SCHEDULED",
+    Status.COMPLETED: "FINISHED",
+    Status.FAILED: "FAILED",
+    Status.CANCELED: "KILLED",
+}  # all others are RUNNING
+
+
+class Tracking:
+    """The server's owner. One that has ended is started again by the next request."""
+
+    def __init__(self, workspace: Workspace, state: Path) -> None:
+        self._workspace = workspace
+        self._state = state
+        self._database = state / "mlflow.sqlite"
+        self._secret = secrets.token_urlsafe(24)
+        self._starting = asyncio.Lock()
+        self._telling = asyncio.Lock()
+        self._posting = asyncio.Lock()
+        self._part: Part | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._newest = 0  # number of the newest job that MLflow was told of
+        self._told: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
+        self._models: set[str] = set()
+
+    @property
+    def used(self) -> bool:
+        """Whether anybody has ever asked for it. What was never used holds nothing, and is not worth a start."""
+        return self._database.exists()
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+        if self._part:
+            await asyncio.to_thread(self._part.stop)
+
+    async def ask(self, method: str, path: str, query: str, body: bytes) -> tuple[int, bytes, str]:
+        """Forward one request: status, body, content type. Raises ArmError where MLflow is not installed."""
+        url = f"{await self._address()}{path}{'?' if query else ''}{query}"
+        headers = {"X-Emulators-Secret": self._secret, "Content-Type": "application/json"}
+        assert self._session
+        async with self._session.request(method, url, data=body or None, headers=headers) as response:
+            return response.status, await response.read(), response.content_type
+
+    async def metric(self, job: str, key: str) -> list[float]:
+        """What a job logged of a metric, in order; nothing where nobody logged anything."""
+        if not self.used:
+            return []
+        query = urlencode({"run_id": job, "metric_key": key})
+        status, body, _ = await self.ask("GET", "/api/2.0/mlflow/metrics/get-history", query, b"")
+        if status == 404:
+            return []
+        if status != 200:
+            raise ArmError(502, "INTERNAL_ERROR", f"MLflow answers {status}: {body.decode()[:300]}")
+        told = sorted(json.loads(body).get("metrics", ()), key=lambda each: (each["timestamp"], each.get("step", 0)))
+        return [value for each in told if isfinite(value := float(each["value"]))]
+
+    async def tell_job(self, name: str) -> None:
+        """Make a job known under its name, with its status; a name that is no job's is MLflow's own."""
+        job = self._workspace.jobs.get(name)
+        if job:
+            await self._tell([job])
+
+    async def tell_jobs(self) -> None:
+        """Make all jobs known, with their statuses."""
+        async with self._telling:
+            before, found = None, list[Job]()
+            while page := self._workspace.jobs.page(Listing(archived=None, before=before, of=None), BATCH):
+                found += [job for job in page if job.number > self._newest]
+                before = page[-1].number
+                if before <= self._newest:
+                    break
+            live = [job for name in self._told if (job := self._workspace.jobs.get(name))]
+            for at in range(0, len(found), BATCH):
+                await self._tell(found[at : at + BATCH])
+            await self._tell(live)
+            self._newest = max([self._newest, *(job.number for job in found)])
+
+    async def _tell(self, jobs: list[Job]) -> None:
+        async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
+            await self._tell_changed([job for job in jobs if self._told.get(job.name) != _status(job)])
+
+    async def _tell_changed(self, changed: list[Job]) -> None:
+        if changed:
+            await self._post("/workspace/jobs", [_run(job) for job in changed])
+        for job in changed:
+            self._told[job.name] = _status(job)
+            if job.status in TERMINAL and job.number <= self._newest:
+                del self._told[job.name]
+
+    async def tell_models(self) -> None:
+        """Make the workspace's models known. MLflow's versions are numbers, so those with other versions stay out."""
+        every = [a for shelf in self._workspace.assets.shelves("models", None)
+                 for a in self._workspace.assets.versions("models", shelf.name, None)]  # fmt: skip
+        new = [asset for asset in every if asset.key not in self._models and asset.version.isdecimal()]
+        if new:
+            await self._post("/workspace/models", [self._version(asset) for asset in new])
+            self._models |= {asset.key for asset in new}
+
+    async def registered(self, answer: bytes) -> None:
+        """Make what MLflow has registered a model of the workspace."""
+        version: Json = json.loads(answer)["model_version"]
+        place = await self._source(version["source"])
+        body = {
+            "modelUri": f"azureml://datastores/{place}",
+            "modelType": "mlflow_model",
+            "jobName": version.get("run_id") or None,
+            "description": version.get("description") or None,
+        }
+        try:
+            asset, _ = self._workspace.assets.put("models", version["name"], str(version["version"]), body)
+        except (BadRequest, Conflict):  # a name or version that Azure ML does not take stays MLflow's alone
+            return
+        self._models.add(asset.key)
+
+    async def _source(self, source: str) -> str:
+        """A version's source as `DATASTORE/paths/PATH`."""
+        if source.startswith("models:/"):
+            _, body, _ = await self.ask("GET", f"/api/2.0/mlflow/logged-models/{source.rpartition('/')[2]}", "", b"")
+            source = json.loads(body).get("model", {}).get("info", {}).get("artifact_uri", source)
+        below = source.partition("mlflow-artifacts:/")[2] or source.partition("/mlflow-artifacts/artifacts/")[2]
+        below = below.lstrip("/")
+        if below.startswith(f"{artifacts.DATASTORES}/"):
+            _, store, inner = below.split("/", 2)
+            return f"{store}/paths/{inner}"
+        return f"{ARTIFACT_DATASTORE}/paths/{below}"
+
+    def _version(self, asset: Asset) -> Json:
+        store, _, inner = asset.properties["modelUri"].rpartition("/datastores/")[2].partition("/paths/")
+        return {
+            "name": asset.name,
+            "version": int(asset.version),
+            "source": f"mlflow-artifacts:/{artifacts.DATASTORES}/{store}/{inner}",
+            "description": asset.properties.get("description"),
+            "job": asset.properties.get("jobName"),
+        }
+
+    async def _post(self, path: str, body: Any) -> None:
+        status, text, _ = await self.ask("POST", path, "", json.dumps(body).encode())
+        if status >= 400:
+            raise ArmError(502, "INTERNAL_ERROR", f"MLflow answers {status} to {path}: {text.decode()[:300]}")
+
+    async def _address(self) -> str:
+        async with self._starting:
+            if self._part is None or not self._part.alive():
+                self._part = await asyncio.to_thread(self._start)
+                self._session = self._session or aiohttp.ClientSession(trust_env=False)
+            return str(self._part.info["url"])
+
+    def _start(self) -> Part:
+        if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+            raise ArmError(
+                501,
+                "NOT_IMPLEMENTED",
+                f"MLflow's server needs {', '.join(missing)}, which this installation lacks: "
+                "pip install 'azure-emulators[mlflow]'.",
+            )
+        file = self._state / "tracking.json"
+        values = {
+            "database": str(self._database),
+            "artifact_root": artifacts.ROOT,
+            "run_files": artifacts.RUN_FILES,
+            "secret": self._secret,
+        }
+        write_private(file, json.dumps(values))
+        argv = [sys.executable, "-m", "emulators.tracking", "--config", str(file)]
+        try:
+            return start("tracking", argv, log=self._state / "tracking.log", timeout=START_SECONDS)
+        except PartFailed as error:
+            raise ArmError(502, "INTERNAL_ERROR", f"MLflow's server does not start: {error}"[:2000]) from None
+
+
+def _status(job: Job) -> str:
+    return STATUS.get(job.status, "RUNNING")
+
+
+def _run(job: Job) -> Json:
+    return {
+        "name": job.name,
+        "display_name": job.properties["displayName"],
+        "experiment": job.experiment,
+        "tags": {key: value for key, value in job.properties["tags"].items() if value is not None},
+        "status": _status(job),
+        "start": _milliseconds(job.started or job.created),
+        "end": _milliseconds(job.ended) if job.ended else None,
+    }
+
+
+def _milliseconds(time: str) -> int:
+    return int(datetime.fromisoformat(time).timestamp() * 1000)

@@ -1,0 +1,113 @@
+"""Routes of MLflow: files are blobs, all else is its own server's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from emulators.azureml.kernel.errors import ArmError, DataError, NotFound
+from emulators.azureml.kernel.identity import claim
+from emulators.azureml.service import arm
+from emulators.azureml.service.server import WORKSPACE, Parts
+from emulators.azureml.tracking.artifacts import Artifacts
+from emulators.azureml.tracking.tracking import Tracking
+from emulators.serving import read_body
+
+MLFLOW = "/mlflow/{version}" + WORKSPACE
+FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
+CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
+# azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
+OF_AZUREML = "v2.0"
+ARTIFACTS = re.compile(rb'("(?:artifact_uri|artifact_location|source)":\s*")mlflow-artifacts:/')
+NOTICE_SECONDS = 20.0  # after which a job's log says that it waits
+RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
+
+
+class TrackingRoutes:
+    def __init__(self, parts: Parts, tracking: Tracking) -> None:
+        self._tracking = tracking
+        self._note = parts.scheduler.note
+        self._base = parts.wire.base
+        self._artifacts = Artifacts(parts.workspace, parts.blobs)
+
+    def table(self) -> list[web.RouteDef]:
+        files = self._artifacts
+        return [
+            web.get(FILES, _as_mlflow(files.list_folder)),
+            web.get(FILES + "/{path:.+}", _as_mlflow(files.get)),
+            web.put(FILES + "/{path:.+}", _as_mlflow(files.put)),
+            web.delete(FILES + "/{path:.+}", _as_mlflow(files.delete)),
+            web.get(MLFLOW + "/api/{api}/mlflow/artifacts/list", _as_mlflow(files.list_run)),
+            web.route("*", MLFLOW + "/{rest:.*}", _as_mlflow(self.attended)),
+        ]
+
+    async def attended(self, request: web.Request) -> web.StreamResponse:
+        """As `forward`; a job that waits long for it, or gets nothing, finds the reason in its log."""
+        run = claim(request.headers.get("Authorization", ""), "run")
+        words = "MLflow's tracking server has not answered for {:g} s; this job waits for it. {}"
+        late = words.format(NOTICE_SECONDS, "It may be starting: its log is tracking.log beside the state.")
+        notice = asyncio.get_running_loop().call_later(NOTICE_SECONDS, self._note, run, late)
+        try:
+            return await self.forward(request)
+        except ArmError as error:
+            if error.status >= 500:
+                self._note(run, f"MLflow can't be reached, so this is not logged: {error.message}")
+            raise
+        finally:
+            notice.cancel()
+
+    async def forward(self, request: web.Request) -> web.Response:
+        """Tell MLflow what the request may ask for, pass it on, and learn from its answer."""
+        rest, body = request.match_info["rest"], await read_body(request)
+        if request.method == "GET" and not self._tracking.used and CLIENT not in request.headers.get("User-Agent", ""):
+            raise NotFound("Nothing was ever logged to MLflow in this workspace.", "RESOURCE_DOES_NOT_EXIST")
+        files = self._files(request, rest)
+        body = body.replace(files, b"mlflow-artifacts:/") if files else body
+        given = arm.readable(body) if body else None
+        await self._tell(rest, {**request.query, **(given if isinstance(given, dict) else {})})
+        status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)
+        if status == 200 and rest.endswith("model-versions/create"):
+            await self._tracking.registered(answer)
+        if files:
+            answer = ARTIFACTS.sub(lambda found: found[1] + files, answer)
+        return web.Response(status=status, body=answer, content_type=kind)
+
+    def _files(self, request: web.Request, rest: str) -> bytes:
+        """Where files are served for who can't follow MLflow's scheme; empty for others."""
+        if request.match_info["version"] != OF_AZUREML:
+            return b""
+        return f"{self._base}{request.path.removesuffix(rest)}api/2.0/mlflow-artifacts/artifacts/".encode()
+
+    async def _tell(self, rest: str, given: dict[str, Any]) -> None:
+        if rest.endswith("runs/search") or "/experiments/" in rest:
+            await self._tracking.tell_jobs()
+        for key in RUN_KEYS:
+            if isinstance(given.get(key), str):
+                await self._tracking.tell_job(given[key])
+        if "/registered-models/" in rest or "/model-versions/" in rest:
+            await self._tracking.tell_models()
+
+
+def _as_mlflow(handler: Handler) -> Handler:
+    """Errors as MLflow's clients read them."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except ArmError as error:
+            code = (
+                error.code
+                if error.code.isupper()
+                else "RESOURCE_DOES_NOT_EXIST"
+                if error.status == 404
+                else "BAD_REQUEST"
+            )
+            return web.json_response({"error_code": code, "message": error.message}, status=error.status)
+        except DataError as error:
+            return web.json_response({"error_code": "INTERNAL_ERROR", "message": str(error)}, status=502)
+
+    return answer

@@ -1,0 +1,1 @@
+"""What the workspace knows, keeps and changes: jobs, clusters, assets, registries."""

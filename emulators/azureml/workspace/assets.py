@@ -1,0 +1,143 @@
+"""Assets of a workspace: data, models, environments, components and code, in versions under a name.
+
+A version is what it was made as for ever: its description, its tags and whether it is archived may change, its content
+may not. So whoever runs a job again by name and version runs the same thing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+
+from emulators.azureml.bodies import asset_body
+from emulators.azureml.kernel.errors import Conflict, NotFound
+from emulators.azureml.kernel.models import Asset, Json, Shelf, timestamp
+from emulators.azureml.workspace.store import Store
+
+LATEST = "latest"  # the only label that Azure ML itself keeps
+NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is asked for a component without a version
+
+
+class Assets:
+    """All versions and what holds them, in memory and in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._made = 0  # orders what was made within one tick of the clock
+        self._versions: defaultdict[tuple[str, str], dict[str, Asset]] = defaultdict(dict)
+        self._shelves = {(s.kind, s.name): s for s in (Shelf(**body) for body in store.all("shelves"))}
+        for body in store.all("assets"):
+            self._enter(Asset(**body))
+
+    def get(self, kind: str, name: str, version: str) -> Asset:
+        """A version, or with `latest` the newest that is not archived. Raises NotFound."""
+        found = self._versions.get((kind, name), {}).get(version)
+        if found is None and version in NEWEST:
+            found = next(iter(self.versions(kind, name)), None)
+        if found is None:
+            raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}.")
+        return found
+
+    def has(self, kind: str, name: str, version: str) -> bool:
+        try:
+            return bool(self.get(kind, name, version))
+        except NotFound:
+            return False
+
+    def names(self, kind: str) -> list[str]:
+        """`name:version` of all, for an error's choices."""
+        return [f"{asset.name}:{asset.version}" for asset in self._all(kind)]
+
+    def put(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:
+        """Create a version, or change what may change of one; the flag says whether it is new.
+
+        Raises Conflict if that version is there with other content.
+        """
+        wanted = asset_body.checked(kind, name, version, properties)
+        old = self._versions.get((kind, name), {}).get(version)
+        if old:
+            _check_same(old, wanted)
+            wanted = {**old.properties, **wanted}
+        self._made += 1
+        asset = Asset(kind, name, version, wanted, old.created if old else timestamp(), old.made if old else self._made)
+        self._store.put("assets", asset.key, dataclasses.asdict(asset))
+        self._enter(asset)
+        return asset, old is None
+
+    def delete(self, kind: str, name: str, version: str) -> bool:
+        """Remove a version, and the name with its last one. Says whether it was there."""
+        found = self._versions.get((kind, name), {})
+        gone = found.pop(version, None)
+        if gone:
+            self._store.delete("assets", gone.key)
+        return gone is not None
+
+    def versions(self, kind: str, name: str, archived: bool | None = False) -> list[Asset]:
+        """A name's versions, the newest first: those that are archived, that are not, or all (None)."""
+        found = self._versions.get((kind, name), {}).values()
+        return sorted(
+            (asset for asset in found if archived is None or asset.archived is archived),
+            key=lambda asset: (asset.created, asset.made),
+            reverse=True,
+        )
+
+    def with_hash(self, digest: str) -> list[Asset]:
+        """Code of that content, under any name: the SDK asks under a random one."""
+        return [a for a in self._all("codes") if a.properties["properties"].get("hash_sha256") == digest]
+
+    # Names
+
+    def shelf(self, kind: str, name: str) -> Shelf:
+        """What holds a name's versions. Raises NotFound for a name that nobody gave."""
+        versions = self.versions(kind, name, archived=None)
+        if made := self._shelves.get((kind, name)):
+            return made
+        if not versions:
+            raise NotFound(f"There is no {name!r} among the workspace's {kind}.")
+        body = asset_body.shelf(kind, {"dataType": versions[0].properties.get("dataType")})
+        return Shelf(kind, name, body, versions[-1].created)
+
+    def put_shelf(self, kind: str, name: str, properties: Json) -> tuple[Shelf, bool]:
+        """Create a name, or replace what is said of it."""
+        try:
+            old: Shelf | None = self.shelf(kind, name)
+        except NotFound:
+            old = None
+        body = asset_body.shelf(kind, {**(old.properties if old else {}), **properties})
+        made = Shelf(kind, name, body, old.created if old else timestamp())
+        self._shelves[kind, name] = made
+        self._store.put("shelves", f"{kind}/{name}", dataclasses.asdict(made))
+        return made, old is None
+
+    def delete_shelf(self, kind: str, name: str) -> bool:
+        """Remove a name with all of its versions."""
+        gone = [self.delete(kind, name, version) for version in list(self._versions.get((kind, name), {}))]
+        self._store.delete("shelves", f"{kind}/{name}")
+        return self._shelves.pop((kind, name), None) is not None or any(gone)
+
+    def shelves(self, kind: str, archived: bool | None = False) -> list[Shelf]:
+        """All names of a kind. Those of anonymous versions alone are left out: nobody chose them."""
+        names = dict.fromkeys(asset.name for asset in self._all(kind) if not asset.properties.get("isAnonymous"))
+        names |= dict.fromkeys(name for k, name in self._shelves if k == kind)
+        return [s for s in (self.shelf(kind, name) for name in names) if archived is None or s.archived is archived]
+
+    def next_version(self, kind: str, name: str) -> str:
+        numbers = [int(v) for v in self._versions.get((kind, name), {}) if v.isascii() and v.isdigit()]
+        return str(max(numbers, default=0) + 1)
+
+    def _all(self, kind: str) -> Iterator[Asset]:
+        return (asset for (k, _), found in self._versions.items() if k == kind for asset in found.values())
+
+    def _enter(self, asset: Asset) -> None:
+        self._made = max(self._made, asset.made)
+        self._versions[asset.kind, asset.name][asset.version] = asset
+
+
+def _check_same(old: Asset, wanted: Json) -> None:
+    before, after = asset_body.content(old.kind, old.properties), asset_body.content(old.kind, wanted)
+    if differing := [key for key in before if after[key] not in (before[key], "null")]:
+        raise Conflict(
+            f"Version {old.version} of {old.name!r} exists among the {old.kind} with another {differing[0]}. What a "
+            "version holds never changes: choose another version or name."
+        )

@@ -1,0 +1,106 @@
+"""Jobs that have others run: which jobs a pipeline or a sweep will have, and where their outputs lie."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from emulators.azureml.bodies import any_job, sampled
+from emulators.azureml.bodies.job_body import DEFAULT_FOLDER, JobSpec, outputs_of
+from emulators.azureml.bodies.pipeline_body import PipelineSpec
+from emulators.azureml.bodies.sweep_body import SweepSpec
+from emulators.azureml.kernel.config import DEFAULT_DATASTORE, NAMESPACE
+from emulators.azureml.kernel.errors import BadRequest, among
+from emulators.azureml.kernel.models import Asset, Job, Json
+from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.workspace.steps import Pipeline, Steps
+
+DEEPEST = 10  # pipelines within pipelines; more would be a circle
+
+
+class Families:
+    """Expands jobs into those that they have run. `find` finds a component's version."""
+
+    def __init__(self, find: Callable[[AssetRef], Asset]) -> None:
+        self.steps = Steps(find)
+
+    def commands(self, name: str, properties: Json, depth: int = 0) -> Iterator[tuple[str, JobSpec]]:
+        """The command jobs that a job comes to, itself or those below it; of a sweep one trial. Each with the words
+        that name its step.
+
+        Raises BadRequest for whatever in it can't be run, before anything of it starts.
+        """
+        if depth > DEEPEST:
+            raise BadRequest(f"The pipeline has more than {DEEPEST} levels of pipelines within pipelines.")
+        match spec := any_job.parse(name, properties):
+            case PipelineSpec():
+                yield from self._of_pipeline(name, properties, spec, depth)
+            case SweepSpec():
+                values = {key: sampled.example(parameter) for key, parameter in spec.space.items()}
+                yield from self.commands(trial_name(name, 0), sampled.trial(name, 0, properties, values), depth + 1)
+            case _:
+                yield "", spec
+
+    def _of_pipeline(
+        self, name: str, properties: Json, spec: PipelineSpec, depth: int
+    ) -> Iterator[tuple[str, JobSpec]]:
+        pipeline = Pipeline(name, spec, shared(properties))
+
+        def output_of(step: str, output: str) -> Json:
+            return planned_output(name, step, output, self.steps.component(spec.steps[step]).outputs)
+
+        for step in spec.steps.values():
+            body, what = self.steps.body(pipeline, step, output_of), f"Step {step.name!r}: "
+            with naming(what):
+                below = list(self.commands(step_name(name, step.name), body, depth + 1))
+            yield from ((what + where, spec) for where, spec in below)
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Say of which step a refusal is."""
+    try:
+        yield
+    except BadRequest as error:
+        raise BadRequest(f"{what}{error.message}") from error
+
+
+def shared(properties: Json) -> Json:
+    """What a job's children take over from it."""
+    return {"experimentName": properties.get("experimentName") or "Default"}
+
+
+def step_name(pipeline: str, step: str) -> str:
+    """The job's name of a step: the same each time, so that it is made once."""
+    return str(uuid.uuid5(NAMESPACE, f"{pipeline}/{step}"))
+
+
+def trial_name(sweep: str, number: int) -> str:
+    return f"{sweep}_{number}"
+
+
+def planned_output(pipeline: str, step: str, output: str, declared: object) -> Json:
+    """An input's body for an output that is not written yet."""
+    kinds = declared if isinstance(declared, dict) else {}
+    if output not in kinds:
+        raise BadRequest(f"Step {step!r} has no output {output!r}; it has: {among(kinds)}.")
+    kind = kinds[output].kind
+    folder = DEFAULT_FOLDER.replace("${{default_datastore}}", DEFAULT_DATASTORE)
+    uri = folder.replace("${{name}}", step_name(pipeline, step)).replace("${{output_name}}", output)
+    return {"jobInputType": kind, "uri": uri.rstrip("/") if kind == "uri_file" else uri}
+
+
+def written_output(job: Job, output: str) -> Json:
+    """An input's body for an output of a job that has ended."""
+    place = places_of(job)[output]
+    return {"jobInputType": place["type"], "uri": place["uri"]}
+
+
+def places_of(job: Job) -> dict[str, Json]:
+    """Where a job's outputs lie, and what they are, by name."""
+    own = {
+        output.name: {"uri": str(output.location), "type": output.kind}
+        for output in outputs_of(job.name, job.properties)
+    }
+    return {**own, **job.places}

@@ -1,0 +1,78 @@
+"""Which recipe a job's environment has: a version of the workspace's, one of Microsoft's own, or one made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from emulators.azureml.environments import recipe
+from emulators.azureml.environments.dockerfile import from_dockerfile
+from emulators.azureml.environments.recipe import NotHere, Recipe
+from emulators.azureml.kernel import checks
+from emulators.azureml.kernel.errors import ArmError, DataError
+from emulators.azureml.kernel.models import Json
+from emulators.azureml.kernel.sources import AssetRef, location
+from emulators.azureml.storage.blobs import Blobs, Place
+from emulators.azureml.workspace.places import Places
+from emulators.azureml.workspace.workspace import Workspace
+
+DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it installs from
+
+
+class Recipes:
+    """`made_of` names environments that are made of other requirements on this machine than in Azure."""
+
+    def __init__(
+        self, workspace: Workspace, blobs: Blobs, places: Places, made_of: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._workspace = workspace
+        self._blobs = blobs
+        self._places = places
+        self._made_of = made_of
+
+    async def find(self, wanted: AssetRef | Json) -> Recipe:
+        """The recipe of a version, or of what a job says of its environment.
+
+        Raises DataError if it can't be made here, or its build context can't be read.
+        """
+        try:
+            if isinstance(wanted, AssetRef):
+                return await self._of_version(wanted)
+            return await self._of_properties("", wanted)
+        except ArmError as error:
+            raise DataError(error.message) from error
+
+    async def _of_version(self, wanted: AssetRef) -> Recipe:
+        if wanted.name in self._made_of and not wanted.registry:
+            return Recipe(tuple(self._made_of[wanted.name]))
+        if self._workspace.is_curated(wanted):
+            return recipe.curated(wanted.name)
+        return await self._of_properties(wanted.name, self._workspace.find(wanted).properties)
+
+    async def _of_properties(self, name: str, properties: Json) -> Recipe:
+        if build := properties.get("build"):
+            return await self._built(build)
+        return recipe.registered(name, properties)
+
+    async def _built(self, build: Json) -> Recipe:
+        """The recipe of a build context: its Dockerfile, and the files that this one installs from."""
+        context = self._context(checks.text(build, "contextUri"))
+        files = await self._blobs.texts(context, DOCKERFILE_LIMIT)
+        name = (checks.optional_text(build, "dockerfilePath") or "Dockerfile").removeprefix("./")
+        if name not in files:
+            raise NotHere(f"The build context {context} has no {name!r}; it has: {', '.join(sorted(files)) or 'none'}.")
+
+        def read(path: str) -> str:
+            wanted = path.removeprefix("./").lstrip("/")
+            found = next((text for key, text in files.items() if key == wanted or wanted.endswith(f"/{key}")), None)
+            if found is None:
+                raise NotHere(f"Dockerfile: it installs from {path!r}, which its build context does not have.")
+            return found
+
+        return from_dockerfile(files[name], read)
+
+    def _context(self, uri: str) -> Place:
+        if uri.startswith("azureml://"):
+            found = self._places.place(location(uri, "The build context"))
+            assert isinstance(found, Place), "datastores are containers"
+            return found
+        return self._blobs.place_of(uri)

@@ -1,0 +1,38 @@
+"""Outputs that become assets: a model or a data asset under the name that the job gives them, once it has succeeded."""
+
+from __future__ import annotations
+
+from emulators.azureml.bodies.job_body import Output
+from emulators.azureml.kernel.errors import ArmError, DataError
+from emulators.azureml.kernel.models import Job, Json
+from emulators.azureml.workspace.places import Places
+from emulators.azureml.workspace.workspace import Workspace
+
+
+class Register:
+    """Makes the assets in one workspace."""
+
+    def __init__(self, workspace: Workspace, places: Places) -> None:
+        self._workspace = workspace
+        self._places = places
+
+    def __call__(self, job: Job, output: Output) -> None:
+        """Make the version that the output names, or the next one.
+
+        Raises DataError if that version is there with other content.
+        """
+        if output.asset is None:
+            return
+        name, wanted = output.asset
+        kind = "models" if output.kind.endswith("_model") else "data"
+        version = wanted or self._workspace.assets.next_version(kind, name)
+        try:
+            self._workspace.assets.put(kind, name, version, self._body(kind, job, output))
+        except ArmError as error:
+            raise DataError(f"Output {output.name!r}: {error.message}") from error
+
+    def _body(self, kind: str, job: Job, output: Output) -> Json:
+        uri = self._places.address(output.location)
+        if kind == "models":
+            return {"modelType": output.kind, "modelUri": uri, "jobName": job.name}
+        return {"dataType": output.kind, "dataUri": uri}

@@ -1,0 +1,119 @@
+"""Registries: assets that several workspaces share. They are read here, and never written by a client.
+
+What is in them comes from files (see registry_files). One is always there: `azureml`, Microsoft's own, with its curated
+environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulators.azureml.environments import recipe
+from emulators.azureml.environments.recipe import NotHere
+from emulators.azureml.kernel.errors import ArmError, NotFound, among
+from emulators.azureml.kernel.models import Asset, Json
+from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.workspace.assets import NEWEST, Assets
+from emulators.azureml.workspace.store import Store
+
+MICROSOFT = "azureml"
+# Of Microsoft's curated environments those that are listed; each other name of such a framework is found by itself.
+# https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
+LISTED = (
+    "acft-hf-nlp-gpu", "acpt-pytorch-2.2-cuda12.1", "lightgbm-3.3", "minimal-py311-inference", "sklearn-1.5",
+    "tensorflow-2.16-cuda12", "xgboost-1.5",
+)  # fmt: skip
+FIRST = "1"  # Microsoft's version numbers are not known here; whichever is asked for is the same packages
+
+
+@dataclass(frozen=True)
+class Written:
+    """A version as a file says it."""
+
+    kind: str
+    name: str
+    version: str
+    properties: Json
+
+
+@dataclass
+class Registry:
+    """One registry. `problems` are files that could not be read, with the reason."""
+
+    name: str
+    assets: Assets
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class Registries:
+    """All that there are, by name. Names have no case, as in Azure."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Registry] = {}
+        self.replace({}, {})
+
+    def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
+        """Let the registries be these from now on, beside Microsoft's own. What can't be taken becomes a problem."""
+        made = {}
+        for name in {MICROSOFT, *content, *problems}:
+            registry = Registry(name, _empty(), dict(problems.get(name, {})))
+            listed = map(_curated, LISTED) if name == MICROSOFT else ()
+            for wanted in (*listed, *content.get(name, ())):
+                _put(registry, wanted)
+            made[name.lower()] = registry
+        self._all = made
+
+    def names(self) -> list[str]:
+        return sorted(registry.name for registry in self._all.values())
+
+    def get(self, name: str) -> Registry:
+        """The registry of this name. Raises NotFound."""
+        if found := self._all.get(name.lower()):
+            return found
+        raise NotFound(
+            f"There is no registry {name!r} on this machine; there are: {among(self.names())}. A folder of that name "
+            "among the registries' files makes one."
+        )
+
+    def find(self, wanted: AssetRef) -> Asset:
+        """The version that is meant. Raises NotFound, with the files that could not be read."""
+        registry = self.get(wanted.registry)
+        try:
+            return registry.assets.get(wanted.kind, wanted.name, wanted.version)
+        except NotFound as error:
+            if registry.name == MICROSOFT and wanted.kind == "environments":
+                return of_microsoft(wanted)
+            unread = "; ".join(f"{file}: {why}" for file, why in registry.problems.items())
+            words = f"{error.message.removesuffix('.')} of registry {registry.name!r}".replace(" the workspace's", "")
+            raise NotFound(f"{words}.{f' Not read: {unread}' if unread else ''}") from error
+
+
+def _empty() -> Assets:
+    return Assets(Store(Path(":memory:")))  # nothing is kept: the files say all
+
+
+def _put(registry: Registry, wanted: Written) -> None:
+    try:
+        registry.assets.put(wanted.kind, wanted.name, wanted.version, wanted.properties)
+    except ArmError as error:
+        registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = error.message
+    except (TypeError, ValueError) as error:  # YAML has values that JSON has not: dates, sets, circles
+        registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = f"As JSON: {error}."
+
+
+def _curated(name: str, version: str = FIRST) -> Written:
+    image = f"mcr.microsoft.com/azureml/curated/{name.removeprefix('AzureML-')}:{version}"
+    return Written("environments", name, version, {"image": image, "osType": "Linux", "description": "Curated."})
+
+
+def of_microsoft(wanted: AssetRef) -> Asset:
+    """A curated environment, which every workspace has too. Raises NotFound for a framework that can't be made here."""
+    try:
+        recipe.curated(wanted.name)
+    except NotHere as error:
+        raise NotFound(error.message) from error
+    made = _curated(wanted.name, FIRST if wanted.version in NEWEST else wanted.version)
+    assets = _empty()
+    return assets.put(made.kind, made.name, made.version, made.properties)[0]

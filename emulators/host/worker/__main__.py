@@ -1,0 +1,119 @@
+"""The worker: a process of its own that loads the app and runs its functions, for the host that started it.
+
+As in Azure, what the app does to its process (blocks, exits, is killed) is done to the worker and not to the host. It
+ends when the host closes its standard input, or is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from emulators.host import logs
+from emulators.host.errors import Refused
+from emulators.host.worker import frames
+from emulators.host.worker.backend import Backend, Invocation, Outcome
+
+LAST_SECONDS = 1.0  # for an event loop that is asked to end; one that is blocked is not waited for
+
+
+def make_backend(name: str, app: Path) -> Backend:
+    """Raises Refused where it can't run here."""
+    if name == "runtime":
+        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
+
+        return RuntimeBackend(app)
+    from emulators.host.worker.direct import DirectBackend
+
+    return DirectBackend(app)
+
+
+class Worker:
+    """Answers the host's calls, (number, what), each with (number, answer). All runs on one event loop."""
+
+    def __init__(self, backend_name: str, app: Path) -> None:
+        self._name, self._app = backend_name, app
+        self._answers = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)  # what the app prints is for the log
+        self._writing = threading.Lock()
+        self._running: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+
+    async def serve(self) -> int:
+        """Until the host is gone. Returns how many invocations were still running then."""
+        threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
+        await self._ended.wait()
+        return len(self._running)
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            while True:
+                loop.call_soon_threadsafe(self._begin, *frames.read(sys.stdin.buffer))
+        except EOFError:
+            loop.call_soon_threadsafe(self._ended.set)
+            threading.Event().wait(LAST_SECONDS)
+            os._exit(0)
+
+    def _begin(self, number: int, call: Invocation | None) -> None:
+        task = asyncio.create_task(self._answer(number, call))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _answer(self, number: int, call: Invocation | None) -> None:
+        answer = await (self._start() if call is None else self._invoke(call))
+        with self._writing:
+            self._answers.write(frames.packed((number, answer)))
+            self._answers.flush()
+
+    async def _start(self) -> Any:
+        try:
+            self._backend = make_backend(self._name, self._app)
+            if self._name == "runtime":
+                logs.configure(_invocation_in_thread())
+            return await self._backend.start()
+        except Refused as exc:
+            return exc
+
+    async def _invoke(self, call: Invocation) -> Outcome:
+        logs.invocation_id.set(call.id)
+        try:
+            return await self._backend.invoke(call)
+        except asyncio.CancelledError:
+            return Outcome(error="RuntimeError: the function cancelled itself")
+
+
+def _invocation_in_thread() -> Callable[[], str | None]:
+    runtime: Any = importlib.import_module("azure_functions_runtime")
+    current: Callable[[], str | None] = runtime.invocation_id_cv.get
+    return current
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's, who tells us
+    backend_name, app = sys.argv[1:]
+    os.chdir(app)  # as Azure's worker does
+    logs.configure()
+
+    async def serve() -> int:
+        return await Worker(backend_name, Path(app)).serve()
+
+    try:
+        abandoned = asyncio.run(serve())
+    except SystemExit as exc:  # a function's: it ends the worker, as in Azure
+        logging.shutdown()
+        os._exit(exc.code if isinstance(exc.code, int) else 1)
+    if abandoned:
+        logging.shutdown()
+        os._exit(0)  # an ordinary exit would wait for their threads
+
+
+if __name__ == "__main__":
+    main()

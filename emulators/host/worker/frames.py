@@ -1,0 +1,34 @@
+"""What goes over the pipes between host and worker: pickled values, each after its length."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from typing import Any, BinaryIO
+
+_LENGTH = struct.Struct("!I")
+HEAD = _LENGTH.size
+
+
+def packed(value: Any) -> bytes:
+    body = pickle.dumps(value)
+    return _LENGTH.pack(len(body)) + body
+
+
+def length(head: bytes) -> int:
+    """The length of what follows these HEAD bytes."""
+    size: int = _LENGTH.unpack(head)[0]
+    return size
+
+
+def value(body: bytes) -> Any:
+    """Both ends are ours: the pipe is nobody else's."""
+    return pickle.loads(body)  # noqa: S301
+
+
+def read(source: BinaryIO) -> Any:
+    """The next value. Raises EOFError at the end."""
+    head = source.read(HEAD)
+    if len(head) < HEAD:
+        raise EOFError
+    return value(source.read(length(head)))

@@ -1,0 +1,79 @@
+"""MLflow's database, made and migrated beside its place and moved there whole.
+
+MLflow migrates in steps that SQLite does not undo together: killed between two of them, it finds tables that it wants
+to make, and never starts again. So no step is taken on the file that counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from pathlib import Path
+
+from mlflow.store.db import utils
+
+log = logging.getLogger(__name__)
+
+
+def make_ready(database: Path) -> None:
+    """Make the database, or bring it to the version of the MLflow that is installed. A kill at any moment leaves the
+    file as it was."""
+    revision = _revision(database)
+    if revision == utils._get_latest_schema_revision():
+        return
+    beside = database.with_name(f"{database.name}.new")
+    if revision:
+        try:
+            _copy(database, beside)
+            _migrate(beside, new=False)
+        except Exception:  # whatever it is: it can't be used as it is
+            if _holds_something(database):
+                raise
+            log.warning("%s was cut off in its first migration, before anything was logged; it is made anew", database)
+            revision = None
+    if not revision:
+        _remove(beside)
+        _migrate(beside, new=True)
+    beside.replace(database)
+
+
+def _migrate(database: Path, *, new: bool) -> None:
+    engine = utils.create_sqlalchemy_engine_with_retry(f"sqlite:///{database.resolve()}")
+    try:
+        (utils._initialize_tables if new else utils._upgrade_db)(engine)
+    finally:
+        engine.dispose()
+
+
+def _revision(database: Path) -> str | None:
+    """The version of its tables; None for a file that is not there, or was left before it had one."""
+    if not database.exists():
+        return None
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        try:
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        except sqlite3.OperationalError:
+            return None
+    return str(found[0]) if found else None
+
+
+def _holds_something(database: Path) -> bool:
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        try:
+            found = connection.execute("SELECT 1 FROM runs UNION SELECT 1 FROM experiments WHERE experiment_id > 0")
+            return found.fetchone() is not None
+        except sqlite3.OperationalError:
+            return False
+
+
+def _copy(database: Path, beside: Path) -> None:
+    """A copy of what was committed, whatever a kill left in the journal."""
+    _remove(beside)
+    with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(beside)) as target:
+        source.backup(target)
+
+
+def _remove(database: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(f"{database}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,87 @@
+"""`python -m local.page_bundle`: makes page/bundle, which browsers load, of page/'s sources with esbuild.
+
+The bundle lies in the repository, so that a plain clone serves the page without Node. Whoever changes page/ makes it
+anew; a test makes it again and compares, and holds Prettier's form, where the tools are. `check` needs no tools: it
+compares the sources with those that the bundle was made of. page/package-lock.json pins libraries and tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "page"
+BUNDLE = PAGE / "bundle"
+TOOLS = ROOT / ".trainyard" / "page-tools"  # where trainyard.py installs them for `test` and `check`
+LIBRARIES = ("preact", "uplot")
+LICENCES, SOURCES = "LICENCES.txt", "sources.json"
+KINDS = (".js", ".jsx", ".css")
+COMMON = ["--bundle", "--minify", "--charset=utf8", "--target=es2022", "--legal-comments=none", "--log-level=warning"]
+ENTRIES = {  # by the entry's name: the form that a browser loads it in
+    "app.jsx": ["--format=esm", "--jsx=automatic", "--jsx-import-source=preact", "--entry-names=page"],
+    "early.js": ["--format=iife"],
+}
+
+
+class BundleFault(Exception):
+    """The bundle is not what the sources make. The message says what to do."""
+
+
+def check(page: Path = PAGE) -> None:
+    """Raise BundleFault unless the bundle was made of these very sources, and is as it was made."""
+    try:
+        made = json.loads((page / "bundle" / SOURCES).read_text("utf-8"))
+    except (OSError, ValueError):
+        made = {}
+    if made != digests(page):
+        raise BundleFault(f"{page / 'bundle'} is not made of what {page} holds. Run: python -m local.page_bundle")
+
+
+def digests(page: Path = PAGE) -> dict[str, str]:
+    """SHA-256 of each source, of the lock, and of each file of the bundle."""
+    sources = [p for p in page.rglob("*") if p.suffix in KINDS and "node_modules" not in p.parts]
+    files = [*sources, page / "package-lock.json", page / "bundle" / LICENCES]
+    return {
+        file.relative_to(page).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(files)
+        if file.exists()
+    }
+
+
+def make(page: Path = PAGE, tools: Path = TOOLS) -> None:
+    """Make the bundle anew. Raises subprocess.CalledProcessError where esbuild finds a fault in the sources."""
+    shutil.rmtree(page / "bundle", ignore_errors=True)
+    esbuild = tools / "node_modules" / ".bin" / "esbuild"
+    for entry, options in ENTRIES.items():
+        argv = [str(esbuild), entry, *COMMON, *options, "--outdir=bundle"]
+        subprocess.run(argv, cwd=page, check=True, env={**os.environ, "NODE_PATH": str(tools / "node_modules")})
+    texts = [_licence(tools / "node_modules" / name) for name in LIBRARIES]
+    (page / "bundle" / LICENCES).write_text(f"\n{'-' * 80}\n\n".join(texts), "utf-8")
+    (page / "bundle" / SOURCES).write_text(json.dumps(digests(page), indent=1) + "\n", "utf-8")
+
+
+def _licence(package: Path) -> str:
+    version = json.loads((package / "package.json").read_text("utf-8"))["version"]
+    text = next(file for file in sorted(package.iterdir()) if file.name.lower().startswith("licen")).read_text("utf-8")
+    return f"{package.name} {version}\n\n{text.strip()}\n"
+
+
+def install(tools: Path = TOOLS) -> None:
+    """Bring the tools and libraries that page/package-lock.json pins."""
+    tools.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(PAGE / name, tools / name)
+    argv = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    subprocess.run(argv, cwd=tools, check=True)
+
+
+if __name__ == "__main__":
+    install()
+    make()
+    sys.stdout.write(f"{BUNDLE} is made of {PAGE}.\n")

@@ -1,0 +1,306 @@
+// The page's frame: who looks at it, where they are, and the keys that work everywhere.
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import "./theme.js";
+import { get, key } from "./api.js";
+import { render } from "preact";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { visible } from "./format.js";
+import { Dialog } from "./parts.jsx";
+import { go, to, useRoute } from "./route.js";
+import { chosen, turn } from "./theme.js";
+import { Runs } from "./views/runs.jsx";
+import { W } from "./words.js";
+
+// Views run when they are wanted.
+const VIEWS = {
+  runs: () => Runs,
+  run: () => import("./views/run.jsx").then((m) => m.Run),
+  compare: () => import("./views/compare.jsx").then((m) => m.Compare),
+  drops: () => import("./views/drops.jsx").then((m) => m.Drops),
+  clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
+  money: () => import("./views/money.jsx").then((m) => m.Money),
+  schedules: () => import("./views/schedules.jsx").then((m) => m.Schedules),
+  storage: () => import("./views/storage.jsx").then((m) => m.Storage),
+  batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
+  health: () => import("./views/health.jsx").then((m) => m.Health),
+};
+const JUMPS = {
+  r: "runs",
+  c: "compare",
+  d: "drops",
+  l: "clusters",
+  m: "money",
+  s: "schedules",
+  t: "storage",
+  h: "health",
+};
+const NAV = ["runs", "compare", "drops", "clusters", "money", "schedules", "storage", "health"];
+
+// Until the API said who it is: the view need not wait for that.
+const SOMEBODY = { auth: "", name: "", may_change: false };
+
+function App() {
+  const route = useRoute(),
+    [me, setMe] = useState(),
+    [wrong, setWrong] = useState(false),
+    [keys, showKeys] = useState(false);
+  const ask = () =>
+    get(["me"]).then(
+      (found) => {
+        setMe(found);
+        setWrong(false);
+      },
+      (error) => {
+        setWrong(error.status === 401 && Boolean(key.get()));
+        setMe(error.status === 401 || error.status === 403 ? null : { error });
+      },
+    );
+  useEffect(() => {
+    ask();
+    const out = () => setMe((before) => (before ? null : before));
+    addEventListener("signedout", out);
+    return () => removeEventListener("signedout", out);
+  }, []);
+  useEffect(() => {
+    if (me?.error) {
+      const timer = setTimeout(ask, 2000);
+      return () => clearTimeout(timer);
+    }
+    return undefined;
+  }, [me]);
+  useKeys(() => showKeys(true));
+  if (me === null) return <SignIn wrong={wrong} done={ask} />;
+  return (
+    <>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById("content").focus();
+        }}
+      >
+        {W.skip}
+      </a>
+      <Header
+        view={route.view}
+        me={me}
+        keys={() => showKeys(true)}
+        signOut={() => {
+          key.set("");
+          setMe(null);
+        }}
+      />
+      <main id="content" tabindex="-1">
+        {me?.error && (
+          <p class="notice bad" role="alert">
+            {visible(me.error.message)}
+          </p>
+        )}
+        {(me ? !me.error : route.view !== "drops") && <Shown key={route.view} route={route} me={me || SOMEBODY} />}
+      </main>
+      <div id="spoken" class="sr" role="status" aria-live="polite" />
+      {keys && (
+        <Dialog title={W.shortcuts.title} close={() => showKeys(false)}>
+          <dl class="keys">
+            {W.shortcuts.list.map(([keys, what]) => (
+              <div key={keys}>
+                <dt>
+                  <kbd>{keys}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </div>
+            ))}
+          </dl>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Header({ view, me, keys, signOut }) {
+  const [theme, setTheme] = useState(chosen());
+  useEffect(() => {
+    const look = () => setTheme(chosen());
+    addEventListener("theme", look);
+    return () => removeEventListener("theme", look);
+  }, []);
+  useEffect(
+    () => document.querySelector(".top nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }),
+    [view],
+  );
+  const sign = { auto: "◐", light: "☀", dark: "☾" }[theme],
+    name = { auto: W.theme.auto, light: W.theme.light, dark: W.theme.dark }[theme];
+  return (
+    <header class="top">
+      <a class="brand" href="#/runs">
+        <img src={new URL("./icon.svg", import.meta.url).href} alt="" width="22" height="22" /> {W.title}
+      </a>
+      <nav aria-label={W.title}>
+        {NAV.map((name) => (
+          <a
+            key={name}
+            href={`#/${name}`}
+            aria-current={view === name || (view === "run" && name === "runs") ? "page" : undefined}
+          >
+            {W.views[name]}
+          </a>
+        ))}
+      </nav>
+      <span class="who">{me?.name ? visible(me.name) : ""}</span>
+      <button type="button" class="quiet" aria-label={`${W.theme.label}: ${name}`} title={name} onClick={turn}>
+        {sign}
+      </button>
+      <button type="button" class="quiet" aria-label={W.shortcuts.open} title={W.shortcuts.open} onClick={keys}>
+        ?
+      </button>
+      {me?.auth === "entra" && (
+        <a class="button quiet" href="/.auth/logout?post_logout_redirect_uri=/api/page">
+          {W.signin.out}
+        </a>
+      )}
+      {me?.auth === "keys" && key.get() && (
+        <button type="button" class="quiet" onClick={signOut}>
+          {W.signin.forget}
+        </button>
+      )}
+    </header>
+  );
+}
+
+function Shown({ route, me }) {
+  const [View, setView] = useState(() => (route.view === "runs" ? Runs : null));
+  const [fault] = useErrorBoundary((error) => console.error(error));
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    const load = VIEWS[route.view];
+    if (!load || route.view === "runs") return;
+    load().then(
+      (found) => setView(() => found),
+      () => setFailed(true),
+    );
+  }, [route.view]);
+  const where = [route.view, ...route.parts].join("/"),
+    before = useRef(where);
+  useEffect(() => {
+    document.title = [route.parts.at(-1), W.views[route.view] || W.views.runs, W.title]
+      .filter(Boolean)
+      .map(visible)
+      .join(" · ");
+  }, [where]);
+  useEffect(() => {
+    if (before.current !== where || route.view !== "runs") document.querySelector("main h1")?.focus();
+    before.current = where;
+  }, [where, View]);
+  if (fault || failed)
+    return (
+      <section>
+        <h1 tabindex="-1">{W.fault.title}</h1>
+        <p>{W.fault.text}</p>
+        <button type="button" onClick={() => location.reload()}>
+          {W.fault.reload}
+        </button>
+      </section>
+    );
+  if (!VIEWS[route.view])
+    return (
+      <section>
+        <h1 tabindex="-1">{W.missing.title}</h1>
+        <p>
+          <a href="#/runs">{W.missing.back}</a>
+        </p>
+      </section>
+    );
+  return View ? (
+    <View key={where} route={route} me={me} />
+  ) : (
+    <p class="notice" role="status">
+      {W.loading}
+    </p>
+  );
+}
+
+function SignIn({ wrong, done }) {
+  const [value, set] = useState("");
+  const submit = (event) => {
+    event.preventDefault();
+    key.set(value.trim());
+    done();
+  };
+  return (
+    <main class="entrance">
+      <h1>{W.title}</h1>
+      <h2>{W.signin.title}</h2>
+      <p>{W.signin.text}</p>
+      <form onSubmit={submit}>
+        <label>
+          {W.signin.key}
+          <input
+            type="password"
+            autocomplete="off"
+            value={value}
+            onInput={(e) => set(e.target.value)}
+            aria-describedby="key-help"
+            required
+          />
+        </label>
+        <p id="key-help" class="dim">
+          {W.signin.keyHelp}
+        </p>
+        {wrong && (
+          <p class="notice bad" role="alert">
+            {W.signin.wrong}
+          </p>
+        )}
+        <button type="submit">{W.signin.use}</button>
+      </form>
+      <p>
+        <a href="/.auth/login/aad?post_login_redirect_uri=/api/page">{W.signin.entra}</a>
+      </p>
+    </main>
+  );
+}
+
+/** Keys that work everywhere but where one writes. A view listens for `key-…` events of those that are its own. */
+function useKeys(showKeys) {
+  useEffect(() => {
+    let jump = 0;
+    const pressed = (event) => {
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        event.target.closest("input:not([type=checkbox]), select, textarea, dialog")
+      )
+        return;
+      if (Date.now() - jump < 1500 && JUMPS[event.key]) {
+        jump = 0;
+        go(to(JUMPS[event.key]));
+        event.preventDefault();
+        return;
+      }
+      jump = event.key === "g" ? Date.now() : 0;
+      if (event.key === "?") showKeys();
+      else if (event.key === "t") turn();
+      else if (event.key === "/") document.querySelector("main [type=search]")?.focus();
+      else if (event.key === "s") document.querySelector("main .hear")?.click();
+      else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+      else if (event.key === "x" || event.key === "c") dispatchEvent(new CustomEvent(`key-${event.key}`));
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
+
+function step(by) {
+  const rows = [...document.querySelectorAll("main [data-row] a.row")];
+  const at = rows.indexOf(document.activeElement.closest("[data-row]")?.querySelector("a.row"));
+  rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
+}
+
+const place = document.getElementById("app");
+place.textContent = ""; // what was there for those who get no further
+render(<App />, place);

@@ -1,0 +1,184 @@
+// Small parts that several views share.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ago, clock, visible } from "./format.js";
+import { W } from "./words.js";
+
+/** Say something to a screen reader, without a change that others see. */
+export function announce(text) {
+  const place = document.getElementById("spoken");
+  if (place) place.textContent = text;
+}
+
+export const State = ({ state }) => (
+  <span class={`state ${W.states[state] ? state : "broken"}`}>{W.states[state] || visible(state)}</span>
+);
+
+export const When = ({ at }) =>
+  at ? (
+    <time
+      datetime={at}
+      onPointerEnter={(e) => {
+        e.currentTarget.title = clock(at);
+      }}
+    >
+      {ago(at)}
+    </time>
+  ) : (
+    W.nothing
+  );
+
+export const Text = ({ children }) => visible(children);
+
+export function Copy({ text }) {
+  const [done, set] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    set(true);
+    announce(W.copied);
+    setTimeout(() => set(false), 1500);
+  };
+  return (
+    <button type="button" class="quiet small" onClick={copy} aria-label={`${W.copy}: ${visible(text)}`}>
+      {done ? W.copied : W.copy}
+    </button>
+  );
+}
+
+export const Command = ({ text }) => (
+  <div class="command">
+    <code>{visible(text)}</code>
+    <Copy text={text} />
+  </div>
+);
+
+/** What a view shows before its data, or instead of it. */
+export function Trouble({ error, value, what = W.loading }) {
+  if (error && value === undefined)
+    return (
+      <p class="notice bad" role="alert">
+        {visible(error.message)}
+      </p>
+    );
+  if (value === undefined)
+    return (
+      <p class="notice" role="status">
+        {what}
+      </p>
+    );
+  return null;
+}
+
+/** A question before something that can't be taken back, in place of the button that asks it. */
+export function Ask({ label, question, yes, no, act, kind = "" }) {
+  const [open, set] = useState(false),
+    [busy, work] = useState(false),
+    first = useRef(),
+    origin = useRef();
+  useEffect(() => {
+    if (open) first.current?.focus();
+  }, [open]);
+  const close = () => {
+    set(false);
+    setTimeout(() => origin.current?.focus());
+  };
+  const run = async () => {
+    work(true);
+    try {
+      await act();
+    } finally {
+      work(false);
+      close();
+    }
+  };
+  if (!open)
+    return (
+      <button type="button" ref={origin} class={kind} onClick={() => set(true)}>
+        {label}
+      </button>
+    );
+  return (
+    <span class="ask" role="group" aria-label={question} onKeyDown={(e) => e.key === "Escape" && close()}>
+      <span>{question}</span>
+      <button type="button" ref={first} class="danger" disabled={busy} onClick={run}>
+        {yes}
+      </button>
+      <button type="button" class="quiet" onClick={close}>
+        {no}
+      </button>
+    </span>
+  );
+}
+
+export function Dialog({ title, close, children }) {
+  const dialog = useRef();
+  useEffect(() => {
+    dialog.current.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="dialog-title">
+      <header>
+        <h2 id="dialog-title">{title}</h2>
+        <button type="button" class="quiet" onClick={close}>
+          {W.close}
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** Rows of what is known, without those that say nothing. */
+export function Facts({ rows }) {
+  const given = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
+  return (
+    <dl class="facts">
+      {given.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{typeof value === "string" ? visible(value) : value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** The outcome of a button: what was said, and whether it was an error. */
+export function useOutcome() {
+  const [outcome, set] = useState(null);
+  const attempt = async (act) => {
+    set(null);
+    try {
+      const said = await act();
+      if (said) {
+        set({ said });
+        announce(said);
+      }
+      return true;
+    } catch (error) {
+      set({ said: error.message, bad: true });
+      return false;
+    }
+  };
+  const shown = outcome && (
+    <p class={`notice ${outcome.bad ? "bad" : "good"}`} role={outcome.bad ? "alert" : "status"}>
+      {visible(outcome.said)}
+    </p>
+  );
+  return [shown, attempt];
+}
+
+/** A picture drawn for its width, so that its words stay as large as others. `draw(width)` gives its parts. */
+export function Drawing({ label, height, kind = "timeline", draw }) {
+  const box = useRef(),
+    [width, set] = useState(800);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(([entry]) => entry.contentRect.width && set(Math.round(entry.contentRect.width)));
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  return (
+    <svg ref={box} class={kind} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+      {draw(width)}
+    </svg>
+  );
+}

@@ -1,0 +1,28 @@
+// A curve in words, and as a picture in a row of a table.
+import { summary } from "./series.js";
+import { number, visible } from "./format.js";
+
+import { W } from "./words.js";
+
+export const spoken = (label, { points, trend, ...found }) =>
+  W.chart.summary({
+    name: visible(label),
+    points,
+    trend: W.chart[trend],
+    ...Object.fromEntries(Object.entries(found).map(([name, value]) => [name, number(value)])),
+  });
+
+/** A curve in a row of a table: a picture of its shape, with the summary as its name. */
+export function Spark({ name, points }) {
+  if (!points || points.length < 2) return <span class="dim">{W.nothing}</span>;
+  const x = points.map((point) => point[0]),
+    y = points.map((point) => point[1]),
+    found = summary({ x, y });
+  const across = (value) => ((value - x[0]) / (x.at(-1) - x[0] || 1)) * 96 + 2,
+    up = (value) => 22 - ((value - found.least) / (found.greatest - found.least || 1)) * 20;
+  return (
+    <svg class="spark" viewBox="0 0 100 24" role="img" aria-label={spoken(name, found)} preserveAspectRatio="none">
+      <polyline points={x.map((value, i) => `${across(value).toFixed(1)},${up(y[i]).toFixed(1)}`).join(" ")} />
+    </svg>
+  );
+}

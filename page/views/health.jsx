@@ -1,0 +1,110 @@
+// What answers, what waits, and what was set aside.
+import { get, post } from "../api.js";
+import { count, visible } from "../format.js";
+
+import { useLive } from "../live.js";
+import { Command, Trouble, useOutcome } from "../parts.jsx";
+import { W } from "../words.js";
+
+export function Health({ me }) {
+  const { value, error, again } = useLive((signal) => get(["status"], {}, { signal }), [], { soon: 5000 });
+  return (
+    <section>
+      <h1 tabindex="-1">{W.health.title}</h1>
+      {error && value && (
+        <p class="notice bad" role="alert">
+          {visible(error.message)}
+        </p>
+      )}
+      <Trouble error={error} value={value} />
+      {value && <Shown value={value} me={me} again={again} />}
+    </section>
+  );
+}
+
+function Shown({ value, me, again }) {
+  const [outcome, attempt] = useOutcome(),
+    aside = Object.entries(value.poison);
+  const replay = (queue) =>
+    attempt(async () => {
+      const done = await post(["queues", queue, "replay"]);
+      again();
+      return W.health.replayed(done.messages);
+    });
+  return (
+    <>
+      {outcome}
+      <section class="card">
+        <h2>{W.health.checks}</h2>
+        <ul>
+          {Object.entries(value.checks).map(([name, said]) => (
+            <li key={name}>
+              {name}:{" "}
+              <span class={`state ${said === "ok" ? "completed" : "failed"}`}>
+                {said === "ok" ? W.health.ok : visible(said)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section class="card">
+        <h2>{W.health.queues}</h2>
+        <div class="scroll whole" tabindex="0" role="region" aria-label={W.health.queues}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">{W.health.queue}</th>
+                <th scope="col" class="number">
+                  {W.health.waiting}
+                </th>
+                <th scope="col" class="number">
+                  {W.health.poison}
+                </th>
+                <th scope="col">
+                  <span class="sr">{W.health.replay}</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {Object.entries(value.queues).map(([name, queue]) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td class="number">{count(queue.messages)}</td>
+                  <td class="number">{queue.poison ? <span class="state failed">{count(queue.poison)}</span> : "0"}</td>
+                  <td>
+                    {queue.poison > 0 && me.may_change && (
+                      <button type="button" onClick={() => replay(name)}>
+                        {W.health.replay}
+                      </button>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+      <section class="card">
+        <h2>{W.health.set}</h2>
+        {aside.length === 0 ? (
+          <p class="dim">{W.health.fine}</p>
+        ) : (
+          <>
+            <p>{W.health.advice}</p>
+            <Command text="python3 trainyard.py admin replay --dry-run" />
+            {aside.map(([queue, messages]) => (
+              <>
+                <h3 key={queue}>{queue}</h3>
+                {messages.map((text, i) => (
+                  <pre key={i} class="reason" tabindex="0">
+                    {visible(text)}
+                  </pre>
+                ))}
+              </>
+            ))}
+          </>
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+"""The writer: a JobSpec as Azure ML's job schema has it, for its SDK, for rows, and for people to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.readers.azureml import COMPUTE, GROUPS, KINDS, LAUNCHER, MAPPINGS, NUMBERS, RESTRICTED, SCHEMA, TEXTS
+from shared.jobs.spec import COMMAND, DataInput, Environment, JobSpec, Output
+
+Json = dict[str, Any]
+_KINDS = {ours: theirs for theirs, ours in KINDS.items()}
+
+
+def document(job: JobSpec) -> Json:
+    """The job as its YAML has it. Reading it again gives the same JobSpec."""
+    flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
+    flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
+    flat["compute"] = f"{COMPUTE}{job.cluster}" if job.cluster else ""
+    flat["environment"] = _environment(job.environment)
+    flat |= {path: getattr(job, field) for path, field in MAPPINGS.items()}
+    flat["inputs"] = {
+        name: _data(value) if isinstance(value, DataInput) else value for name, value in job.inputs.items()
+    }
+    flat["outputs"] = {name: _output(value) for name, value in job.outputs.items()}
+    flat = {path: dict(value) if isinstance(value, Mapping) else value for path, value in flat.items() if value}
+    flat |= {path: job.restricted[field] for path, field in RESTRICTED.items() if field in job.restricted}
+    flat |= {f"{LAUNCHER}{key}": value for key, value in job.launcher.items()}
+    return _grouped({**flat, **job.rest})
+
+
+def _grouped(flat: Mapping[str, Any]) -> Json:
+    """The flat paths of the groups as mappings of their own, in the order in which they come."""
+    grouped: Json = {}
+    for path, value in flat.items():
+        group, _, key = path.partition(".")
+        if key and group in GROUPS:
+            grouped.setdefault(group, {})[key] = value
+        else:
+            grouped[path] = value
+    return grouped
+
+
+def _environment(environment: str | Environment) -> Any:
+    if isinstance(environment, str):
+        return environment
+    described: Json = {"image": environment.image, "conda_file": environment.conda}
+    described = {key: dict(value) if isinstance(value, Mapping) else value for key, value in described.items() if value}
+    build: Json = {"path": environment.context} if environment.context else {}
+    for path, value in environment.rest.items():
+        if path.startswith("build."):
+            build[path.removeprefix("build.")] = value
+        else:
+            described[path] = value
+    return {**described, "build": build} if build else described
+
+
+def _data(data: DataInput | Output) -> Json:
+    said = {"type": _KINDS.get(data.kind, data.kind), "path": data.path, "mode": data.mode}
+    return {key: value for key, value in said.items() if value} | dict(data.rest)
+
+
+def _output(output: Output) -> Json:
+    registered = {"name": output.asset, "version": output.asset_version}
+    return _data(output) | {key: value for key, value in registered.items() if value}

@@ -1,0 +1,115 @@
+"""Which run or drop a name means: a whole one, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from shared.drops.ports import HasDrops
+from shared.jobs.ports import HasRoutes
+from shared.jobs.routes_file import Routes
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.suggest import did_you_mean, nearest, there_are
+from shared.runs.model import RUN_NAME, Run, RunState
+from shared.runs.ports import HasRuns, RunFilter
+from shared.runs.views.run_list import matching
+from shared.runs.views.summary import lower_is_better, metric_named
+
+SHOWN = 8  # of the names that a beginning could mean
+LOOKED_AT = 1000  # runs among which the best one is sought, the newest ones
+REMEMBERED = 200  # names among which the one that was meant is sought
+
+
+class Ports(HasRoutes, HasRuns, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run, or a drop and the run that it made, which may be ''."""
+
+    run: str
+    drop: str = ""
+
+
+def find(ports: Ports, text: str) -> Found:
+    """What the text means. Raises NotFound, with what may have been meant, and Conflict for a beginning of several."""
+    name = text.strip().removeprefix("drops/").strip("/")
+    if "@" in name:
+        return _chosen(ports, name)
+    if "/" in name:
+        return _drop(ports, name)
+    if RUN_NAME.fullmatch(name) and (found := ports.runs.beginning_with(name, SHOWN + 1)):
+        return Found(name if name in found else _only(text, found))
+    raise _nothing(ports, text)
+
+
+def _drop(ports: Ports, name: str) -> Found:
+    route, _, rest = name.partition("/")
+    key = DropKey(route, rest)
+    if stored := ports.drops.get(key):
+        return Found(stored.value.run, name)
+    following = ports.drops.listed(route, key, SHOWN + 1)  # those that begin so come first
+    alike = [drop for drop in following if drop.key.name.startswith(rest)]
+    if not alike:
+        raise _nothing(ports, name)
+    only = _only(name, [str(drop.key) for drop in alike])
+    return Found(next(drop.run for drop in alike if str(drop.key) == only), only)
+
+
+def _only(text: str, found: list[str]) -> str:
+    if len(found) == 1:
+        return found[0]
+    more = " and more" if len(found) > SHOWN else ""
+    raise Conflict(f"{text!r} is the beginning of {', '.join(found[:SHOWN])}{more}. Write more of it.", "ambiguous")
+
+
+def _chosen(ports: Ports, name: str) -> Found:
+    """`where@which`: the newest or the best run of a route, an experiment or a drop; without `where` of all."""
+    where, _, which = name.partition("@")
+    kind, _, metric = which.partition(":")
+    if kind not in ("latest", "best") or (kind == "best") != bool(metric):
+        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.", "bad_name")
+    runs = _candidates(ports, where, completed=kind == "best")
+    if not runs:
+        of = f" of {where!r}" if where else ""
+        raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(ports.routes, where)}")
+    best = runs[0] if kind == "latest" else _best(runs, metric)
+    return Found(best.name)
+
+
+def _best(runs: list[Run], metric: str) -> Run:
+    having = [(run, full) for run in runs if (full := metric_named(metric, run.archive.best_metrics))]
+    if not having:
+        known = {name for run in runs for name in run.archive.best_metrics}
+        raise NotFound(f"No run has a metric {metric!r}.{did_you_mean(metric, known)} There are: {there_are(known)}.")
+    value = {run.name: run.archive.best_metrics[full] for run, full in having}
+    choose = min if lower_is_better(metric) else max
+    return choose((run for run, _ in having), key=lambda run: value[run.name])
+
+
+def _candidates(ports: Ports, where: str, completed: bool) -> list[Run]:
+    """The newest runs of a route, an experiment or a drop, newest first."""
+    state = str(RunState.COMPLETED) if completed else ""
+    experiments = {where, *(route.experiment for name, route in ports.routes.items() if name == where)}
+    if "/" in where or not where:
+        filters = [RunFilter(state=state)]
+    else:
+        filters = [RunFilter(experiment=experiment, state=state) for experiment in sorted(experiments)]
+    runs = {run.name: run for wanted in filters for run in islice(matching(ports.runs, wanted), LOOKED_AT)}
+    of_drop = [run for run in runs.values() if "/" not in where or run.asked.drop == where]
+    return sorted(of_drop, key=lambda run: run.created_at, reverse=True)
+
+
+def _meant(routes: Routes, where: str) -> str:
+    return did_you_mean(where, routes) if where and where not in routes else ""
+
+
+def _nothing(ports: Ports, text: str) -> NotFound:
+    known = [run.name for run in ports.runs.newest(REMEMBERED)]
+    known += [str(drop.key) for drop in islice(ports.drops.listed(None, None, LOOKED_AT), REMEMBERED)]
+    begun = {name[: max(len(text), 4)]: name for name in reversed(known)}  # a beginning is compared with beginnings
+    meant = nearest(text, known) or begun.get(nearest(text, begun), "")
+    return NotFound(f"There is no run or drop {text[:80]!r}." + (f" Did you mean {meant!r}?" if meant else ""))

@@ -1,0 +1,33 @@
+"""Whether a cluster can run a job now, as runs ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.clusters.ports import Clusters
+from shared.clusters.waiting import refusal
+from shared.kernel.suggest import did_you_mean, there_are
+from shared.runs.ports import Reason
+
+
+@dataclass(frozen=True)
+class ClusterCapacity:
+    """Answers from the workspace's clusters as they are now."""
+
+    clusters: Clusters
+
+    def reasons(self, name: str, nodes: int) -> list[Reason]:
+        """See shared.runs.ports.Capacity."""
+        clusters = {cluster.name: cluster for cluster in self.clusters.list()}
+        cluster = clusters.get(name)
+        if cluster is None:
+            words = (
+                f"The workspace has no cluster {name!r}.{did_you_mean(name, clusters)} It has: {there_are(clusters)}."
+            )
+            return [Reason(code="unknown_cluster", message=words)]
+        if found := refusal(cluster, nodes):
+            return [Reason(code=found.code, message=found.why)]
+        if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
+            words = f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait."
+            return [Reason(code="cluster_busy", message=words)]
+        return []

@@ -1,0 +1,40 @@
+"""Keep a run's nodes warm after its end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Protocol
+
+from shared.clusters.lease_model import Lease, lease_id
+from shared.clusters.look import ask_for_both_looks
+from shared.clusters.ports import HasLeases
+from shared.kernel.has import HasClock, HasQueues, HasRules
+from shared.runs.model import Run
+from shared.runs.progress.workloads import workload
+
+
+class Ports(HasClock, HasQueues, HasRules, HasLeases, Protocol):
+    """What is needed here from outside."""
+
+
+def keep_warm(ports: Ports, run: Run) -> None:
+    """The lease that a run requested, from its end on. A repeat gives the same lease."""
+    ended = run.progress.history[-1].at
+    until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)
+    if until <= ports.clock():
+        return
+    nodes = workload(run).fewest_nodes(run)
+    named = lease_id(ended, run.name)
+    made = Lease(
+        named,
+        run.asked.cluster,
+        nodes,
+        run.people.owner,
+        "as it asked",
+        ended,
+        until,
+        run=run.name,
+        owner_id=run.people.owner_id,
+    )
+    if ports.leases.insert(made):
+        ask_for_both_looks(ports.queues, made, ports.clock())

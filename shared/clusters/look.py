@@ -1,0 +1,34 @@
+"""Ask for a look at a cluster."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from shared.clusters.lease_model import Lease
+from shared.clusters.ports import HasSweeps
+from shared.kernel.has import HasClock, HasQueues
+from shared.kernel.places import CLUSTER_LOOKS
+from shared.kernel.storage import Queues
+
+LOOK_SECONDS = 5.0  # a thousand runs that end together cost one look at their cluster
+
+
+class Ports(HasClock, HasQueues, HasSweeps, Protocol):
+    """What is needed here from outside."""
+
+
+def ask_for_look(queues: Queues, cluster: str, delay: float = 0.0) -> None:
+    queues.send(CLUSTER_LOOKS, {"cluster": cluster}, delay)
+
+
+def ask_for_look_soon(ports: Ports, cluster: str) -> None:
+    """Request a check in some seconds, unless one as late was requested already."""
+    if ports.sweeps.claim_look(cluster, ports.clock(), LOOK_SECONDS):
+        ask_for_look(ports.queues, cluster, LOOK_SECONDS)
+
+
+def ask_for_both_looks(queues: Queues, lease: Lease, now: datetime) -> None:
+    """One now, which brings the lease's nodes up, and one when its time is over, which lets them go."""
+    ask_for_look(queues, lease.cluster)
+    ask_for_look(queues, lease.cluster, (lease.until - now).total_seconds() + 1)

@@ -1,0 +1,45 @@
+"""Open a drop, and ask for looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from shared.drops.model import Drop, DropState
+from shared.drops.ports import Drops, HasDrops
+from shared.kernel.drop_key import DropKey
+from shared.kernel.has import HasClock, HasQueues, HasTokens
+from shared.kernel.places import DROP_CHECKS
+from shared.kernel.storage import Queues
+from shared.kernel.versioned import Stored
+
+
+class Ports(HasClock, HasTokens, HasQueues, HasDrops, Protocol):
+    """What is needed here from outside."""
+
+
+def open_drop(ports: Ports, stored: Stored[Drop] | None, key: DropKey, look_after: float, event_form: str = "") -> None:
+    """Begin collecting. Raises Changed if another writer was first."""
+    now = ports.clock()
+    before = stored.value if stored else Drop(key, DropState.OPEN, "", now)
+    opened = replace(
+        before,
+        state=DropState.OPEN,
+        token=ports.new_token(),
+        opened_at=now,
+        code="collecting",
+        why="Uploads are arriving.",
+        event_form=event_form or before.event_form,
+    )
+    write(ports.drops, stored, opened)
+    send_check(ports.queues, opened, look_after)
+
+
+def send_check(queues: Queues, drop: Drop, delay: float = 0.0, last: bool = False) -> None:
+    """Ask for a look at the drop. `last`: that look asks for no further one, because another chain of looks exists."""
+    message = {"route": drop.key.route, "name": drop.key.name, "token": drop.token, "last": last}
+    queues.send(DROP_CHECKS, message, delay)
+
+
+def write(drops: Drops, stored: Stored[Drop] | None, drop: Drop) -> Stored[Drop]:
+    return drops.replace(drop, stored) if stored else drops.insert(drop)

@@ -1,0 +1,25 @@
+"""What drops hold, as runs ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.drops.model import DropState
+from shared.drops.ports import Drops
+from shared.kernel.drop_key import DropKey
+from shared.runs.ports import Content
+
+
+@dataclass(frozen=True)
+class DropDatasets:
+    """Answers from the drops' records."""
+
+    drops: Drops
+
+    def of(self, drop: DropKey) -> Content | None:
+        """See shared.runs.ports.Datasets."""
+        stored = self.drops.get(drop)
+        if stored is None:
+            return None
+        collecting = stored.value.why if stored.value.state is DropState.OPEN else ""
+        return Content(stored.value.fingerprint, stored.value.generation, collecting)

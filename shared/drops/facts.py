@@ -1,0 +1,15 @@
+"""What happens to drops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.drops.model import Drop
+from shared.kernel.facts import Fact
+
+
+@dataclass(frozen=True)
+class DropSealed(Fact):
+    """The drop's content is fixed, and the run that it names has a row. Stated before the drop's row says so."""
+
+    drop: Drop

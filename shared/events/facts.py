@@ -1,0 +1,15 @@
+"""What happens to messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.kernel.facts import Fact
+
+
+@dataclass(frozen=True)
+class MessagePoisoned(Fact):
+    """A message of the queue failed too often and was set aside. `digest` is of its text."""
+
+    queue: str
+    digest: str

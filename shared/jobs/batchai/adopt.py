@@ -1,0 +1,118 @@
+"""Take a Batch AI document for a job: find where its mounts' files are, and make the job that does the same.
+
+A mount's files are looked for, in this order: where the request says; in the drop, in a folder of the mount's path or
+name; in a datastore of the share's or container's name; at last below batchai/ in the workspace's own storage, where
+whoever moves here copies them to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shared.jobs.batchai.beside import beside_a_drop, beside_a_request
+from shared.jobs.batchai.given import BatchAI
+from shared.jobs.batchai.job import BatchJob, Beside, read_job
+from shared.jobs.batchai.mounts import Mount
+from shared.jobs.batchai.translate import TEMPLATE, Source, shortened, translate
+from shared.jobs.data import read_data
+from shared.jobs.ports import Stores
+from shared.jobs.readers.around import Around, Written
+from shared.jobs.spec import DROPS_DATASTORE, OUTPUT_DATASTORE, Layer
+from shared.kernel.errors import BadInput, Impossible, NotFound
+from shared.kernel.names import path_problem
+from shared.kernel.storage import Place
+
+FOLDER = "batchai"  # of the workspace's own datastore
+_OURS = (DROPS_DATASTORE, OUTPUT_DATASTORE, "workspaceartifactstore", "workspaceworkingdirectory", "workspacefilestore")
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job.json and what comes with it. `mounts` says by a mount's path or name where its files are; `folder` is the
+    drop that it lies in."""
+
+    document: Mapping[str, Any]
+    beside: Beside = field(default_factory=Beside)
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    folder: Place | None = None
+    longest_seconds: float = float("inf")
+
+
+def of_drop(document: Mapping[str, Any], around: Around) -> Written:
+    """The job of a drop's job.json. Raises BrokenJobFile for a file beside it that can't be read."""
+    stores, folder = around.stores, around.folder
+    account = stores.batchai_account
+    beside = beside_a_drop(stores.blobs, folder, document, account) if folder else Beside(account=account)
+    order = Order(document, beside, folder=folder, longest_seconds=around.limits.timeout_seconds)
+    return adopt(stores, order)
+
+
+def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Around) -> Written:
+    """The job of a request's job.json. Raises Impossible with all that is wrong with it, or for one that is to be
+    strict and loses anything."""
+    given = given or BatchAI()
+    beside = beside_a_request(given, around.stores.batchai_account)
+    order = Order(document, beside, given.mounts, longest_seconds=around.limits.timeout_seconds)
+    written = adopt(around.stores, order)
+    if written.problems:
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in written.problems), "bad_batchai")
+    if given.strict and any(finding["lossy"] for finding in written.findings or ()):
+        raise Impossible(f"It is to be strict. {written.summary}", "lossy")
+    return written
+
+
+def adopt(stores: Stores, order: Order) -> Written:
+    """The job that does the same. Never raises for what the document holds."""
+    job = read_job(order.document, order.beside)
+    shortened(job, order.longest_seconds)
+    sources = {use.mount: _source(stores, order, use.mount, job) for use in job.uses}
+    made = translate(job, sources, order.beside.environment, order.beside.files)
+    absent = tuple(
+        f"{mount.variable} holds nothing: copy its files to {source.path}, or name where they are (--mount "
+        f"{mount.path}=PATH)."
+        for mount, source in made.missing
+    )
+    # Below it lies the code with the launcher, and a description for whoever sees the job in Azure ML.
+    template = replace(TEMPLATE, description=job.report.summary())
+    findings = [finding.said() for finding in job.report.findings]
+    return Written(Layer(made.job), template, tuple(job.report.problems), absent, job.report.summary(), findings)
+
+
+def _source(stores: Stores, order: Order, mount: Mount, job: BatchJob) -> Source:
+    names = list(dict.fromkeys(name for name in (mount.path, mount.name) if name and not path_problem(name)))
+    for name in names:
+        if name in order.mounts:
+            return _named(stores, order.mounts[name], name, job)
+    for name in names if order.folder else ():
+        assert order.folder is not None
+        below = f"{order.folder.prefix}{name}/"
+        if stores.blobs.first(Place(order.folder.container, below)):
+            return Source(f"azureml://datastores/{DROPS_DATASTORE}/paths/{below}", True)
+    own = mount.name or mount.path
+    if own not in _OURS and re.fullmatch(r"\w{1,255}", own, re.ASCII):
+        found = _looked_up(stores, f"azureml://datastores/{own}/paths/")
+        if found.there is not False:
+            return found
+    return _named(stores, f"{OUTPUT_DATASTORE}/{FOLDER}/{own}", own[:80], job)
+
+
+def _named(stores: Stores, path: str, name: str, job: BatchJob) -> Source:
+    try:
+        return _looked_up(stores, f"{read_data(path).path.rstrip('/')}/")
+    except Impossible as exc:
+        job.report.refuse(f"mounts.{name}", str(exc))
+        return Source("")
+
+
+def _looked_up(stores: Stores, path: str) -> Source:
+    """Whether there is anything. A datastore that is not there holds nothing; one of another account nobody can see."""
+    try:
+        place = stores.jobs.place(path)
+    except NotFound:
+        return Source(path, False)
+    except BadInput:
+        return Source(path, None)
+    return Source(path, stores.blobs.first(place) is not None)

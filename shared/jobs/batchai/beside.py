@@ -1,0 +1,49 @@
+"""What comes with a job.json: the files beside it in a drop, or what a request says with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.batchai.document import CLUSTER, PROJECT, kind_of, scripts_of
+from shared.jobs.batchai.given import BatchAI
+from shared.jobs.batchai.job import Beside
+from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, read_job_file
+from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.storage import Blobs, Place
+
+LONGEST_SCRIPT = 65_536  # bytes, all in the job itself
+
+
+def beside_a_drop(blobs: Blobs, folder: Place, document: Mapping[str, Any], account: str) -> Beside:
+    """A cluster.json and a project.json say where the job's files are. Raises BrokenJobFile."""
+    cluster, project = _read(blobs, folder, CLUSTER), _read(blobs, folder, PROJECT)
+    return Beside(cluster, project, account, files=_scripts(blobs, folder, document))
+
+
+def beside_a_request(given: BatchAI, account: str) -> Beside:
+    return Beside(given.cluster, given.project, given.storage_account or account, given.environment or "", given.files)
+
+
+def _scripts(blobs: Blobs, folder: Place, document: Mapping[str, Any]) -> dict[str, str]:
+    """The scripts that lie beside the job.json, not in a mount's folder: they are laid where the job wants them."""
+    texts = {}
+    for name in scripts_of(document):
+        try:
+            texts[name] = blobs.read(folder.container, folder.prefix + name, LONGEST_SCRIPT).decode()
+        except (NotFound, BadInput, UnicodeDecodeError):
+            continue  # it is in a mount's folder, or must be put into one
+    return texts
+
+
+def _read(blobs: Blobs, folder: Place, kind: str) -> dict[str, Any] | None:
+    """The document of this kind; None if there is none, or a file of its name that is something else."""
+    name = f"{kind}.json"
+    try:
+        data = blobs.read(folder.container, folder.prefix + name, JOB_FILE_LIMIT)
+    except NotFound:
+        return None
+    except BadInput as exc:
+        raise BrokenJobFile(str(exc)) from exc
+    document = read_job_file(name, data).document
+    return document if kind_of(document) == kind else None

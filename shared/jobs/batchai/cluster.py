@@ -1,0 +1,149 @@
+"""Read a cluster.json: the compute of Azure ML that does the same, and the mounts that jobs find on its nodes. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mounts
+from shared.jobs.batchai.report import Report
+from shared.jobs.vm_size import gpus_of, is_size, known
+from shared.kernel.names import NAME
+
+SCHEMA = "https://azuremlschemas.azureedge.net/latest/amlCompute.schema.json"
+IDLE_SECONDS = 120  # before nodes go; Batch AI let them go at once, Azure ML wants to be told
+_ANSWERED = (
+    "id", "name", "type", "resourceGroup", "creationTime", "allocationState", "allocationStateTransitionTime",
+    "currentNodeCount", "errors", "nodeStateCounts", "provisioningState", "provisioningStateTransitionTime",
+)  # fmt: skip
+
+
+def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
+    """The cluster's mounts alone, and what of its set-up a job would miss."""
+    unused = Report()
+    _, properties = _properties(content, unused, "cluster")
+    properties.report = mounts.report
+    _node_setup(properties, mounts)
+
+
+def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> tuple[dict[str, Any], Mounts]:
+    """The compute, as `az ml compute create --file` takes it, and the mounts. The report is the mounts' own."""
+    report = Report()
+    outer, properties = _properties(content, report)
+    mounts = Mounts(report, account)
+    compute: dict[str, Any] = {"$schema": SCHEMA, "type": "amlcompute", "name": _name(outer, properties, name)}
+    compute |= _size(properties) | _scale(properties) | _priority(properties)
+    _account(properties)
+    _image(properties)
+    if subnet := properties.mapping("subnet"):
+        compute["network_settings"] = {"subnet": subnet.text("id", "network_settings.subnet", needed=True)}
+        subnet.finish()
+    _node_setup(properties, mounts)
+    for fields in {id(each): each for each in (outer, properties)}.values():
+        fields.told("location", "The region of the cluster.", "The workspace's region.")
+        for key in _ANSWERED:
+            fields.told(key, "What the service answered about a cluster.", "No part of what is asked for.")
+        fields.finish()
+    return compute, mounts
+
+
+def _properties(content: dict[str, Any], report: Report, prefix: str = "") -> tuple[Fields, Fields]:
+    """Older files have the fields right at the top."""
+    outer = Fields(content, prefix, report)
+    outer.take("$schema", "nothing: it names the schema")
+    inner = outer.mapping("properties") if isinstance(content.get("properties"), dict) else None
+    return outer, inner or outer
+
+
+def _name(outer: Fields, properties: Fields, name: str) -> str:
+    found = name or outer.text("name", "name") or properties.text("name", "name")
+    if found and not NAME.fullmatch(found):
+        outer.report.refuse("name", f"is {found[:80]!r}; use letters, digits, dashes and underscores.")
+    return found or "batchai-cluster"
+
+
+def _size(properties: Fields) -> dict[str, Any]:
+    size = properties.text("vmSize", "size", needed=True)
+    old = known(f"Standard_{size.lower().removeprefix('standard_')}")
+    new = known(old.instead) if old else None
+    if old is None or new is None:
+        if is_size(size) and gpus_of(size) is None:
+            properties.told(
+                "vmSize", f"{size}, a size that is not known here.", f"{size}; Azure says whether it is there."
+            )
+        return {"size": size}
+    lost = " Its InfiniBand has no equivalent there." if old.infiniband and not new.infiniband else ""
+    properties.report.lost(
+        properties.at("vmSize"), f"{size}: {old}. Azure has retired this size, or is about to.",
+        f"{old.instead}: {new}.{lost}", "See whether you have quota for it, and what it costs.",
+    )  # fmt: skip
+    return {"size": old.instead}
+
+
+def _scale(properties: Fields) -> dict[str, Any]:
+    settings = properties.mapping("scaleSettings")
+    if settings is None:
+        properties.report.lost(
+            properties.at("scaleSettings"), "How many nodes; the command line said it.", "From 0 to 1 node.",
+            "Set max_instances to the most nodes that a job needs.",
+        )  # fmt: skip
+        return {"min_instances": 0, "max_instances": 1, "idle_time_before_scale_down": IDLE_SECONDS}
+    manual, auto = settings.mapping("manual"), settings.mapping("autoScale")
+    if manual and auto:
+        settings.report.refuse(settings.path, "must have one of manual and autoScale, not both.")
+    least, most = 0, 1
+    if auto:
+        least = auto.whole("minimumNodeCount", "min_instances", 0, least=0)
+        most = auto.whole("maximumNodeCount", "max_instances", 1, least=0)
+        auto.told("initialNodeCount", "Nodes right after creation.", "Nodes come when a job asks for them.")
+        if least > most:
+            auto.report.refuse(auto.path, f"has minimumNodeCount {least}, which is more than maximumNodeCount {most}.")
+        auto.finish()
+    if manual:
+        most = manual.whole("targetNodeCount", "max_instances", 0, least=0)
+        manual.told("nodeDeallocationOption", "What becomes of jobs on nodes that go.", "A node goes when it is idle.")
+        manual.report.lost(
+            manual.path, f"{most} nodes, all the time.", f"From 0 to {most} nodes, as jobs ask for them.",
+            "A lease keeps them up for a time: trainyard lease.",
+        )  # fmt: skip
+        manual.finish()
+    settings.finish()
+    return {"min_instances": least, "max_instances": most, "idle_time_before_scale_down": IDLE_SECONDS}
+
+
+def _priority(properties: Fields) -> dict[str, Any]:
+    given = properties.text("vmPriority", "tier").lower() or "dedicated"
+    if given not in ("dedicated", "lowpriority"):
+        properties.report.refuse(properties.at("vmPriority"), f"is {given[:40]!r}; choose dedicated or lowpriority.")
+    return {"tier": "low_priority" if given == "lowpriority" else "dedicated"}
+
+
+def _account(properties: Fields) -> None:
+    properties.lost(
+        "userAccountSettings", "An administrator on each node, to log in over SSH.",
+        "No such account: the nodes are closed. Its password or key is stored nowhere.",
+        "If the password was real, use it nowhere else. Debug with `trainyard logs`.",
+    )  # fmt: skip
+
+
+def _image(properties: Fields) -> None:
+    properties.lost(
+        "virtualMachineConfiguration", "The operating system's image of the nodes.",
+        "Azure ML's own; jobs run in containers.", "Put what a job needs into its environment.",
+    )  # fmt: skip
+
+
+def _node_setup(properties: Fields, mounts: Mounts) -> None:
+    setup = properties.mapping("nodeSetup")
+    if setup is None:
+        return
+    setup.lost(
+        "setupTask", "A command that ran as root on each node when it came up.", "It is not run.",
+        "Put what it installs into the job's environment, or into jobPreparation.",
+    )  # fmt: skip
+    setup.lost(
+        "performanceCountersSettings", "Counters of the nodes, sent to Application Insights.",
+        "Azure Monitor has the workspace's own metrics.", "Make a chart of GpuUtilization there.",
+    )  # fmt: skip
+    mounts.read(setup.mapping("mountVolumes"), CLUSTER_ROOT)
+    setup.finish()

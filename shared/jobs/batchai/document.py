@@ -1,0 +1,58 @@
+"""Which kind of Batch AI document something is, told by its content, and where its fields lie. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+TOOLKITS = (
+    "pyTorchSettings", "tensorFlowSettings", "horovodSettings", "chainerSettings", "cntkSettings", "caffeSettings",
+    "caffe2Settings", "customMpiSettings", "customToolkitSettings",
+)  # fmt: skip
+_OF_JOB = frozenset({*TOOLKITS, "nodeCount", "stdOutErrPathPrefix", "jobPreparation"})
+_OF_CLUSTER = frozenset({"vmSize", "vmPriority", "scaleSettings", "nodeSetup", "userAccountSettings"})
+_OF_PROJECT = frozenset({"clusterName", "persistCluster", "sourceScript", "monitorFileName", "blobContainerName"})
+
+_SCRIPT = re.compile(r"/([\w-][\w.-]*\.(?:py|sh|cntk|prototxt))\b")
+
+JOB, CLUSTER, PROJECT = "job", "cluster", "project"
+
+
+def is_job(content: Any) -> bool:
+    """Whether this is a Batch AI job, and no job of Azure ML."""
+    return kind_of(content) == JOB
+
+
+def kind_of(content: Any) -> str:
+    """job, cluster or project; '' for anything else, such as an Azure ML job.
+
+    An Azure ML job may have `properties` too, but they are texts, and it has a `command`.
+    """
+    if not isinstance(content, dict) or "command" in content:
+        return ""
+    inner = content.get("properties")
+    fields = inner if isinstance(inner, dict) else content
+    if _has(fields, _OF_JOB):
+        return JOB
+    if _has(fields, _OF_CLUSTER):
+        return CLUSTER
+    if inner is None and len(_names(content) & {name.lower() for name in _OF_PROJECT}) >= 2:
+        return PROJECT
+    schema = str(content.get("$schema", "")).lower()
+    if "/batchai/" in schema:
+        return CLUSTER if schema.endswith("cluster.json") else JOB
+    return ""
+
+
+def scripts_of(content: Any) -> list[str]:
+    """The names of the scripts that a job names, at most ten: whoever has them beside the job may send them with it."""
+    return list(dict.fromkeys(_SCRIPT.findall(json.dumps(content))))[:10]
+
+
+def _has(fields: dict[str, Any], known: frozenset[str]) -> bool:
+    return bool(_names(fields) & {name.lower() for name in known})
+
+
+def _names(fields: dict[str, Any]) -> set[str]:
+    return {str(name).replace("_", "").lower() for name in fields}

@@ -1,0 +1,130 @@
+"""A mapping of a document that knows which of its keys were read, so that none can be passed over in silence. Pure.
+
+Batch AI's own reader took keys in any case, and Python's spelling of them too (`process_count`); published recipes rely
+on that, so it holds here. A key that is null is a key that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.batchai.report import Report
+
+_SHOWN = 60  # characters of a wrong value in a message
+
+
+class Fields:
+    """Reads of a key say where its value lands in the job; `finish` reports the keys that nobody read."""
+
+    def __init__(self, content: Mapping[str, Any], path: str, report: Report) -> None:
+        self.path, self.report = path, report
+        self._names: dict[str, str] = {}
+        for name, value in content.items():
+            if value is not None:
+                self._names.setdefault(_folded(name), name)
+        self._content = content
+        self._read: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return _folded(key) in self._names
+
+    def names(self) -> list[str]:
+        return list(self._names.values())
+
+    def at(self, key: str) -> str:
+        """The path of a key as the document spells it."""
+        return f"{self.path}.{self._names.get(_folded(key), key)}".lstrip(".")
+
+    def take(self, key: str, where: str = "") -> Any:
+        """The value as it is, or None. Without `where` its fate is the caller's to tell."""
+        if key not in self:
+            return None
+        name = self._names[_folded(key)]
+        self._read.add(name)
+        if where:
+            self.report.land(self.at(key), where)
+        return self._content[name]
+
+    def text(self, key: str, where: str = "", needed: bool = False) -> str:
+        value = self.take(key, where)
+        if value is None or value == "":
+            if needed:
+                self.report.refuse(self.at(key), "is missing.")
+            return ""
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self._refuse(key, value, "text")
+            return ""
+        return str(value)
+
+    def whole(self, key: str, where: str, otherwise: int, least: int = 1) -> int:
+        value = self.take(key, where)
+        if value is None:
+            return otherwise
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not least <= value <= 1_000_000:
+            self._refuse(key, value, f"a whole number of at least {least}")
+            return otherwise
+        return value
+
+    def mapping(self, key: str) -> Fields | None:
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._refuse(key, value, "a mapping")
+            return None
+        return Fields(value, self.at(key), self.report)
+
+    def items(self, key: str) -> list[Fields]:
+        """The mappings of a list."""
+        value = self.take(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self._refuse(key, value, "a list")
+            return []
+        found = []
+        for index, item in enumerate(value):
+            path = f"{self.at(key)}[{index}]"
+            if isinstance(item, dict):
+                found.append(Fields(item, path, self.report))
+            else:
+                self.report.refuse(path, f"must be a mapping, it is a {type(item).__name__}.")
+        return found
+
+    def lost(self, key: str, meant: str, instead: str, decide: str = "") -> None:
+        """Report a key that has no equivalent, if it is there."""
+        if key in self:
+            self.take(key)
+            self.report.lost(self.at(key), meant, instead, decide)
+
+    def told(self, key: str, meant: str, instead: str) -> None:
+        if key in self:
+            self.take(key)
+            self.report.told(self.at(key), meant, instead)
+
+    def finish(self) -> None:
+        for name, value in self._content.items():
+            if name not in self._read:
+                path = f"{self.path}.{name}".lstrip(".")
+                if value is None:
+                    self.report.land(path, "null: not set")
+                else:
+                    self.report.lost(
+                        path, "No schema of Batch AI has it here; Batch AI ignored it.", "Ignored.", "Remove it."
+                    )
+
+    def _refuse(self, key: str, value: Any, wanted: str) -> None:
+        """The value is not shown unless it is a number: it may be someone's secret at a wrong place."""
+        shown = f"{value!r:.{_SHOWN}}" if isinstance(value, int | float) else f"a {type(value).__name__}"
+        if isinstance(value, str) and value.startswith("["):
+            shown = "an expression of an ARM template, which only a deployment can fill in"
+        self.report.refuse(self.at(key), f"must be {wanted}, it is {shown}.")
+
+
+def _folded(key: str) -> str:
+    return key.replace("_", "").lower()

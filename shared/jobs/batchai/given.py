@@ -1,0 +1,36 @@
+"""What a request says with a Batch AI document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+
+class BatchAI(Struct, forbid_unknown_fields=True):
+    """What comes with a Batch AI job.json, which alone does not say where its files are."""
+
+    cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
+    project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None
+    mounts: Annotated[
+        dict[str, Annotated[str, Meta(min_length=1, max_length=1024)]],
+        Meta(description="Where the files of a mount are, by its path, share or container: as `data` is written."),
+    ] = {}
+    storage_account: Annotated[
+        Annotated[str, Meta(pattern="^[a-z0-9]{3,24}$")] | None,
+        Meta(description="Fills <AZURE_BATCHAI_STORAGE_ACCOUNT>."),
+    ] = None
+    environment: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | None,
+        Meta(
+            description="An environment to take instead of the document's image: azureml:<name>:<version>, or an image."
+        ),
+    ] = None
+    files: Annotated[
+        dict[Annotated[str, Meta(min_length=1, max_length=1024)], Annotated[str, Meta(max_length=65536)]],
+        Meta(
+            max_length=20,
+            description="Texts to lay into mounts: by path, logs/scripts/train.py, or by the mere name of a script.",
+        ),
+    ] = {}
+    strict: Annotated[bool, Meta(description="Refuse the document if any field has no full equivalent.")] = False

@@ -1,0 +1,76 @@
+"""project.json of the deep-learning job service: which cluster, which storage, which script. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from shared.jobs.batchai.fields import Fields
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mount
+from shared.jobs.batchai.report import Report
+
+DATA_MOUNT = "datalake"  # where its clusters mounted the container; the share was mounted under its own name
+_UNFILLED = "ENTER_"
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project says. '' and 0 are what it leaves open; a field that is still to be filled in is left open too."""
+
+    cluster: str = ""
+    persist: bool = False
+    experiment: str = ""
+    script: str = ""  # the path at which a job finds it, from the mount root on
+    max_nodes: int = 0
+    mounts: tuple[Mount, ...] = ()
+
+
+def read_project(content: dict[str, Any], report: Report, prefix: str = "project") -> Project:
+    """Read it; what has no equivalent, or is wrong, is on the report."""
+    fields = Fields(content, prefix, report)
+    fields.take("$schema", "nothing: it names the schema")
+    cluster, experiment = (
+        _filled(fields, "clusterName", "compute"),
+        _filled(fields, "experimentName", "experiment_name"),
+    )
+    script = fields.text("sourceScript", "the script that travels with the run").rpartition("/")[2]
+    folder = fields.text("sourceScriptFileShareDirectory", "where the job finds the script").strip("/")
+    share = _filled(fields, "logFileShareName", "the cluster's mount of that name") or "logs"
+    container, account = _filled(fields, "blobContainerName", f"the cluster's mount {DATA_MOUNT}"), ""
+    fields.text("monitorFileName", "which process's log is shown")
+    for key in ("resourceGroup", "workspaceName"):
+        fields.told(key, "Which Batch AI workspace to submit to.", "The deployment that you are logged in to.")
+    if "storageAccount" in fields:
+        account = _filled(fields, "storageAccount", "the account of the mounts")
+    mounts = (
+        Mount(CLUSTER_ROOT, share, f"{prefix}.logFileShareName", "share", share, account),
+        Mount(CLUSTER_ROOT, DATA_MOUNT, f"{prefix}.blobContainerName", "container", container, account),
+    )
+    persist = _yes(fields, "persistCluster", report)
+    most = fields.whole("maxNodes", "the most nodes that a job of it may ask for", 0)
+    fields.finish()
+    path = "/".join(part for part in (share, folder, script) if part) if script else ""
+    return Project(cluster, persist, experiment, path, most, mounts)
+
+
+def _filled(fields: Fields, key: str, where: str) -> str:
+    text = fields.text(key, where)
+    if not text.startswith(_UNFILLED):
+        return text
+    fields.report.told(
+        fields.at(key), f"It still says {text[:60]}.", "Left open: what the command or the route says is taken."
+    )
+    return ""
+
+
+def _yes(fields: Fields, key: str, report: Report) -> bool:
+    """True and False are texts in the project's template."""
+    value = fields.take(key, "a lease on the cluster")
+    if value is None or value == "":
+        return False
+    if isinstance(value, bool):
+        return value
+    if str(value).strip().lower() in ("true", "false"):
+        return str(value).strip().lower() == "true"
+    report.refuse(fields.at(key), 'must be "True" or "False".')
+    return False

@@ -1,0 +1,168 @@
+"""From a Batch AI job to the Azure ML command job that does the same, and to the launcher's instructions. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.jobs.batchai.job import BatchJob
+from shared.jobs.batchai.mounts import CLUSTER_ROOT, JOB_ROOT, Mount, Use
+from shared.jobs.batchai.wall_clock import WEEK
+from shared.jobs.spec import FOLDER, LEFT_OUTPUT, TRAINERS_ENVIRONMENT, DataInput, Environment, JobSpec, Output
+from shared.kernel.names import path_problem
+
+Json = dict[str, Any]
+LAUNCHER = "python batchai_launch.py"
+SPEC = "TRAINYARD_BATCHAI"
+LONGEST_SPEC = 100_000  # bytes; Linux starts no program with a variable of 128 KiB
+WRITTEN, SHARED = "mounts", LEFT_OUTPUT  # outputs: what is written into mounts, and the temporary folder of all nodes
+TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a mount's files are, as an azureml:// path. `there` is None where nobody can look."""
+
+    path: str
+    there: bool | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The job, but for what a route or request adds, and the mounts that the job reads and that hold nothing."""
+
+    job: JobSpec
+    missing: tuple[tuple[Mount, Source], ...] = ()
+
+
+@dataclass
+class _Names:
+    """Names for inputs and outputs, each given once."""
+
+    taken: set[str] = field(default_factory=lambda: {WRITTEN, SHARED, "data"})
+
+    def give(self, wanted: str) -> str:
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_") or "mount"
+        name = name if name[0].isalpha() else f"m_{name}"
+        number, found = 1, name
+        while found.lower() in self.taken:
+            number += 1
+            found = f"{name}_{number}"
+        self.taken.add(found.lower())
+        return found
+
+
+def translate(
+    job: BatchJob, sources: Mapping[Mount, Source], environment: str, files: Mapping[str, str]
+) -> Translation:
+    """`files` are texts to be laid into the mounts, by path or mere name. Problems go on the report."""
+    names, mounts, missing, laid = _Names(), [], [], _laid(job, files)
+    inputs: dict[str, DataInput] = {}
+    outputs = {names.give("models" if out.id.lower() in ("model", "models") else out.id): out for out in job.outputs}
+    for use in job.uses:
+        mount = _mount(use, laid)
+        source = sources[use.mount]
+        needed = any(not _is_laid(mount, path) for path in use.reads)
+        if needed or source.there:
+            mount["from"] = names.give(use.mount.path)
+            inputs[mount["from"]] = DataInput(source.path, FOLDER, "ro_mount")
+            if needed and source.there is False:
+                missing.append((use.mount, source))
+        mounts.append(mount)
+    declared = [*outputs, *([WRITTEN] if mounts else []), *([SHARED] if job.nodes > 1 else [])]
+    arguments = [f"{name}=${{{{inputs.{name}}}}}" for name in inputs]
+    arguments += [f"{name}=${{{{outputs.{name}}}}}" for name in declared]
+    spec = _spec(job, mounts, {out.id: [name, out.suffix] for name, out in outputs.items()})
+    if len(spec) > LONGEST_SPEC:
+        job.report.refuse("properties", f"becomes {len(spec)} bytes of instructions; the limit is {LONGEST_SPEC}.")
+    made = JobSpec(
+        command=" ".join([LAUNCHER, *arguments]),
+        environment=_environment(environment or job.image),
+        inputs=inputs,
+        outputs={name: Output(kind=FOLDER, mode="rw_mount") for name in declared},
+        variables={**job.variables, SPEC: spec},
+        nodes=job.nodes,
+        shared_memory=job.shm_size,
+        distribution="mpi" if job.start.mpi else "pytorch",
+        processes=job.start.per_node,
+        timeout_seconds=job.seconds,
+        cluster=job.cluster,
+        experiment=job.experiment,
+        tags=job.tags,
+    )
+    return Translation(made, tuple(missing))
+
+
+def _environment(name: str) -> str | Environment:
+    """One of the workspace's, or any image; without a name that of the trainers."""
+    return (name if name.startswith("azureml:") else Environment(name)) if name else TRAINERS_ENVIRONMENT
+
+
+def _laid(job: BatchJob, files: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """Root and path of each text. A name without a folder goes wherever the job names a file that is called so."""
+    found = {}
+    for name, text in files.items():
+        if fault := path_problem(name):
+            job.report.refuse(f"files.{name[:80]}", fault)
+        elif "/" in name:  # of a project, whose mounts are the cluster's
+            found[CLUSTER_ROOT, name] = text
+        else:
+            read = [each for each in job.named if not each.written and each.path.rpartition("/")[2] == name]
+            found |= {(each.root, each.path): text for each in read}
+    return found
+
+
+def _mount(use: Use, files: Mapping[tuple[str, str], str]) -> Json:
+    mount = use.mount
+    own = f"{mount.path}/"
+    laid = {
+        path.removeprefix(own): text
+        for (root, path), text in files.items()
+        if root == mount.root and path.startswith(own)
+    }
+    into = f"job/{mount.path}" if mount.root == JOB_ROOT else mount.path
+    return {
+        "root": mount.root,
+        "path": mount.path,
+        "into": into,
+        "from": "",
+        "writes": [path for path in use.writes if path not in laid],
+        "files": laid,
+    }
+
+
+def _is_laid(mount: Json, path: str) -> bool:
+    return bool(path) and any(name == path or name.startswith(f"{path}/") for name in mount["files"])
+
+
+def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
+    start = job.start
+    spec: Json = {
+        "lines": start.lines,
+        "per_node": start.per_node,
+        "index": start.index,
+        "only_master": start.only_master,
+        "backend": start.backend,
+        "preparation": job.preparation,
+        "mounts": mounts,
+        "inputs": job.inputs,
+        "outputs": outputs,
+        "expand": [name for name, value in job.variables.items() if "$" in value],
+    }
+    if start.workers:
+        spec |= {"workers": start.workers, "servers": start.servers}
+    return json.dumps(spec)
+
+
+def shortened(job: BatchJob, longest: float) -> None:
+    """Take the administrator's limit where the job asks for more, or says nothing and so had Batch AI's week."""
+    path, asked = "properties.constraints.maxWallClockTime", job.seconds or WEEK
+    if asked > longest:
+        tell = job.report.lost if job.seconds else job.report.told
+        tell(
+            path, f"The job may run for {asked} seconds.", f"For {longest:g}, the limit here.", "Ask for a higher one."
+        )
+    job.seconds = int(min(asked, longest))

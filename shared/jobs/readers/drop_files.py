@@ -1,0 +1,118 @@
+"""Code and an environment whose files lie in a drop: a folder of code, a conda or environment file, a build context.
+
+Azure ML's own clients read these from the disk of whoever submits; a job file in a drop names them the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shared.jobs import upload
+from shared.jobs.limits import Limits
+from shared.jobs.ports import Stores
+from shared.jobs.readers.azureml import path_of, read_environment
+from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile
+from shared.jobs.spec import Environment, JobSpec, is_relative
+from shared.jobs.uploads import collect
+from shared.kernel.errors import BadInput, Impossible, NotFound
+from shared.kernel.names import path_problem
+from shared.kernel.parsing import read_yaml
+from shared.kernel.storage import Place
+
+_FILE = ("file:", "./")  # how the name of an environment file begins; any other text is a registered environment's
+_CODE, _ENVIRONMENT, _CONDA, _CONTEXT = "code", "environment", "environment.conda", "environment.build"
+
+
+@dataclass(frozen=True)
+class DropFiles:
+    """What lies beside a job file. `folder` is None before there is a drop: whatever the files will be, they have a
+    place then."""
+
+    stores: Stores
+    limits: Limits
+    job_file: JobFile
+    folder: Place | None
+
+    def put_in(self, job: JobSpec) -> JobSpec:
+        """The job with its code where its content belongs, and its environment's files read in. Twice copies nothing.
+
+        Raises BrokenJobFile for a file that is not there, can't be read, or that the route lets no drop bring.
+        """
+        if is_relative(job.code):
+            job = replace(job, code=self._code(job.code))
+        environment = job.environment
+        if isinstance(environment, str) and environment.startswith(_FILE):
+            return replace(job, environment=self._environment_file(environment.removeprefix("file:")))
+        if isinstance(environment, Environment):
+            return replace(job, environment=self._with_files(environment, ""))
+        return job
+
+    def _code(self, folder: str) -> str:
+        if not self.limits.allows_code:
+            words = "a drop can't bring its own on this route; an administrator can allow it in the routes file."
+            raise self._broken(_CODE, words)
+        try:
+            return self._collected(folder)
+        except Impossible as exc:
+            raise BrokenJobFile(f"The drop's code can't be used. {exc}") from exc
+
+    def _environment_file(self, name: str) -> Environment:
+        path = self._path("", name, _ENVIRONMENT)
+        if self.folder is None:
+            return Environment("of-the-drop")
+        described = read_environment(self._yaml(path, _ENVIRONMENT))
+        assert isinstance(described, Environment)
+        return self._with_files(described, path.rpartition("/")[0])
+
+    def _with_files(self, described: Environment, folder: str) -> Environment:
+        """`folder` is that of the file that describes it."""
+        if isinstance(described.conda, str) and is_relative(described.conda):
+            path = self._path(folder, described.conda, _CONDA)
+            described = replace(described, conda=self._yaml(path, _CONDA) if self.folder else {"dependencies": []})
+        if is_relative(described.context):
+            described = replace(described, context=self._context(self._path(folder, described.context, _CONTEXT)))
+        return described
+
+    def _path(self, folder: str, path: str, what: str) -> str:
+        """A path as blobs are named; of a build context '' may be the drop itself."""
+        parts = [part for part in f"{folder}/{path}".split("/") if part not in ("", ".")]
+        if parts and (fault := path_problem("/".join(parts))):
+            raise self._broken(what, fault)
+        return "/".join(parts)
+
+    def _yaml(self, path: str, what: str) -> Mapping[str, Any]:
+        assert self.folder is not None
+        try:
+            data = self.stores.blobs.read(self.folder.container, self.folder.prefix + path, JOB_FILE_LIMIT)
+            content, _ = read_yaml(data, path)
+        except NotFound:
+            raise self._broken(what, f"the drop has no file {path!r}.") from None
+        except BadInput as exc:
+            raise self._broken(what, str(exc)) from exc
+        if not isinstance(content, dict):
+            raise self._broken(what, f"{path} holds no mapping.")
+        return content
+
+    def _context(self, folder: str) -> str:
+        """The build context, which is code: it decides what runs while the image is built."""
+        if not self.limits.allows_code:
+            raise self._broken(
+                _CONTEXT,
+                "a drop can't bring its own build context on this route; an administrator can allow it with `allow: "
+                "[code]` in the routes file.",
+            )
+        try:
+            return self._collected(folder)
+        except Impossible as exc:
+            raise self._broken(_CONTEXT, str(exc)) from exc
+
+    def _collected(self, folder: str) -> str:
+        if self.folder is None:
+            return upload.path(upload.digest(()))
+        return collect(self.stores, self.folder, folder, self.limits.max_upload_mib)
+
+    def _broken(self, what: str, why: str) -> BrokenJobFile:
+        path = path_of(what)
+        return BrokenJobFile(f"{self.job_file.where(path)}: {path}: {why}")

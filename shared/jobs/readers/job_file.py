@@ -1,0 +1,65 @@
+"""The job file of a drop: what its owner asks for over the route's template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shared.jobs.model import Problem
+from shared.jobs.readers.azureml import path_of
+from shared.kernel.errors import BadInput
+from shared.kernel.parsing import Lines, read_json, read_yaml
+
+JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A drop's job file as parsed: its document, and the line (from 1) of each key by its path, `limits.timeout`."""
+
+    name: str
+    document: dict[str, Any]
+    lines: Lines
+
+    def where(self, path: str) -> str:
+        """The place of a key, or of its nearest parent that the file has: `job.yaml line 7`."""
+        parts = path.split(".")
+        for length in range(len(parts), 0, -1):
+            if line := self.lines.get(".".join(parts[:length])):
+                return f"{self.name} line {line}"
+        return self.name
+
+    def explain(self, problems: Iterable[Problem]) -> str:
+        """All problems as text, one a line."""
+        places = ((path_of(problem.path), problem.message) for problem in problems)
+        return "\n".join(f"{self.where(path)}: {path}: {message}" for path, message in places)
+
+
+class BrokenJobFile(BadInput):
+    """A job file that can't be read. The message says where and why."""
+
+
+def read_job_file(name: str, data: bytes) -> JobFile:
+    """Parse a job file (YAML, or JSON as a part of it). Raises BrokenJobFile with the line.
+
+    Read as YAML, JSON has lines, and may have a comma too many, as people write it; but YAML takes no tabs.
+    """
+    try:
+        content, lines = read_yaml(data, name)
+    except BadInput as exc:
+        if not (name.endswith(".json") and b"\t" in data):
+            raise BrokenJobFile(str(exc)) from exc
+        content, lines = _tabbed(name, data)
+    if not isinstance(content, dict):
+        raise BrokenJobFile(
+            f"{name} line 1: expected the keys of an Azure ML command job, found {type(content).__name__}."
+        )
+    return JobFile(name, content, lines)
+
+
+def _tabbed(name: str, data: bytes) -> tuple[Any, Lines]:
+    try:
+        return read_json(data.removeprefix(b"\xef\xbb\xbf"), name), {}
+    except BadInput as exc:
+        raise BrokenJobFile(str(exc)) from exc

@@ -1,0 +1,225 @@
+"""A job in words of our own, and what can be asked of it. Pure.
+
+Readers make it (shared/jobs/readers, shared/jobs/batchai): of a trainer's template, of Azure ML's YAML and JSON, of a
+Batch AI document. One writer, shared/adapters/azureml/document.py, makes Azure ML's job of it, which is also the form
+in which rows keep it. What nobody here interprets travels along in `rest`, which only the reader and the writer open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from shared.jobs.model import Problem
+
+DROPS_DATASTORE = "drops"
+OUTPUT_DATASTORE = "workspaceblobstore"
+TRAINERS_ENVIRONMENT = (
+    "azureml:trainyard@latest"  # in a template: the environment that trainers/environment.yaml describes
+)
+LAUNCHER = "elastic.launch"  # a job whose command starts this is elastic: it meets the others of its run by itself
+LEFT_OUTPUT = "checkpoints"  # the output that stays where the job wrote it: large, and of use to this run only
+FROM_MODEL_TAG = "trainyard.from_model"  # in a template: the flag by which its script starts from a model's folder
+FROM_MODEL = "from_model"  # the input that names that folder
+HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
+COMMAND = "command"  # the kind of job that runs one command on its nodes
+FOLDER, FILE = "folder", "file"  # kinds of data
+
+_VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
+_OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
+
+Value = str | int | float  # bool among them
+Opaque = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DataInput:
+    """Data that a job reads. `kind` is FOLDER, FILE or another of Azure ML's, '' where nobody says; `mode` says how it
+    reaches the node: ro_mount, download, direct."""
+
+    path: str = ""
+    kind: str = ""
+    mode: str = ""
+    rest: Opaque = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a job writes. Without a `path` it goes to a folder of the run's own; see written_outputs.places_of."""
+
+    path: str = ""
+    kind: str = ""
+    mode: str = ""
+    asset: str = ""  # the name under which it is registered, and its version
+    asset_version: str = ""
+    rest: Opaque = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment that the job describes itself. `conda` is what a conda file says, or its path until it is read;
+    `context` is the folder that an image is built from."""
+
+    image: str = ""
+    conda: Opaque | str = ""
+    context: str = ""
+    rest: Opaque = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.context:
+            return "a build context of its own"
+        image = self.image or "an image of its own"
+        return f"{image} with a conda file" if self.conda else image
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job. Text that is '' and a number that is 0 are not said, and Azure ML's own default holds.
+
+    `kind` is COMMAND, or the kind of a job that passes through whole in `rest`. `restricted` are the parts that reach
+    beyond the job's own run, by the names under which a route may allow them.
+    """
+
+    name: str = ""
+    kind: str = COMMAND
+    title: str = ""
+    description: str = ""
+    experiment: str = ""
+    command: str = ""
+    code: str = ""  # azureml:<name>:<version>, a folder that was sent, or one beside the job
+    environment: str | Environment = ""
+    cluster: str = ""
+    machine: str = ""  # the VM size, on serverless compute
+    nodes: int = 0
+    processes: int = 0  # on each node
+    distribution: str = ""  # pytorch, mpi, tensorflow, ray
+    workers: int = 0  # of TensorFlow
+    parameter_servers: int = 0
+    launcher: Opaque = field(default_factory=dict)  # what else its distribution says
+    timeout_seconds: int = 0
+    shared_memory: str = ""
+    inputs: Mapping[str, Value | DataInput] = field(default_factory=dict)
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)  # of its processes' environment
+    tags: Mapping[str, str] = field(default_factory=dict)
+    properties: Opaque = field(default_factory=dict)
+    restricted: Opaque = field(default_factory=dict)
+    rest: Opaque = field(default_factory=dict)
+
+    @property
+    def is_elastic(self) -> bool:
+        return LAUNCHER in self.command
+
+    @property
+    def node_count(self) -> int:
+        return self.nodes or 1
+
+    @property
+    def data(self) -> Mapping[str, DataInput]:
+        """The inputs that are data."""
+        return {name: value for name, value in self.inputs.items() if isinstance(value, DataInput)}
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The inputs that are values: the job's parameters."""
+        return {name: value for name, value in self.inputs.items() if not isinstance(value, DataInput)}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A job, or a part of one, that lies over others. `off` names what it switches off of those below.
+
+    `unread` has what someone wrote where a number belongs, by the field that it was meant for: no job with it is sent.
+    `problems` are what could not be read at all.
+    """
+
+    job: JobSpec = JobSpec()
+    off: frozenset[str] = frozenset()
+    unread: Opaque = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def with_job(self, job: JobSpec) -> Layer:
+        return replace(self, job=job)
+
+
+def over(below: Layer, above: Layer) -> Layer:
+    """The two as one layer. What is a mapping is merged by name, all else is taken from above where that says it."""
+    merged = {each.name: _merged(each.name, below, above) for each in fields(JobSpec)}
+    said = {name for name in merged if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off
+    unread = {name: value for name, value in below.unread.items() if name not in said}
+    return Layer(JobSpec(**merged), unread={**unread, **above.unread})
+
+
+def _merged(name: str, below: Layer, above: Layer) -> Any:
+    lower, upper, nothing = (getattr(job, name) for job in (below.job, above.job, _NOTHING))
+    if name in above.off:
+        lower = nothing
+    if not isinstance(nothing, Mapping):
+        return lower if upper == nothing else upper
+    if name == "rest":
+        gone = tuple(f"{key}." for key, value in upper.items() if value is None)
+        lower = {key: value for key, value in lower.items() if not f"{key}.".startswith(gone)} if gone else lower
+    return {key: value for key, value in {**lower, **upper}.items() if value is not None}
+
+
+_NOTHING = JobSpec()
+
+
+def values_it_lacks(job: JobSpec) -> list[str]:
+    """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
+    known = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
+    used = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", job.command)))
+    return [name for name in dict.fromkeys(used) if name not in known]
+
+
+def is_registered(code: str) -> bool:
+    """Whether Azure ML knows this code already."""
+    return code.startswith("azureml:") and not code.startswith("azureml://datastores/")
+
+
+def uses_own_code(job: JobSpec) -> bool:
+    """Whether the job's code is still to be registered: the trainers/ snapshot, or a folder that was sent."""
+    return bool(job.code) and not is_registered(job.code)
+
+
+def uses_own_environment(job: JobSpec) -> bool:
+    return job.environment == TRAINERS_ENVIRONMENT
+
+
+def output_path(run: str, name: str, is_file: bool = False) -> str:
+    """The folder, or the file, of a run's output that has no path of its own."""
+    return f"azureml://datastores/{OUTPUT_DATASTORE}/paths/trainyard/{run}/{name}" + ("" if is_file else "/")
+
+
+def is_relative(path: Any) -> bool:
+    return isinstance(path, str) and path != "" and ":" not in path and not path.startswith("/")
+
+
+def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", shared: tuple[str, ...] = ()) -> JobSpec:
+    """The same job under another run's name, with output folders of its own but for those that they share."""
+    outputs = {name: out if name in shared else _moved(out, name, new) for name, out in job.outputs.items()}
+    return replace(job, name=new, tags={**job.tags, tag: old}, outputs=outputs)
+
+
+def _moved(output: Output, name: str, new: str) -> Output:
+    """The output in the new run's folder, if it was in the folder of any run: one that goes on shares another's."""
+    any_run = re.escape(output_path("*", name, is_file=True)).replace(re.escape("*"), "[^/]+")
+    if not re.fullmatch(f"{any_run}/?", output.path):
+        return output
+    return replace(output, path=output_path(new, name, is_file=not output.path.endswith("/")))
+
+
+def on_each_node(job: JobSpec) -> JobSpec:
+    """The job without a distribution: what starts it elsewhere spreads it itself."""
+    return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})
+
+
+def resolve(job: JobSpec, code: str | None, environment: str | None, code_digest: str) -> JobSpec:
+    """The job with the ids filled in: code where it names none, environment where it names the trainers' own."""
+    if code is not None and not is_registered(job.code):
+        job = replace(job, code=code, tags={**job.tags, "trainyard.code": code_digest})
+    if environment is not None and uses_own_environment(job):
+        job = replace(job, environment=environment)
+    return job

@@ -1,0 +1,93 @@
+"""Records of many concerns, made of parts: a dataclass whose fields may be dataclasses, each of one concern.
+
+A part's fields are columns of the record, under their own names or under those that `column` gives: what lies in a
+table, is shown and is written stays flat, whatever is grouped with what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, TypeVar, get_type_hints
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: where its value lies in the record (`part` is '' for the record itself), its type and its default."""
+
+    name: str
+    part: str
+    field: str
+    hint: Any
+    default: Any = MISSING
+
+    def of(self, record: Any) -> Any:
+        """Its value in a record."""
+        return getattr(getattr(record, self.part) if self.part else record, self.field)
+
+
+def part(kind: type[Any], required: bool = False) -> Any:
+    """A field that is a part of this kind; without `required` all fields of the part have defaults."""
+    return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
+
+
+def column(name: str, default: Any) -> Any:
+    """A field of a part whose column has another name."""
+    return field(default=default, metadata={"column": name})
+
+
+_known: dict[type[Any], dict[str, Column]] = {}
+
+
+def columns(kind: type[Any]) -> dict[str, Column]:
+    """The columns of a record by their names, in the order of the declaration."""
+    if kind not in _known:
+        _known[kind] = {found.name: found for found in _columns(kind, "")}
+    return _known[kind]
+
+
+def _columns(kind: type[Any], within: str) -> list[Column]:
+    found: list[Column] = []
+    hints = get_type_hints(kind)
+    for each in fields(kind):
+        if inner := each.metadata.get("part"):
+            found += _columns(inner, each.name)
+            continue
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        found.append(Column(each.metadata.get("column", each.name), within, each.name, hints[each.name], default))
+    return found
+
+
+def flat(record: Any) -> dict[str, Any]:
+    """The values of a record by their columns."""
+    return {name: each.of(record) for name, each in columns(type(record)).items()}
+
+
+def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
+    """The record with these columns, the others at their defaults. Raises TypeError for a column that there is not."""
+    grouped = _grouped(kind, values)
+    inner = {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}  # type: ignore[arg-type]
+    own = grouped.pop("", {})
+    return kind(**own, **{name: inner[name](**its) for name, its in grouped.items()})
+
+
+def with_columns(record: R, changes: Mapping[str, Any]) -> R:
+    """The record with these columns changed. Raises TypeError for a column that there is not."""
+    grouped = _grouped(type(record), changes)
+    own = grouped.pop("", {})
+    changed: R = replace(
+        record, **own, **{name: replace(getattr(record, name), **its) for name, its in grouped.items()}
+    )  # type: ignore[type-var]
+    return changed
+
+
+def _grouped(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    known = columns(kind)
+    if unknown := values.keys() - known.keys():
+        raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
+    grouped: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        grouped.setdefault(known[name].part, {})[known[name].field] = value
+    return grouped

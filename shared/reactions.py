@@ -1,0 +1,125 @@
+"""What follows from what happened: for each fact that a noun states, all that it causes, in order.
+
+Each of these may run twice, since a fact is stated again by whoever repeats a step that died. None of them is the only
+way to its end: an archive, a submission and a look at a cluster come again by the reconcile timer and the sweep, which
+also charge what the nodes cost. An event of our own is queued if the topic doesn't take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from shared.clusters import facts as clusters
+from shared.clusters import keep_warm as warm
+from shared.clusters import look
+from shared.drops import facts as drops
+from shared.events import announce as events
+from shared.events import facts as messages
+from shared.events.announce import announce, tell
+from shared.kernel.facts import Fact
+from shared.money import facts as money
+from shared.notices.decide import crossed, is_idle_too_long
+from shared.runs import facts as runs
+from shared.runs.progress.transitions import ask_for_archive, ask_for_submission
+
+
+class Ports(events.Ports, warm.Ports, look.Ports, Protocol):
+    """What is needed here from outside."""
+
+
+def submit(ports: Ports, fact: runs.RunRecorded) -> None:
+    ask_for_submission(ports.queues, fact.run.name)
+
+
+def announce_submitted(ports: Ports, fact: runs.RunSubmitted) -> None:
+    run = fact.run
+    announce(ports, "RunSubmitted", run.name, {"run": run.name, "drop": run.asked.drop, "cluster": run.asked.cluster})
+
+
+def archive(ports: Ports, fact: runs.RunEnded) -> None:
+    """A run that was archived by its last step needs no other."""
+    if fact.run.archive.at is None:
+        ask_for_archive(ports.queues, fact.run.name)
+
+
+def keep_warm(ports: Ports, fact: runs.RunEnded) -> None:
+    """The lease that it asked for, if it ever had a job."""
+    if fact.run.asked.keep_warm_seconds and fact.run.jobs.job:
+        warm.keep_warm(ports, fact.run)
+
+
+def look_at_cluster(ports: Ports, fact: runs.RunStarted | runs.RunEnded) -> None:
+    """Nodes came into use, or are free."""
+    look.ask_for_look_soon(ports, fact.run.asked.cluster)
+
+
+def announce_archived(ports: Ports, fact: runs.RunArchived) -> None:
+    """Notices wait for the row that says so."""
+    run = fact.run
+    data = {"run": run.name, "state": run.progress.state, "output": fact.output}
+    announce(ports, "RunArchived", run.name, data)
+    tell(ports, "RunArchived", run.name, data, fact.seconds)
+
+
+def tell_of_evictions(ports: Ports, fact: runs.RunLosesNodes) -> None:
+    """Once, when it has become often."""
+    if crossed(fact.before, fact.after):
+        tell(ports, "RunEvicted", fact.run.name, {"run": fact.run.name, "evictions": fact.after})
+
+
+def tell_of_lost_archive(ports: Ports, fact: runs.ArchiveGivenUp) -> None:
+    tell(ports, "RunGivenUp", fact.run.name, {"run": fact.run.name})
+
+
+def announce_sealed(ports: Ports, fact: drops.DropSealed) -> None:
+    drop = fact.drop
+    announce(ports, "DropSealed", f"{drop.key}/{drop.generation}", {"drop": str(drop.key), "run": drop.run})
+
+
+def announce_at_zero(ports: Ports, fact: clusters.ClusterAtZero) -> None:
+    name = fact.cluster.name
+    announce(ports, "ClusterAtZero", f"{name}/{fact.at.isoformat()}", {"cluster": name})
+
+
+def tell_of_idleness(ports: Ports, fact: clusters.ClusterIdles) -> None:
+    """Once for each such time, when it has lasted too long."""
+    if is_idle_too_long(fact.at - fact.since):
+        name, since = fact.cluster.name, fact.since.isoformat()
+        tell(
+            ports, "ClusterIdle", f"{name}/{since}", {"cluster": name, "nodes": fact.cluster.nodes, "idle since": since}
+        )
+
+
+def tell_of_budget(ports: Ports, fact: money.BudgetWarned | money.BudgetReached) -> None:
+    data = {"project": fact.project, "why": fact.why}
+    announce(ports, type(fact).__name__, fact.subject, data)
+    tell(ports, type(fact).__name__, fact.subject, data)
+
+
+def tell_of_poison(ports: Ports, fact: messages.MessagePoisoned) -> None:
+    """Each message once: the same text is the same message."""
+    tell(ports, "MessagePoisoned", f"{fact.queue}/{fact.digest}", {"queue": fact.queue})
+
+
+REACTIONS: dict[type[Fact], tuple[Callable[[Ports, Any], None], ...]] = {
+    drops.DropSealed: (announce_sealed,),
+    runs.RunRecorded: (submit,),
+    runs.RunSubmitted: (announce_submitted,),
+    runs.RunStarted: (look_at_cluster,),
+    runs.RunLosesNodes: (tell_of_evictions,),
+    runs.RunEnded: (archive, keep_warm, look_at_cluster),
+    runs.RunArchived: (announce_archived,),
+    runs.ArchiveGivenUp: (tell_of_lost_archive,),
+    clusters.ClusterAtZero: (announce_at_zero,),
+    clusters.ClusterIdles: (tell_of_idleness,),
+    money.BudgetWarned: (tell_of_budget,),
+    money.BudgetReached: (tell_of_budget,),
+    messages.MessagePoisoned: (tell_of_poison,),
+}
+
+
+def react(ports: Ports, fact: Fact) -> None:
+    """Do all that follows from the fact. Raises what the first that fails raises; a repeat begins with the first."""
+    for reaction in REACTIONS[type(fact)]:
+        reaction(ports, fact)

@@ -1,0 +1,84 @@
+"""The job that a request would become, and why it could not start now. Makes nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from shared.jobs.build import build
+from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
+from shared.runs.intake.insert_run import run_name
+from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
+from shared.runs.intake.request import RunRequest
+from shared.runs.intake.start_blockers import data_reasons, empty_mounts, looked_over
+from shared.runs.model import Run
+from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns, Reason
+from shared.runs.progress.workloads import workload
+
+
+class Ports(
+    HasClock,
+    HasTokens,
+    HasQueues,
+    HasBlobs,
+    HasRules,
+    HasFacts,
+    HasJobs,
+    HasRoutes,
+    HasTrainers,
+    HasLimits,
+    HasBatchAIAccount,
+    HasRuns,
+    HasPurse,
+    HasCapacity,
+    HasDatasets,
+    HasRendezvous,
+    Protocol,
+):
+    """What is needed here from outside."""
+
+
+def dry_run(ports: Ports, request: RunRequest, key: str | None = None) -> dict[str, Any]:
+    """The job that would be sent, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
+
+    Of an elastic run it is the first member's. Makes nothing. Without a key the job has another name at every call, as
+    a real one would.
+    """
+    asked = read_request(ports, request, run_name(ports, key))
+    run = first_record(ports, asked)
+    how = workload(run)
+    job = how.request(run, how.jobs(run)[0], ports.rendezvous, run.created_at)
+    job, reasons = looked_over(ports, job, how.fewest_nodes(run))
+    reasons = [*empty_mounts(asked), *data_reasons(ports.datasets, asked.order.data), *reasons]
+    run = ports.purse.priced(run)
+    if why := ports.purse.refusal(run):
+        reasons.append(Reason(code=why.code, message=why.why))
+    return {"job": ports.jobs.document(job), "reasons": reasons, "cost": costs(run), **_told(asked)}
+
+
+def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
+    """Like dry_run, for a job that may have errors, which are among the reasons."""
+    asked = read_request(ports, request, run_name(ports, None))
+    built = build(asked.order)
+    wrong = [Reason(code=p.code, message=in_words(asked, p)) for p in built.problems]
+    if built.job is None:
+        return {"job": {}, "reasons": wrong}
+    job, reasons = looked_over(ports, built.job, built.job.node_count)
+    return {"job": ports.jobs.document(job), "reasons": [*wrong, *empty_mounts(asked), *reasons], **_told(asked)}
+
+
+def _told(asked: Asked) -> dict[str, Any]:
+    """The report of a translated job: what became of its fields."""
+    findings = asked.written.findings if asked.written else None
+    return {} if findings is None else {"report": findings}
+
+
+def costs(run: Run) -> dict[str, Any]:
+    """What is known of a run's cost before it starts."""
+    return {
+        "project": run.money.project,
+        "estimated": run.money.estimated,
+        "greatest": run.money.greatest,
+        "price": run.money.price or None,
+        "price_from": run.money.price_from,
+    }

@@ -1,0 +1,66 @@
+"""When a run waited for nodes and when it had them, from its record. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from shared.runs.model import FINAL, Run, RunState
+
+WAITING = (RunState.SUBMITTED, RunState.QUEUED)
+
+
+@dataclass(frozen=True)
+class Spell:
+    """From `begin` to before `end` someone had, or wanted, so many nodes."""
+
+    begin: datetime
+    end: datetime
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run had of its cluster: when it waited for nodes and when it ran. `ended` is None while it is not over."""
+
+    run: str
+    cluster: str
+    created: datetime
+    waited: tuple[Spell, ...] = ()
+    ran: tuple[Spell, ...] = ()
+    ended: datetime | None = None
+
+    @property
+    def nodes(self) -> int:
+        """The most nodes that it ever ran on."""
+        return max((spell.nodes for spell in self.ran), default=0)
+
+
+def use_of_one_job(run: Run, now: datetime) -> Use:
+    """What a run of one job had of its cluster until now: all of its nodes whenever it ran."""
+    ended = end_of(run)
+    moments = [(moment.state, moment.at) for moment in run.progress.history if moment.state not in FINAL]
+    spells = [
+        (state, begin, end) for (state, begin), (_, end) in pairwise([*moments, (run.progress.state, ended or now)])
+    ]
+    waited = tuple(
+        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state in WAITING and begin < end
+    )
+    ran = tuple(
+        Spell(begin, end, run.asked.nodes) for state, begin, end in spells if state is RunState.RUNNING and begin < end
+    )
+    return Use(run.name, run.asked.cluster, run.created_at, waited, ran, ended)
+
+
+def end_of(run: Run) -> datetime | None:
+    """When the run ended; None while it has not."""
+    return run.progress.history[-1].at if run.progress.state in FINAL and run.progress.history else None
+
+
+def seconds_of(run: Run) -> float | None:
+    """How long a completed run had its nodes, with the time they were allocated; None if it is not completed."""
+    if run.progress.state is not RunState.COMPLETED or len(run.progress.history) < 2:
+        return None
+    begin = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    return (run.progress.history[-1].at - begin).total_seconds() if begin else None

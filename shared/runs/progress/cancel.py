@@ -1,0 +1,58 @@
+"""End a run: on request, or because Azure ML rejects its job."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from shared.jobs.ports import HasJobs, HasTrainers
+from shared.kernel.errors import Changed
+from shared.kernel.has import HasClock, HasFacts, HasQueues
+from shared.kernel.person import NOBODY, Person
+from shared.kernel.versioned import Stored
+from shared.runs.decide import is_over
+from shared.runs.model import Run, RunState
+from shared.runs.ports import HasRendezvous, HasRuns
+from shared.runs.progress.transitions import WRITE_ATTEMPTS, ask_for_submission, transition
+from shared.runs.progress.workloads import workload
+
+
+class Ports(HasClock, HasQueues, HasFacts, HasJobs, HasTrainers, HasRuns, HasRendezvous, Protocol):
+    """What is needed here from outside."""
+
+
+def give_up(ports: Ports, run: Run, why: str) -> None:
+    """Fail a run whose job, or a member's, Azure ML doesn't take; other members may be on their way.
+
+    They are ended before the state is written, because who repeats this call stops at a run that is over; and after it,
+    because a submission that is under way may have put jobs in between. One that comes later sees the state.
+    """
+    workload(run).cancel(ports, run)
+    after = transition(ports, run.name, RunState.FAILED, why).value
+    workload(after).cancel(ports, after)
+
+
+def cancel_run(ports: Ports, name: str, why: str = "", by: Person = NOBODY) -> Run:
+    """Mark the run to be canceled, and queue that. A final run, or a repeat, changes nothing.
+
+    `why` becomes the run's reason where the system asks, and not a person.
+
+    The mark makes it stick: a submission that is under way sees it afterwards, and the reconcile timer repeats it.
+    """
+    for _ in range(WRITE_ATTEMPTS):
+        stored = ports.runs.get(name)
+        if is_over(stored.value):
+            return stored.value
+        try:
+            if stored.value.cancel.asked_at is None:
+                stored = _asked_to_end(ports, stored, why, by)
+        except Changed:
+            continue
+        ask_for_submission(ports.queues, name)
+        return stored.value
+    raise Changed(f"Run {name} changed {WRITE_ATTEMPTS} times while it was canceled.")
+
+
+def _asked_to_end(ports: Ports, stored: Stored[Run], why: str, by: Person) -> Stored[Run]:
+    return ports.runs.update(
+        stored, cancel_asked_at=ports.clock(), cancel_why=why, canceled_by=by.name, canceled_by_id=by.id
+    )

@@ -1,0 +1,135 @@
+"""What fetch makes of answers that no sound deployment gives, and of downloads that break."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.api import fetch
+from cli.commands import predict
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+CONTENT = b"weights"
+
+
+def archive(server: Any, name: str = "models/model.pt", etag: str = '"0x1"', **faults: Any) -> None:
+    """A run `r` with one file, sound but for the faults given."""
+    md5 = hashlib.md5(CONTENT).hexdigest()
+    row = {"name": name, "size": len(CONTENT), "md5": md5, "etag": "0x1", **faults.pop("row", {})}
+    place = faults.pop("place", f"/output/e/r/{name}")
+    server.says("/api/runs/r", {"run": "r", "state": "completed"})
+    server.says("/api/runs/r/artifacts", {"complete": True})
+    manifest = faults.pop("manifest", json.dumps({"files": [row]}).encode())
+    server.says("/api/runs/r/artifacts/manifest.json", b"", 302, location=f"{server.root}/output/e/r/manifest.json")
+    server.says("/output/e/r/manifest.json", manifest)
+    location = f"{server.root}{place}?sig=secret"
+    server.says(f"/api/runs/r/artifacts/{name}", b"", 302, location=location)
+    server.says(f"{place}?sig=secret", faults.pop("content", CONTENT), etag=etag)
+
+
+def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
+    """A file that fits the manifest is there under its name; the storage never sees the API's key."""
+    archive(server)
+    server.says("/api/runs?limit=1", {"runs": [], "continue": None})
+    run("login", server.url, "--key", "secret-key")
+    assert run("fetch", "r") == 0
+    assert (tmp_path / "r" / "models" / "model.pt").read_bytes() == CONTENT
+    assert json.loads((tmp_path / "r" / "manifest.json").read_bytes())["files"][0]["name"] == "models/model.pt"
+    keys = {path.startswith("/api"): headers.get("x-functions-key") for path, headers in server.asked}
+    assert keys == {True: "secret-key", False: None}
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ({"content": b"weighty"}, "MD5"),
+        ({"content": b"weight"}, "6 bytes instead of 7"),
+        ({"row": {"md5": ""}, "etag": '"0x2"'}, "etag"),
+        ({"place": "/output/e/other/models/model.pt"}, "pointed at another file"),
+        ({"place": "/output/e/r/models/old/model.pt"}, "pointed at another file"),
+        ({"name": "../model.pt"}, "leads out of the folder"),
+        ({"name": "C:/model.pt"}, "leads out of the folder"),
+        ({"manifest": b"half of i"}, "manifest.json of r can't be read"),
+    ],
+    ids=["content", "size", "etag", "another run", "another file", "up", "drive", "manifest"],
+)
+def test_what_does_not_fit_is_not_kept(
+    server: Any, run: Run, capsys: Capture, tmp_path: Path, faults: dict[str, Any], words: str
+) -> None:
+    """Other bytes, another run's file, a name that leads out of the folder: an error, and no file, not even a half."""
+    archive(server, **faults)
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert words in capsys.readouterr().err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Path, capsys: Capture) -> None:
+    """A file with the manifest's MD5 is left alone, and its download is not even asked for."""
+    archive(server)
+    assert run("fetch", "r", "--url", server.url) == 0
+    server.asked.clear()
+    assert run("fetch", "r", "--url", server.url, "--json") == 0
+    assert json.loads(capsys.readouterr().out.partition("\n")[2])["new"] == 0
+    assert [path for path, _ in server.asked] == [
+        "/api/find?name=r", "/api/runs/r/artifacts", "/api/runs/r/artifacts/manifest.json", "/output/e/r/manifest.json",
+        "/api/runs/r",
+    ]  # fmt: skip
+
+
+def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
+    """As long as the archive is not complete there is nothing to fetch, and the message says how to wait."""
+    server.says("/api/runs/r/artifacts", {"complete": False, "files": []})
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert "--wait" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("odd")])
+def test_a_full_disk_is_said_in_a_sentence(
+    server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """What the system refuses without naming a file is a sentence all the same, and no traceback."""
+
+    def refuse(*_: Any) -> None:
+        raise error
+
+    archive(server)
+    monkeypatch.setattr(fetch, "_download", refuse)
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"trainyard: {error.strerror or error}."
+
+
+@pytest.mark.parametrize("row", [{"name": "a\0b", "size": 1}, {"name": None, "size": "x"}, {"size": 1}])
+def test_a_manifest_of_odd_rows_is_said_in_a_sentence(server: Any, run: Run, capsys: Capture, row: Any) -> None:
+    """Names and sizes that are none are refused, and nothing is written."""
+    archive(server)
+    server.says("/output/e/r/manifest.json", {"files": [row]})
+    assert run("fetch", "r", "--url", server.url) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
+    server: Any, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """predict passes on its program's own sentences, and says what other errors mean; a missing file exits 3."""
+    archive(server)
+    row = {"name": "models/model.pt", "size": len(CONTENT), "md5": hashlib.md5(CONTENT).hexdigest()}
+    server.says("/api/runs/r/artifacts", {"complete": True, "files": [row]})
+    assert run("predict", "r", "none.png", "--url", server.url) == 3
+    (tmp_path / "one.png").write_bytes(b"")
+    program = tmp_path / "program.py"
+    monkeypatch.setattr(predict, "PROGRAM", program)
+    for code, words in (
+        ("raise RuntimeError('Re-running torch.load with weights_only set to False ...')", "it is damaged"),
+        ("import sys; sys.exit('bad') if 0 else (sys.stderr.write('expected an image'), sys.exit(2))", "an image"),
+    ):
+        program.write_text(code)
+        assert run("predict", "r", "one.png", "--url", server.url) == 1
+        said = capsys.readouterr().err
+        assert words in said
+        assert "weights_only" not in said

@@ -1,0 +1,62 @@
+"""Logs that arrive in pieces, and follows that are interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.show.runs import result
+from cli.terminal_text import Console
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+LOG = "größe 🚂\n".encode()
+
+
+def in_pieces(server: Any, size: int, query: str) -> None:
+    """The log in pieces of so many bytes, cut without regard to characters, as a proxy or another server may."""
+    for offset in range(0, len(LOG), size):
+        piece = LOG[offset : offset + size]
+        told = {"x_next_offset": str(offset + len(piece)), "x_log_complete": str(offset + size >= len(LOG)).lower()}
+        server.says(f"/api/runs/r/logs?rank=0&offset={offset}{query}", piece, **told)
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_a_character_is_never_broken(server: Any, run: Run, capsys: Capture, size: int) -> None:
+    """Wherever the pieces of a log are cut, its text comes out whole."""
+    in_pieces(server, size, "")
+    assert run("logs", "r", "--url", server.url) == 0
+    assert capsys.readouterr().out == LOG.decode()
+
+
+def test_bytes_that_are_no_text_are_shown(server: Any, run: Run, capsys: Capture) -> None:
+    """A log that ends inside a character, or holds other bytes, is shown with replacement characters to its end."""
+    server.says("/api/runs/r/logs?rank=0&offset=0", b"a\xffb\xc3", x_next_offset="4", x_log_complete="true")
+    assert run("logs", "r", "--url", server.url) == 0
+    assert capsys.readouterr().out == "a\ufffdb\ufffd"
+
+
+def test_pieces_as_json(server: Any, run: Run, capsys: Capture) -> None:
+    """With --json each piece is an object on its line, with its offset and where to go on."""
+    in_pieces(server, 8, "&wait=20")
+    server.says("/api/runs/r", {"run": "r", "state": "failed"})
+    assert run("logs", "-f", "r", "--json", "--url", server.url) == 4
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["offset"], row["next_offset"], row["complete"]) for row in rows] == [(0, 8, False), (8, 13, True)]
+    assert "".join(row["text"] for row in rows) == LOG.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "see"),
+    [("completed", {"loss": 1.0}, "metrics"), ("completed", {}, "logs"), ("failed", {}, "show")],
+)
+def test_the_end_of_a_run_says_where_to_look(state: str, last: dict[str, float], see: str) -> None:
+    """At its metrics; at its log where it logged none; at its reason where it failed."""
+    ended = {"run": "run-1", "state": state, "reason": "", "output": "output/e/run-1", "metrics": {"last": last}}
+    console = Console(width=100)
+    with console.capture() as said:
+        console.print(result(ended, "trainyard"))
+    assert f"trainyard {see} run-1" in said.get()

@@ -1,0 +1,88 @@
+"""What names a drop, its data or a run: whole names, beginnings, @latest, a run for its data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.api import run_names
+from cli.api.client import Api
+from cli.errors import NotFound
+
+RUN = "mnist-0123456789abcdef"
+
+
+@pytest.fixture
+def api(server: Any) -> Api:
+    server.says("/api/find?name=mnist%2Fdig", {"run": RUN, "drop": "mnist/digits-1"})
+    server.says("/api/find?name=mnist%40latest", {"run": RUN, "drop": ""})
+    server.says("/api/find?name=mnist%2Fnone", {"detail": "There is no run or drop.", "code": "not_found"}, 404)
+    server.says(f"/api/runs/{RUN}", {"run": RUN, "drop": "mnist/digits-1"})
+    server.says("/api/runs/run-0123456789abcdef", {"run": "run-0123456789abcdef", "drop": ""})
+    return Api(server.url)
+
+
+@pytest.mark.parametrize(
+    ("told", "text", "meant"),
+    [
+        (run_names.drop_name, "mnist/dig", "mnist/digits-1"),
+        (run_names.drop_name, "mnist@latest", "mnist/digits-1"),
+        (run_names.drop_name, RUN, "mnist/digits-1"),
+        (run_names.data_ref, "mnist/dig@2", "mnist/digits-1@2"),
+        (run_names.data_ref, "mnist@latest@now", "mnist/digits-1@now"),
+        (run_names.data_ref, "mnist@latest", RUN),
+        (run_names.data_path, "drops/mnist/dig", "drops/mnist/digits-1"),
+        (run_names.data_path, "drops/mnist/dig/train", "drops/mnist/digits-1/train"),
+        (run_names.data_path, "mnist@latest", "drops/mnist/digits-1"),
+        (run_names.data_path, "drops/mnist/none", "drops/mnist/none"),
+        (run_names.data_path, "azureml://datastores/d/paths/a@b", "azureml://datastores/d/paths/a@b"),
+        (run_names.data_path, "workspaceblobstore/some/path", "workspaceblobstore/some/path"),
+    ],
+)
+def test_a_name_is_made_whole(api: Api, told: Callable[[Api, str], str], text: str, meant: str) -> None:
+    """A beginning, @latest and a run stand for the drop that they lead to; what is whole, or elsewhere, stays."""
+    assert told(api, text) == meant
+
+
+def test_a_run_without_a_drop_says_so(api: Api) -> None:
+    """A run that was made from no drop names no data, and a drop that there is not is the API's to refuse."""
+    with pytest.raises(NotFound, match="was made from no drop"):
+        run_names.drop_name(api, "run-0123456789abcdef")
+    with pytest.raises(NotFound, match="There is no run or drop"):
+        run_names.data_ref(api, "mnist/none")
+
+
+def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that has a run's form is asked for as it is; only where it names nothing, its neighbours are sought."""
+    wrong = f"{RUN[:-1]}0"
+    server.says(f"/api/find?name={wrong}", {"detail": f"There is no run. Did you mean {RUN!r}?", "code": "x"}, 404)
+    for command in ("show", "cancel"):
+        assert run(command, wrong, "--url", server.url) == 3
+        assert "Did you mean" in capsys.readouterr().err
+
+
+def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--mine finds runs and schedules by the object id, and by the name those without one; a namesake's are others'."""
+
+    def row(name: str, at: str, owner_id: str) -> dict[str, Any]:
+        return {"run": name, "state": "completed", "created_at": at, "owner": "ann", "owner_id": owner_id}
+
+    server.says("/api/me", {"auth": "entra", "name": "ann", "id": "0a1b", "may_change": True})
+    mine, drops, other = row("r1", "2026-01-01", "0a1b"), row("r2", "2026-01-02", ""), row("r3", "2026-01-03", "9f9f")
+    server.says("/api/runs?owner=0a1b&limit=20", {"runs": [mine], "continue": None, "looked_at": 1})
+    server.says("/api/runs?owner=ann&limit=20", {"runs": [other, drops, mine], "continue": None, "looked_at": 3})
+    assert run("runs", "--mine", "--json", "--url", server.url) == 0
+    assert [each["run"] for each in json.loads(capsys.readouterr().out)] == ["r2", "r1"]
+    weekly = {"request": {}, "cron": "0 6 * * 1", "timezone": "UTC", "paused": True, "next_at": None, "last_run": ""}
+    people = (("ann", "0a1b"), ("ann", ""), ("ann", "9f9f"), ("0a1b", ""), ("anna", "0a1b"))
+    rows = [weekly | {"id": f"s-{n}", "owner": name, "owner_id": its} for n, (name, its) in enumerate(people)]
+    server.says("/api/schedules", rows)
+    assert run("schedule", "list", "--mine", "--json", "--url", server.url) == 0
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)] == ["s-0", "s-1", "s-4"]

@@ -1,0 +1,76 @@
+"""Job files of `submit --job`: what can be sent is sent as it is, everything else is an error with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.errors import CliError
+from cli.files.job_file import DEEPEST, load
+
+YAML = {
+    "a: 1\nwhen: 2026-01-31\n": r"line 2: 2026-01-31 is read as a date; put it into quotes",
+    "a: .inf\n": r"line 1: .inf is a number that JSON can't carry",
+    "a: &x [1]\nb: *x\n": r"line 2: aliases \(\*x\) are refused",
+    "a: &x\n  b: *x\n": r"line 2: aliases",  # a cycle
+    "a: 1\nb: 2\na: 3\n": r"line 3: the key 'a' comes twice",
+    "a: {b: 1, b: 2}\n": r"line 1: the key 'b' comes twice",
+    "1: a\n": r"line 1: the key '1' is no text",
+    "a: !!binary eA==\n": r"line 1: eA== is read as a bytes",
+    "a: !!python/object:os.system x\n": r"could not determine a constructor",
+    "? [a]\n: 1\n": r"line 1: the key",
+    f"a: {'[' * (DEEPEST + 5)}{']' * (DEEPEST + 5)}\n": r"line 1: it nests deeper than",
+    "- a\n": r"holds no job",
+    "": r"holds no job",
+    "a: [\n": r"is no job file",
+}
+JSON = {
+    '{"a": 1, "a": 2}': r"the key 'a' comes twice",
+    '{"a": Infinity}': r"Infinity is a number that JSON can't carry",
+    '{"a": 1e999}': r"1e999 is a number that JSON can't carry",
+    "[" * 100_000: r"nests deeper|is no job file",
+    "[]": r"holds no job",
+}
+
+
+@pytest.mark.parametrize(("text", "why"), YAML.items(), ids=range(len(YAML)))
+def test_yaml_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
+    """A date, an infinity, an alias, a key that comes twice: each is refused once, with its line."""
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(CliError, match=why) as refused:
+        load(file)
+    assert str(refused.value).count("line") <= 1
+
+
+@pytest.mark.parametrize(("text", "why"), JSON.items(), ids=range(len(JSON)))
+def test_json_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
+    """The same in JSON, whose parser knows the key but no line."""
+    file = tmp_path / "job.json"
+    file.write_text(text)
+    with pytest.raises(CliError, match=why):
+        load(file)
+
+
+def test_a_job_is_what_the_file_says(tmp_path: Path) -> None:
+    """Scalars keep their YAML types, quoted ones stay text."""
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "command: python x\nlimits: {timeout: 60}\ntags: {day: '2026-01-31', big: true, rate: 0.5, none: null}\n"
+    )
+    tags = {"day": "2026-01-31", "big": True, "rate": 0.5, "none": None}
+    assert load(file) == {"command": "python x", "limits": {"timeout": 60}, "tags": tags}
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_job_or_an_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    """Whatever a file holds, the answer is a mapping or a CliError."""
+    file = tmp_path_factory.mktemp("job") / "job.yaml"
+    file.write_text(text, "utf-8")
+    try:
+        assert isinstance(load(file), dict)
+    except CliError:
+        return

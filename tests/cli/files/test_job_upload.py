@@ -1,0 +1,195 @@
+"""What of a folder is sent, and the job that a folder makes."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli import __main__ as cli
+from cli.errors import CliError
+from cli.files import folder_job
+from cli.files.job_file import load
+from cli.files.job_upload import Sender, sent_data, with_everything_sent
+from cli.files.snapshot import snapshot
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_ignore_files_are_obeyed(tmp_path: Path) -> None:
+    """.gitignore counts, but .amlignore alone where there is one; version control and caches never go."""
+    files = {"a.py": "", "data/x.csv": "", "keep.log": "", "lib/b.py": "", ".git/HEAD": "", "lib/__pycache__/b.pyc": ""}
+    write(tmp_path, {**files, ".gitignore": "data/\n*.log\n!keep.log\n"})
+    assert [file.name for file in snapshot(tmp_path)] == [".gitignore", "a.py", "keep.log", "lib/b.py"]
+    write(tmp_path, {".amlignore": "lib\n.*ignore\n"})
+    assert [file.name for file in snapshot(tmp_path)] == ["a.py", "data/x.csv", "keep.log"]
+
+
+def test_nothing_to_send_is_an_error(tmp_path: Path) -> None:
+    """A folder that is not there, or that its ignore file empties, ends the command."""
+    for source in (tmp_path / "nowhere", write(tmp_path / "all", {".amlignore": "*"})):
+        with pytest.raises(CliError, match=r"no folder or file|leaves all of them out"):
+            snapshot(source)
+
+
+class Api:
+    """Answers that everything is there, and remembers what was announced."""
+
+    def __init__(self) -> None:
+        self.announced: list[list[str]] = []
+
+    def post(self, *path: str, body: Any) -> dict[str, Any]:
+        self.announced.append([file["name"] for file in body["files"]])
+        return {"path": f"azureml://sent/{len(self.announced)}/", "files": []}
+
+
+def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
+    """Code, local inputs and a build context become paths of what was sent, conda files content; the rest stays."""
+    write(tmp_path, {"src/a.py": "", "d/x.csv": "", "one.csv": "", "docker/Dockerfile": "", "env/conda.yml": "a: 1"})
+    api, remote = Api(), {"type": "uri_file", "path": "https://example.com/x"}
+    inputs = {"folder": {"path": "./d"}, "file": {"type": "uri_file", "path": "one.csv"}, "far": remote, "n": 3}
+    job = {"code": "./src", "inputs": inputs, "environment": {"image": "i", "conda_file": "env/conda.yml"}}
+    sent = with_everything_sent(api, job, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert sent["code"] == "azureml://sent/1/"
+    assert sent["environment"] == {"image": "i", "conda_file": {"a": 1}}
+    assert sent["inputs"] == {
+        "folder": {"path": "azureml://sent/2/"},
+        "file": {"type": "uri_file", "path": "azureml://sent/3/one.csv"},
+        "far": remote,
+        "n": 3,
+    }
+    built = with_everything_sent(api, {"environment": {"build": {"path": "docker"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert built["environment"] == {"build": {"path": "azureml://sent/4/"}}
+    assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
+    registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
+    assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
+
+
+def test_a_command_names_data_parameters_and_results() -> None:
+    """{data} is the data, {lr} a parameter, {models} a result; what a shell reads in braces stays."""
+    job = folder_job.job_of("python t.py {data} {lr} {models} ${HOME} {a,b} {{x}}", {"lr": 0.1}, True, "pandas, numpy")
+    assert job["command"] == ("python t.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.models}} ${HOME} {a,b} {{x}}")
+    assert job["inputs"] == {"data": {"type": "uri_folder"}, "lr": 0.1}
+    assert job["outputs"] == {"models": {"type": "uri_folder"}}
+    assert job["environment"]["conda_file"]["dependencies"][-1] == {"pip": ["pandas", "numpy"]}
+    assert folder_job.environment("azureml:e:1") == "azureml:e:1"
+    with pytest.raises(typer.BadParameter, match="--data"):
+        folder_job.job_of("python t.py {data}", {}, False, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["./x"], "Say what to run in ./x"),
+        (["nowhere", "--command", "x"], "there is none at 'nowhere'"),
+        (["mnist", "--env", "pandas"], "are for a folder"),
+        (["job.yml", "--template", "mnist"], "Give one of"),
+        (["sweep.yml"], "is a sweep job; only command jobs are run. Submit a command job for each set"),
+    ],
+)
+def test_words_that_name_no_one_thing(
+    run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    """What can't be submitted is a usage error that says what to give, before anything is sent."""
+    (tmp_path / "sweep.yml").write_text("type: sweep\n")
+    assert run("submit", *words, "--url", "http://127.0.0.1:9") == 2
+    assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
+    """A folder or file here is sent and named by where it is then; other names stay; what is meant here must be."""
+    write(tmp_path, {"points/a.csv": "1", "drops/mnist/1": "", "one.csv": "2"})
+
+    def sent(data: str) -> str:
+        return sent_data(Api(), data, lambda path: tmp_path / path, lambda _: None)  # type: ignore[arg-type]
+
+    assert sent("./points") == sent("points") == "azureml://sent/1/"
+    assert sent("one.csv") == "azureml://sent/1/one.csv"
+    for named in ("", "drops/mnist/1", "workspaceblobstore/points", "azureml://datastores/a/paths/b/"):
+        assert sent(named) == named
+    with pytest.raises(CliError, match="there is no such folder or file"):
+        sent("./nowhere")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A storage account that takes nothing, and counts what it was sent."""
+
+    server: Any
+
+    def do_PUT(self) -> None:
+        self.server.sent += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_error(403)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:
+    """Of 200 files those under way are sent, no more, once the storage account has refused one."""
+
+    class Missing(Api):
+        def post(self, *path: str, body: Any) -> dict[str, Any]:
+            url = f"http://127.0.0.1:{storage.server_port}/x"
+            return {"path": "azureml://x/", "files": [{"name": file["name"], "url": url} for file in body["files"]]}
+
+    write(tmp_path, {f"{number}.txt": "x" for number in range(200)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as storage:
+        setattr(storage, "sent", 0)  # noqa: B010  # the handlers find it there
+        threading.Thread(target=storage.serve_forever, args=(0.02,), daemon=True).start()
+        with pytest.raises(CliError, match=r"refused it \(403\)"):
+            Sender(Missing(), lambda _: None).send(tmp_path, "code")  # type: ignore[arg-type]
+        storage.shutdown()
+        assert storage.sent < 100  # type: ignore[attr-defined]
+
+
+def test_what_the_system_refuses_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that can't be read ends the command with its name and why, and no traceback."""
+
+    def refused() -> None:
+        raise PermissionError(13, "Permission denied", "data/secret.bin")
+
+    monkeypatch.setattr(cli, "_run", refused)
+    assert cli.main() == 1
+    assert capsys.readouterr().err == "trainyard: data/secret.bin: Permission denied.\n"
+
+
+def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
+    """Data, experiment, tags, parameters, cluster, nodes and time are in the file; its paths are seen from there."""
+    write(tmp_path, {"code/train.py": "", "code/conda.yml": ""})
+    job = folder_job.job_of("python train.py {data} {lr}", {"lr": 0.1}, True, "conda.yml")
+    request = {
+        "data": "drops/mnist/x",
+        "experiment": "e1",
+        "tags": {"team": "vision", "project": "p"},
+        "cluster": "cpu-cluster",
+        "nodes": 2,
+        "timeout_seconds": 60,
+    }
+    (tmp_path / "jobs").mkdir()
+    folder_job.save(job, request, tmp_path / "code", tmp_path / "jobs" / "job.yml")
+    saved = load(tmp_path / "jobs" / "job.yml")
+    assert saved["inputs"] == {
+        "data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/mnist/x"},
+        "lr": 0.1,
+    }
+    assert (saved["code"], saved["environment"]["conda_file"]) == ("../code", "../code/conda.yml")
+    assert folder_job.tags_of(saved) == request["tags"]
+    assert saved["experiment_name"] == "e1"
+    assert saved["tags"] == {"team": "vision", "project": "p"}
+    assert (saved["compute"], saved["resources"], saved["limits"]) == (
+        "azureml:cpu-cluster",
+        {"instance_count": 2},
+        {"timeout": 60},
+    )

@@ -1,0 +1,59 @@
+"""The files of a folder that is sent, and links in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.errors import CliError
+from cli.files.drop_upload import items
+from cli.files.snapshot import snapshot
+from cli.files.walk import files_below
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "folder" / "sub").mkdir(parents=True)
+    (tmp_path / "folder" / "a.txt").write_text("a")
+    (tmp_path / "folder" / "sub" / "b.txt").write_text("b")
+    (tmp_path / "secret").write_text("s")
+    return tmp_path / "folder"
+
+
+def test_a_link_to_a_file_of_the_folder_is_that_file(folder: Path) -> None:
+    """It goes under its own name, with the content of what it names."""
+    (folder / "sub" / "c.txt").symlink_to("../a.txt")
+    assert [name for name, _ in files_below(folder)] == ["a.txt", "sub/b.txt", "sub/c.txt"]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("../secret", "leads out of it"),
+        ("../../secret", "leads to ../../secret, which is not there"),
+        ("..", "leads out of it"),
+        ("sub", "leads to a folder"),
+        ("nothing", "leads to nothing, which is not there"),
+        ("link", "leads to link, which is not there"),
+    ],
+)
+def test_other_links_are_refused_by_name(folder: Path, target: str, reason: str) -> None:
+    """A link out of the folder, to a folder or to nothing stops a drop and a job's folder; it is named."""
+    (folder / "link").symlink_to(target)
+    for send in (snapshot, lambda source: items(source, "mnist", "x")):
+        with pytest.raises(CliError, match="link " + reason.replace(".", r"\.")):
+            send(folder)
+
+
+def test_a_link_that_is_left_out_stops_nothing(folder: Path) -> None:
+    """What the ignore file leaves out is not looked at."""
+    (folder / "data").symlink_to("/")
+    (folder / ".amlignore").write_text("data/\n")
+    assert [file.name for file in snapshot(folder)] == [".amlignore", "a.txt", "sub/b.txt"]
+
+
+def test_a_folder_may_itself_be_reached_by_a_link(folder: Path, tmp_path: Path) -> None:
+    """Who names a link on the command line means what it names."""
+    (tmp_path / "latest").symlink_to(folder)
+    assert [file.name for file in snapshot(tmp_path / "latest")] == ["a.txt", "sub/b.txt"]

@@ -1,0 +1,124 @@
+"""The report of `cost`: every day in the picture, a CSV that no spreadsheet runs, and words for what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from cli.commands import cost
+from cli.show.costs import before, dollars, of_run
+from cli.show.png import draw_days
+from cli.terminal_text import Console
+
+KINDS = cost.KINDS
+
+
+def line(key: str, **more: Any) -> dict[str, Any]:
+    kinds = dict.fromkeys(KINDS, 0.0)
+    known = {
+        "key": key,
+        "name": "",
+        "spent": 3.0,
+        **kinds,
+        "training": 2.0,
+        "idle": 1.0,
+        "idle_share": 1 / 3,
+        "node_hours": 1.5,
+    }
+    return known | {"unpriced_hours": 0.0, "saved_always_on": None, "saved_default": None} | more
+
+
+def report(*lines: dict[str, Any], **more: Any) -> dict[str, Any]:
+    total = line("", unpriced_hours=2.0, saved_default=-0.5)
+    days = [{"day": day, **dict.fromkeys(KINDS, 1.0)} for day in ("2026-01-30", "2026-02-02")]
+    known = {"since": "2026-01-30T00:00:00+00:00", "by": "project", "total": total, "lines": list(lines), "days": days}
+    return known | {"standing": {"registry": 5.0}, "budgets": []} | more
+
+
+def text(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    Console(width=140).print(cost.picture(found))
+    return capsys.readouterr().out
+
+
+def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Money of no project, hours without a price, and what cost more than it would have, are told in words."""
+    budget = {"project": "a", "month": None, "run": 2.0, "spent": 3.0, "kept_back": 0.5, "reached_at": None}
+    told = text(report(line("a"), line(""), budgets=[budget]), capsys)
+    assert "no project" in told
+    assert "No price is known for 2.0 node hours" in told
+    assert "$0.50 more than with Azure ML's default idle time" in told
+    assert "Budget of a: $3.00 this month, $0.50 kept back for its runs; at most $2.00 a run." in told
+    assert "no node was seen" in text(report(), capsys)
+
+
+def test_a_missing_day_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """A day whose record can't be read is in words below the table, also where nothing else was spent."""
+    gap = {"day": "2026-01-10", "cluster": "gpu", "why": "Column rows can't be read.", "advice": "Delete the row."}
+    for lines in ((line("a"),), ()):
+        told = " ".join(text(report(*lines, missing=[gap]), capsys).split())
+        assert "What gpu cost on 2026-01-10 is missing: Column rows can't be read. Delete the row." in told
+
+
+def test_a_name_can_not_become_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the CSV a name that begins like a formula is text to a spreadsheet."""
+    cost._write_csv(report(line("=HYPERLINK(1)"), by="owner"))
+    assert "'=HYPERLINK(1),,3.0,2.0" in capsys.readouterr().out
+
+
+def test_namesakes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """An owner stands by name; with the object id where two have one name, and a name without an id is no proof."""
+    lines = [line("0a1b", name="ann"), line("2c3d", name="ann"), line("4e5f", name="bob"), line("ann"), line("")]
+    told = text(report(*lines, by="owner"), capsys)
+    for name in ("ann (0a1b) ", "ann (2c3d) ", "bob  ", "ann, by their own word", "nobody"):
+        assert name in told
+    assert "4e5f" not in told
+    cost._write_csv(report(*lines, by="owner"))
+    assert "4e5f,bob,3.0" in capsys.readouterr().out
+
+
+def test_days_without_nodes_are_in_the_picture(tmp_path: Path) -> None:
+    """The picture has every day from the first to the last, and can be drawn of none."""
+    assert [day["day"] for day in cost._every_day(report()["days"])] == [
+        "2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02",
+    ]  # fmt: skip
+    for number, days in enumerate((cost._every_day(report()["days"]), [])):
+        draw_days(days, KINDS, "cost", tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_money_in_words() -> None:
+    """Dollars have cents; less than a cent is said to be less; what is unknown says why."""
+    assert [dollars(amount) for amount in (0, 0.004, 0.01, 1234.5, -2)] == [
+        "$0.00",
+        "<$0.01",
+        "$0.01",
+        "$1,234.50",
+        "$-2.00",
+    ]
+    assert before(0.4, 2.1) == "about $0.40, at most $2.10"
+    assert before(None, None, "No price is known.") == "No price is known."
+    run = {"estimated_cost": None, "greatest_cost": 3.0, "cost": {"training": 1.0, "allocation": 0, "idle": 0.5}}
+    run["cost"] |= {"unpriced": True}  # type: ignore[operator]
+    assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some of it without a price (at most $3.00)"
+
+
+def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
+    """--by day has a line for each day, also for one without any node, with the day's sum."""
+    Console(width=120).print(cost.picture(report(line("p")), by_day=True))
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()]
+    assert ["2026-01-30", "$5.00", *["$1.00"] * 5] in rows
+    assert ["2026-01-31", "$0.00"] in rows
+
+
+def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
+    server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Costs are kept by days, so a moment within a day is said to mean all of that day."""
+    for begin in ("2026-01-30T12:00:00+00:00", "2026-01-30T00:00:00+00:00"):
+        server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
+        assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
+    assert capsys.readouterr().err.count("this is all since 2026-01-30, 00:00 UTC") == 1

@@ -1,0 +1,30 @@
+"""Ctrl-C while a program is still importing what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import builtins, runpy, sys
+real = builtins.__import__
+def importing(name, *rest, **more):
+    if name.partition(".")[0] in ("typer", "rich", "azure"):
+        raise KeyboardInterrupt
+    return real(name, *rest, **more)
+builtins.__import__ = importing
+sys.argv = ["program", "--help"]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["cli", "local.demo"])
+def test_ctrl_c_during_an_import_is_no_traceback(module: str) -> None:
+    """It ends with 130 and says nothing."""
+    argv = [sys.executable, "-c", PROGRAM.format(module=module)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")

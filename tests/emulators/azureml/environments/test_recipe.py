@@ -1,0 +1,170 @@
+"""What an environment of Azure ML is on a machine without containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulators.azureml.environments.dockerfile import from_dockerfile
+from emulators.azureml.environments.recipe import NotHere, Recipe, curated, from_conda, from_image, registered
+
+BASE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04:latest"
+
+
+def test_a_conda_file_is_what_pip_would_install() -> None:
+    """conda's names, versions, channels and builds become PyPI's; what wheels bring by themselves is left out."""
+    conda = """
+        channels: [pytorch, conda-forge]
+        dependencies:
+          - python=3.10.4
+          - pip=22
+          - pytorch::pytorch=2.1
+          - conda-forge::numpy==1.26.4=py310_0
+          - scikit-learn>=1.2,<2
+          - pandas 2.0
+          - scipy=1.11.*
+          - cudatoolkit=11.8
+          - pip:
+              - mlflow-skinny==3.15.0
+              - transformers[torch]>=4  # the newest
+        variables: {GREETING: hello}
+    """
+    made = from_conda(conda, "Environment 'x'")
+    assert made.requirements == (
+        *("torch==2.1.*", "numpy==1.26.4", "scikit-learn>=1.2,<2", "pandas==2.0", "scipy==1.11.*"),
+        *("mlflow-skinny==3.15.0", "transformers[torch]>=4"),
+    )
+    assert (made.python, made.variables) == ("3.10", {"GREETING": "hello"})
+
+
+@pytest.mark.parametrize(
+    ("image", "packages", "python"),
+    [
+        (BASE, (), ""),
+        ("docker.io/python:3.11-slim", (), "3.11"),
+        ("python", (), ""),
+        ("pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", ("torch", "torchvision"), ""),
+        ("mcr.microsoft.com/azureml/curated/minimal-py311-inference:34", (), ""),
+    ],
+)
+def test_an_image_stands_for_the_packages_that_it_is_known_for(
+    image: str, packages: tuple[str, ...], python: str
+) -> None:
+    """Base images have none, images of a framework have it, and a tag of `python` says its version."""
+    assert (from_image(image).requirements, from_image(image).python) == (packages, python)
+
+
+@pytest.mark.parametrize("name", ["AzureML-sklearn-1.5", "AzureML-ACPT-pytorch-2.2-cuda12.1", "lightgbm-3.3"])
+def test_a_curated_environment_is_known_by_its_framework(name: str) -> None:
+    """The name says which packages it has; MLflow is in all of Azure ML's own."""
+    assert curated(name).names(("mlflow-skinny",))
+
+
+def test_a_curated_name_is_locked_versions() -> None:
+    """sklearn-1.5 is scikit-learn 1.5 with the packages that Microsoft's definition has, each in one version."""
+    made = curated("AzureML-sklearn-1.5")
+    assert (made.python, made.or_python, made.notes) == ("3.10", ("3.11",), ())
+    versions = dict(line.partition(" ")[0].split("==") for line in made.requirements)
+    assert versions["scikit-learn"].startswith("1.5.")
+    assert versions["pandas"].startswith("1.5.")
+    assert {"joblib", "tensorboard", "azureml-mlflow"} <= versions.keys()
+
+
+def test_a_curated_name_without_a_lock_says_so() -> None:
+    """Whatever else is known by its framework gets the versions of today, and the log's head says that."""
+    assert "no lock" in curated("AzureML-ACPT-pytorch-2.2-cuda12.1").notes[0]
+    assert curated("AzureML-minimal-py311").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"image": "rocker/tidyverse:4.0"}, "R can't be installed"),
+        ({"image": "docker.io/julia:1.9"}, "Julia can't be installed"),
+        ({"image": "ghcr.io/somebody/something:1"}, "no containers run on this machine"),
+        ({"image": BASE, "condaFile": "dependencies: [r-base=4.0]"}, "'r-base' is R"),
+        ({"image": BASE, "condaFile": "dependencies: [openjdk]"}, "'openjdk' is no Python package"),
+        ({"image": BASE, "condaFile": "dependencies: [{pip: ['-r requirements.txt']}]"}, "names a file"),
+        ({"image": BASE, "condaFile": "dependencies: 3"}, "no list of dependencies"),
+        ({"image": BASE, "condaFile": "a: [b"}, "is no YAML"),
+        ({"image": BASE, "condaFile": "name: 2024-13-45"}, "is no YAML: month must be"),
+        ({"image": BASE, "condaFile": f"dependencies: {'[' * 2000}"}, "is no YAML: maximum recursion"),
+        ({}, "neither a conda file, an image nor a build context"),
+    ],
+)
+def test_what_can_not_be_made_here_is_named(properties: dict[str, Any], why: str) -> None:
+    """Other languages, unknown images, packages that are no Python, and files that are elsewhere are refused."""
+    with pytest.raises(NotHere, match=why):
+        registered("x", properties)
+
+
+def test_an_unknown_image_under_a_conda_file_is_said() -> None:
+    """The conda file is what runs; that the image's own packages are not here heads the log."""
+    made = registered("x", {"image": "me.azurecr.io/own:1", "condaFile": "dependencies: [numpy]"})
+    assert made.requirements == ("numpy",)
+    assert "me.azurecr.io/own:1" in made.notes[0]
+
+
+DOCKERFILE = """
+# a comment
+FROM python:3.10
+ENV A=1 B=two
+WORKDIR /app
+COPY requirements.txt .
+RUN pip install --no-cache-dir -r requirements.txt && \\
+    pip install "pandas>=2" --extra-index-url https://example.com
+RUN ["pip", "install", "requests"]
+""".replace("\\\\", "\\")
+
+
+def test_a_dockerfile_is_its_pip_installs() -> None:
+    """FROM, ENV and what RUN installs from PyPI, with the files of the build context."""
+    made = from_dockerfile(DOCKERFILE, {"requirements.txt": "numpy==2.1.0\n# no\nscipy\n"}.__getitem__)
+    assert made.requirements == ("numpy==2.1.0", "scipy", "pandas>=2", "requests")
+    assert (made.python, made.variables) == ("3.10", {"A": "1", "B": "two"})
+
+
+def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
+    """Packages of `conda install` become PyPI's; a platform, a stage's name and CMD change nothing here."""
+    made = from_dockerfile(
+        "FROM --platform=linux/amd64 python:3.11 AS base\nRUN conda install -y -c conda-forge python=3.10 numpy=1.26 "
+        "'pytorch>=2' && conda clean -a\nCMD [\"python\"]",
+        lambda path: "",
+    )
+    assert (made.requirements, made.python) == (("numpy==1.26.*", "torch>=2"), "3.10")
+
+
+def test_a_run_is_read_as_docker_reads_it() -> None:
+    """A JSON list of words is one command; any other line is the shell's, which parts no commands within quotes."""
+    line = "RUN pip install 'scipy; python_version>\"3\"' && echo x; pip install pandas"
+    made = from_dockerfile(f'FROM {BASE}\nRUN ["pip", "install", "numpy"]\n{line}', lambda path: "")
+    assert made.requirements == ("numpy", 'scipy; python_version>"3"', "pandas")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("RUN [ -d /x ] && pip install numpy", r"RUN '\[ -d /x \]': that can't be had"),
+        ('RUN ["echo", 1]', "RUN '.*echo.*': that can't be had"),
+        ("RUN pip install 'a", "a closing quotation mark is missing"),
+        ("RUN conda install 'a", "a closing quotation mark is missing"),
+        ("ENV A=it's", "a closing quotation mark is missing"),
+        ("RUN conda install r-base", "'r-base' is R"),
+        ("RUN apt-get update", "apt-get update': system packages can't be had"),
+        ("RUN make install", "make install': that can't be had"),
+        ("ENTRYPOINT serve", "ENTRYPOINT 'serve' has no meaning"),
+        ("RUN pip install .", "names a file"),
+    ],
+)
+def test_a_dockerfile_that_does_more_is_refused(line: str, why: str) -> None:
+    """The instruction that can't be followed is quoted."""
+    with pytest.raises(NotHere, match=why):
+        from_dockerfile(f"FROM {BASE}\n{line}", lambda path: "")
+
+
+def test_the_same_content_is_the_same_environment() -> None:
+    """The order of requirements and the notes don't matter to what is made; a version does."""
+    one, same = Recipe(("a", "b"), notes=("x",)), Recipe(("b", "a"))
+    assert one.digest("3.11") == same.digest("3.11") != Recipe(("a", "b==1")).digest("3.11")
+    assert one.digest("3.11") != one.digest("3.12")

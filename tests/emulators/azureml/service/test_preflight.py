@@ -1,0 +1,71 @@
+"""What a job in Azure ML's YAML schema asks of the machine, without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulators.azureml.bodies.distribution import Distribution
+from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.kernel.errors import BadRequest, DataError
+from emulators.azureml.kernel.sources import AssetRef, Location
+from emulators.azureml.running.launchers import MOST_RAY_NODES, launched, with_launcher
+from emulators.azureml.service.preflight import described
+
+RAY = Recipe(("ray[default]",))
+
+
+def test_a_job_file_is_read_as_its_body_would_be() -> None:
+    """Environment, data and distribution are those that the job's REST body has; literals and addresses that the job
+    reads by itself need nothing."""
+    wanted = described({
+        "environment": "azureml://registries/team/environments/base/labels/latest",
+        "inputs": {"lr": 0.1, "rows": {"type": "uri_file", "path": "azureml://datastores/drops/paths/a.csv"},
+                   "far": {"path": "azureml:far:1", "mode": "direct"},
+                   "coming": {"path": "azureml://jobs/r/outputs/o"}},
+        "distribution": {"type": "pytorch", "process_count_per_instance": 3},
+        "resources": {"instance_count": 2},
+    })  # fmt: skip
+    assert wanted.environment == AssetRef("environments", "base", "latest", "team")
+    assert wanted.inputs == {"rows": ("uri_file", Location("drops", "a.csv"))}
+    assert wanted.spread == Distribution("PyTorch", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("environment", "properties"),
+    [
+        ({"image": "r-base", "conda_file": {"dependencies": ["pip"]}}, {"image": "r-base", "isAnonymous": True,
+         "condaFile": "dependencies:\n- pip\n"}),
+        ({"build": {"path": "azureml://datastores/d/paths/c/"}}, {"image": None, "isAnonymous": True,
+         "build": {"contextUri": "azureml://datastores/d/paths/c/", "dockerfilePath": None}}),
+        (None, None),
+    ],
+)  # fmt: skip
+def test_an_inline_environment_is_its_properties(environment: Any, properties: Any) -> None:
+    """What a job describes itself is what a version's body would say; none is nothing to look at."""
+    assert described({"environment": environment}).environment == properties
+
+
+def test_an_unknown_distribution_is_refused() -> None:
+    """The choices are named."""
+    with pytest.raises(BadRequest, match="'horovod' is not supported here; supported: PyTorch, Mpi, TensorFlow, Ray"):
+        described({"distribution": {"type": "horovod"}})
+
+
+def test_ray_needs_ray_and_few_nodes() -> None:
+    """An environment without the package, and more nodes than a machine holds, are refused with what is missing."""
+    assert with_launcher(RAY, Distribution("Ray", 2)) == RAY
+    with pytest.raises(DataError, match="asks for no package ray"):
+        with_launcher(Recipe(("pandas",)), Distribution("Ray", 2))
+    with pytest.raises(DataError, match=f"at most {MOST_RAY_NODES} of Ray"):
+        with_launcher(RAY, Distribution("Ray", MOST_RAY_NODES + 1))
+
+
+def test_the_launcher_gets_the_command_as_it_is() -> None:
+    """Quotes and pipes in a command are the job's own shell's; other distributions have no program before it."""
+    command = "python a.py 'two words' | tee \"$HOME/x\""
+    assert launched(command, Distribution("Ray", 2)).endswith(
+        "ray_cluster.py --nodes 2 --command 'python a.py '\"'\"'two words'\"'\"' | tee \"$HOME/x\"'"
+    )
+    assert launched(command, Distribution("Mpi", 2)) == command

@@ -1,0 +1,47 @@
+"""Functions that log from threads of ours: an HTTP handler's own, and those in which one thing is done to many."""
+
+from __future__ import annotations
+
+import logging
+
+import azure.functions as func
+
+from functions import attribution
+from functions.attribution import attributed
+from functions.http import handled_for_anyone
+from shared.kernel.parallel import in_threads
+
+attribution.prepare_logging()
+app = func.FunctionApp()
+log = logging.getLogger("threads")
+
+
+def say(what: str) -> None:
+    log.warning(what)
+
+
+@app.route(route="plain", auth_level=func.AuthLevel.ANONYMOUS)
+@handled_for_anyone
+def plain(req: func.HttpRequest) -> func.HttpResponse:
+    say("plain")
+    return func.HttpResponse("done")
+
+
+@app.route(route="many", auth_level=func.AuthLevel.ANONYMOUS)
+@handled_for_anyone
+def many(req: func.HttpRequest) -> func.HttpResponse:
+    in_threads(say, ["many", "many"])
+    return func.HttpResponse("done")
+
+
+@app.route(route="waiting", auth_level=func.AuthLevel.ANONYMOUS)
+@handled_for_anyone
+async def waiting(req: func.HttpRequest) -> func.HttpResponse:
+    in_threads(say, ["waiting"])
+    return func.HttpResponse("done")
+
+
+@app.queue_trigger("message", "work", "AzureWebJobsStorage")
+@attributed
+def work(message: func.QueueMessage) -> None:
+    in_threads(say, ["work", "work"])

@@ -1,0 +1,133 @@
+"""azd as its hooks see it: an environment that it keeps in a file, and nothing else of it.
+
+What a hook's process gets is the caller's environment and that file's values (Azure/azure-dev,
+pkg/ext/hooks_runner.go); the file is read again before and after each hook. It begins with the name, the region and the
+subscription; `azd provision` adds the template's outputs, and `azd down` takes them away again, before postdown runs
+(pkg/infra/provisioning). AZURE_PRINCIPAL_ID and AZURE_TENANT_ID are never in it: azd puts the first into parameters
+alone (bicep_provider.go).
+
+`az` answers from a script and writes down what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.infra.declared import INFRA
+
+PLACE = "/subscriptions/sub/providers/Microsoft.MachineLearningServices/locations/westeurope"
+ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text("utf-8"))
+STAND_IN = """#!{python}
+import json, pathlib, sys
+folder = pathlib.Path({folder!r})
+arguments = sys.argv[1:]
+told = {{"program": {program!r}, "argv": arguments}}
+if "--body" in arguments:
+    told["body"] = json.loads(pathlib.Path(arguments[arguments.index("--body") + 1][1:]).read_text())
+with (folder / "calls").open("a") as calls:
+    calls.write(json.dumps(told) + "\\n")
+line = " ".join(arguments)
+if {program!r} == "azd" and arguments[:2] == ["env", "set"]:
+    kept = json.loads((folder / "env").read_text())
+    (folder / "env").write_text(json.dumps(kept | {{arguments[2]: arguments[3]}}))
+seen = [json.loads(call)["argv"] for call in (folder / "calls").read_text().splitlines()]
+for part, answer in json.loads((folder / "answers").read_text()):
+    if part in line:
+        if isinstance(answer, dict) and "then" in answer:  # one answer after the other, the last one again and again
+            asked = sum(part in " ".join(argv) for argv in seen)
+            answer = answer["then"][min(asked, len(answer["then"])) - 1]
+        if isinstance(answer, str):
+            sys.exit(answer) if answer.startswith("ERROR") else print(answer)
+        else:
+            print(json.dumps(answer))
+        break
+"""
+Answers = list[tuple[str, Any]]
+GONE = "ERROR: (ResourceNotFound) could not be found"
+FREE = {"nameAvailable": True}
+REGISTRY = {"id": "/registry/id", "name": "cr1", "loginServer": "cr1.azurecr.io"}
+READY: Answers = [
+    ("account show", {"name": "Pay as you go", "user": {"name": "me@example.org", "type": "user"}}),
+    ("ad signed-in-user show", {"id": "me"}),
+    ("bicep version", "Bicep CLI version 0.41.2 (3e403ea7d7)"),
+    ("version --output", {"azure-cli": "2.80.0"}),
+    ("provider list", [{"namespace": "Microsoft.Storage", "registrationState": "Registered"}]),
+    ("list-flexconsumption-locations", [{"name": "West Europe"}, {"name": "North Europe"}]),
+    (f"{PLACE}/vmSizes", ANSWERS["vmSizes"]),
+    (f"{PLACE}/usages", ANSWERS["usages"]),
+    ("resource list", []),
+    ("checkNameAvailability", FREE),
+    ("deletedVaults", GONE),
+    ("budgets", GONE),
+    ("deployment sub create", {"properties": {"outputs": {"clusterRoleId": {"value": "role-1"}}}}),
+    ("cloud show", {"endpoints": {"microsoftGraphResourceId": "https://graph.microsoft.com/"}}),
+    ("ad app list", []),
+    ("ad app create", {"appId": "client-1", "displayName": "Trainyard (test)"}),
+    ("ad sp list", []),
+    ("ad sp create", {"id": "principal-1"}),
+    ("appRoleAssignedTo", {"value": []}),
+    ("acr show", REGISTRY),
+    ("show-tags", "ERROR: repository trainyard is not found"),
+    ("role assignment list", [{"principalId": "nodes"}]),
+]
+OUTPUTS = {
+    "AZURE_RESOURCE_GROUP": "rg-test",
+    "AZURE_FUNCTION_APP_NAME": "func-1",
+    "AZURE_STORAGE_ACCOUNT_NAME": "st1",
+    "AZURE_WORKSPACE_NAME": "mlw-1",
+    "AZURE_REGISTRY_NAME": "cr1",
+    "AZURE_NODES_PRINCIPAL_ID": "nodes",
+    "TRAINYARD_URL": "https://func-1.azurewebsites.net/api",
+    "TRAINYARD_SCOPE": "",
+    "TRAINYARD_ACCOUNT_URL": "https://st1.blob.core.windows.net/",
+}
+
+
+class Azd:
+    """One environment of azd, and the programs that its hooks may call: az, azd, and docker if it is `installed`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for program in ("az", "azd"):
+            self.install(program)
+        known = {"AZURE_ENV_NAME": "test", "AZURE_LOCATION": "westeurope", "AZURE_SUBSCRIPTION_ID": "sub"}
+        (folder / "env").write_text(json.dumps(known))
+
+    def install(self, program: str) -> None:
+        file = self._folder / program
+        file.write_text(STAND_IN.format(python=sys.executable, folder=str(self._folder), program=program))
+        file.chmod(0o755)
+
+    @property
+    def values(self) -> dict[str, str]:
+        kept: dict[str, str] = json.loads((self._folder / "env").read_text())
+        return kept
+
+    def set(self, **values: str) -> None:
+        (self._folder / "env").write_text(json.dumps(self.values | values))
+
+    def provisioned(self) -> None:
+        """What `azd provision` leaves: the outputs of the template."""
+        self.set(**OUTPUTS)
+
+    def destroyed(self) -> None:
+        """What `azd down` leaves before postdown: everything but the template's outputs."""
+        left = {name: value for name, value in self.values.items() if name not in OUTPUTS}
+        (self._folder / "env").write_text(json.dumps(left))
+
+    def hook(self, name: str, answers: Answers) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+        """Run a hook; gives the process and the calls that it made."""
+        (self._folder / "answers").write_text(json.dumps(answers))
+        (self._folder / "calls").write_text("")
+        env = {**self.values, "TRAINYARD_PAUSE_SECONDS": "0.01", "PATH": str(self._folder)}
+        argv = [sys.executable, str(INFRA / "hooks" / f"{name}.py")]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+        return done, [json.loads(line) for line in (self._folder / "calls").read_text().splitlines()]
+
+
+def lines(calls: list[dict[str, Any]]) -> list[str]:
+    return [" ".join(call["argv"]) for call in calls]

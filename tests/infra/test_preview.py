@@ -1,0 +1,90 @@
+"""What a preview can say: every resource has a name before anything is made, and waits for what it stands on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from emulators.arm import syntax
+from emulators.arm.deploy import deploy
+from emulators.arm.refusals import refusals
+from emulators.arm.resources import Resource
+from emulators.arm.runtime import value_of
+from tests.infra.declared import INFRA, main, of_subscription, parameters
+
+MADE_BY_AZURE = "azureml-blobstore-"  # the one name that Azure ML chooses, with the workspace's GUID
+
+
+def test_azure_would_refuse_nothing() -> None:
+    """No rule of what Azure refuses speaks against infra/, with any of the settings that azd passes on."""
+    asked = {"TRAINYARD_SUBMISSIONS_ALWAYS_READY": "1", "TRAINYARD_ALERT_EMAIL": "a@b.c", "AZURE_PRINCIPAL_ID": "me"}
+    assert refusals(of_subscription()) == []
+    assert refusals(main()) == []
+    assert refusals(main("entra")) == []
+    assert refusals(deploy(INFRA / "main.bicep", parameters(**asked))) == []
+
+
+def test_names_do_not_depend_on_what_azure_makes() -> None:
+    """Whatever ids Azure gives to identities, each resource has the same name, but for the workspace's container."""
+
+    def other(resource: Resource, path: tuple[str, ...]) -> Any:
+        value = value_of(resource, path)
+        return f"other-{value}" if isinstance(value, str) else value
+
+    ids = {found.id for found in main().resources.values()}
+    same = parameters(TRAINYARD_CLUSTER_ROLE_ID=of_subscription().outputs["clusterRoleId"])
+    again = {found.id for found in deploy(INFRA / "main.bicep", same, runtime=other).resources.values()}
+    assert len(ids) == len(again)
+    assert [one for one in sorted(ids ^ again) if MADE_BY_AZURE not in one] == []
+    assert len(ids - again) == 3, "the container, the grant of the nodes, and that of whoever deploys"
+
+
+def test_each_module_waits_for_what_it_uses() -> None:
+    """What a module says is there already is made by a module that it depends on, directly or through others."""
+    file = syntax.read(INFRA / "main.bicep")
+    text = (INFRA / "main.bicep").read_text()
+    made = {symbol: kinds(module.path, existing=False) for symbol, module in file.modules.items()}
+    used = {symbol: kinds(module.path, existing=True) for symbol, module in file.modules.items()}
+    before = {symbol: waits(file, text, symbol) for symbol in file.modules}
+    missing = []
+    for symbol, needed in used.items():
+        earlier = everything_before(symbol, before)
+        there = set().union(*(made[one] for one in earlier), made[symbol])
+        missing += [f"{symbol} uses {kind}" for kind in sorted(needed - there)]
+    assert missing == []
+
+
+def kinds(path: Path, existing: bool) -> set[str]:
+    """The types that a module makes, or uses; with those of the modules in it."""
+    file = syntax.read(path)
+    own = {r.kind.lower() for r in file.resources.values() if r.existing is existing}
+    return own.union(*(kinds(inner.path, existing) for inner in file.modules.values()))
+
+
+def waits(file: syntax.File, text: str, symbol: str) -> set[str]:
+    block = re.search(rf"^module {symbol} .*?^}}", text, re.MULTILINE | re.DOTALL)
+    assert block
+    return {other for other in file.modules if re.search(rf"\b{other}\.outputs|^ +{other}$", block[0], re.MULTILINE)}
+
+
+def everything_before(symbol: str, before: dict[str, set[str]]) -> set[str]:
+    return before[symbol].union(*(everything_before(one, before) for one in before[symbol]))
+
+
+def test_the_linter_has_its_rules_and_reasons() -> None:
+    """bicepconfig.json sets every rule that is on to error, and says of each that is off why."""
+    text = (INFRA / "bicepconfig.json").read_text()
+    rules = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))["analyzers"]["core"]["rules"]
+    assert rules["what-if-short-circuiting"] == {"level": "error"}
+    off = [name for name, rule in rules.items() if rule["level"] == "off"]
+    assert {rule["level"] for rule in rules.values()} == {"error", "off"}
+    for name in off:
+        assert re.search(rf'^\s*// .+\n\s*"{name}"', text, re.MULTILINE), f"{name} is off without a reason"
+
+
+def test_one_line_alone_is_excused_from_the_linter() -> None:
+    """The only place where a preview is blind is the container that Azure ML names."""
+    lines = [line for file in INFRA.rglob("*.bicep") for line in file.read_text().splitlines() if "#disable" in line]
+    assert [line.strip() for line in lines] == ["#disable-next-line what-if-short-circuiting"]
