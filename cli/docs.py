@@ -34,10 +34,7 @@ is not `.trainyard/cloud`.
 they need `--account-url` (here or at `login`), the extra `drop`, and the role Storage Blob Data Contributor on the
 account for whoever is signed in (`az login`).
 
-Tab completes commands, options, and the names of runs, drops, trainers, routes and clusters. Put
-`eval "$(trainyard completion bash)"` into ~/.bashrc, `eval "$(trainyard completion zsh)"` into ~/.zshrc, or
-`trainyard completion fish | source` into ~/.config/fish/config.fish. In a clone,
-`python3 trainyard.py completion bash` in its place also makes the command `trainyard`, for every folder.
+[completion](#completion) makes Tab complete commands, options, and the names of runs, drops, trainers and the like.
 
 Every command takes these:
 

@@ -1,7 +1,7 @@
 """Who may call what. By default the host asks for a function key; with TRAINYARD_AUTH=entra, roles decide.
 
 Whoever reads needs the role reader, whoever changes something contributor, and whoever runs code of their own coder.
-Each may do what those before it may. docs/security.md has the table of all routes, and a test that walks it.
+Each may do what those before it may. docs/security.md names the routes that differ, and a test calls every one.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ import azure.functions as func
 
 from functions import telemetry
 from functions.attribution import attributed
+from functions.going_on import going_on, look_at_drop
 from functions.on_demand import on_demand
 from shared.bootstrap import check_routes
-from shared.bootstrap import system as the_system
 from shared.kernel import places
-from shared.kernel.drop_key import DropKey
 
 with on_demand():
     from shared.drops import collect
@@ -40,15 +39,14 @@ def drop_event(event: str) -> None:
 def _note(event: incoming.Json, form: str) -> None:
     written = incoming.blob_written(event)
     if written and written.container == places.DROPS_CONTAINER:
-        with telemetry.span("note upload", drop="/".join(written.name.split("/")[:2])):
-            collect.note_upload(the_system(), written.name, written.at, form)
+        drop = "/".join(written.name.split("/")[:2])
+        with going_on() as system, telemetry.span("note upload", drop=drop):
+            collect.note_upload(system, written.name, written.at, form)
 
 
 @blueprint.queue_trigger("message", places.DROP_CHECKS, STORAGE)
 @attributed
 def drop_checks(message: func.QueueMessage) -> None:
     """A look at a drop that may be complete."""
-    check = incoming.decode(message.get_body())
-    key = DropKey(incoming.text(check, "route"), incoming.text(check, "name"))
-    with telemetry.span("look at drop", drop=str(key)):
-        collect.check_drop(the_system(), key, incoming.text(check, "token"), bool(check.get("last")))
+    with going_on() as system:
+        look_at_drop(system, incoming.decode(message.get_body()))

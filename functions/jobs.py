@@ -8,6 +8,7 @@ import azure.functions as func
 
 from functions import telemetry
 from functions.attribution import attributed
+from functions.going_on import submit_run
 from functions.keyed_lock import KeyedLock
 from functions.on_demand import on_demand
 from shared.bootstrap import schedules as the_schedules
@@ -19,7 +20,7 @@ with on_demand():
     from shared import reconcile
     from shared.events import announce, incoming
     from shared.runs import data, model
-    from shared.runs.progress import follow, hourly_reconcile, submit
+    from shared.runs.progress import follow, hourly_reconcile
     from shared.runs.results import archive
 
 blueprint = func.Blueprint()
@@ -31,9 +32,7 @@ _one_at_a_time = KeyedLock()  # of runs: the events of one come several at once,
 @attributed
 def submissions(message: func.QueueMessage) -> None:
     """A run whose job is to be put to Azure ML."""
-    run = incoming.text(incoming.decode(message.get_body()), "run")
-    with telemetry.submission(the_system(), run):
-        submit.submit_run(the_system(), run)
+    submit_run(the_system(), incoming.decode(message.get_body()))
 
 
 @blueprint.queue_trigger("message", places.JOB_EVENTS, STORAGE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -31,15 +32,18 @@ with on_demand():
 
 blueprint = func.Blueprint()
 
-FOLDER = ROOT / "page"
+FOLDER, MANUAL = ROOT / "page", ROOT / "docs"
 INDEX = "index.html"
 SERVED = (INDEX, "icon.svg", "bundle/early.js", "bundle/page.css", "bundle/page.js", "bundle/LICENCES.txt")
+DOCS, PICTURES = "docs.json", (".png", ".svg")  # every page of docs/ by its name, for the page's search
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
 }
 FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
@@ -85,13 +89,21 @@ def upload_addresses(req: func.HttpRequest) -> func.HttpResponse:
 @cache
 def _files() -> dict[str, Path]:
     """The files by their names in an address. Only what is listed here is ever read."""
-    return {PurePosixPath(name).name: FOLDER / name for name in SERVED}
+    own = {PurePosixPath(name).name: FOLDER / name for name in SERVED}
+    return {path.name: path for path in sorted(MANUAL.glob("*")) if path.suffix in PICTURES} | own
+
+
+@cache
+def _manual() -> bytes:
+    pages = {path.stem: path.read_text("utf-8") for path in sorted(MANUAL.glob("*.md"))}
+    return json.dumps(pages, ensure_ascii=False).encode()
 
 
 @cache
 def _version() -> str:
     """The same for the same files, whatever their times."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in _files().values())).hexdigest()[:12]
+    contents = [*(path.read_bytes() for path in _files().values()), _manual()]
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:12]
 
 
 @cache
@@ -102,6 +114,8 @@ def _file(name: str) -> tuple[bytes, str, str]:
 
 
 def _body(name: str) -> bytes:
+    if name == DOCS:
+        return _manual()
     if name not in _files():
         raise NotFound("The page has no such file. It begins at /api/page.")
     body = _files()[name].read_bytes()

@@ -18,7 +18,7 @@ from shared.kernel.settings import retention_schedule
 
 with on_demand():
     from shared.api import removals
-    from shared.events import incoming
+    from shared.events import incoming, poison
     from shared.notices import deliver
     from shared.removals import model, remove, retention, usage
 
@@ -41,6 +41,7 @@ def removals_queue(message: func.QueueMessage) -> None:
 def retention_timer(timer: func.TimerRequest) -> None:
     """Let go what the routes keep no longer."""
     try:
+        poison.keep_poison(the_system())
         deliver.prune(the_system(), the_post())
         remove.send_again(the_system(), the_removals())
     finally:

@@ -98,10 +98,12 @@ def measure_queues(system: System) -> None:
     """Gauges of what waits: messages of each queue and of what was set aside, and drops that collect."""
     if not on():
         return
-    for queue, waiting in system.queues.counts([*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]).items():
+    counts = system.queues.counts([*QUEUES, *(f"{queue}-poison" for queue in QUEUES)])
+    for queue, waiting in counts.items():
         gauge("queue.messages", waiting, queue=queue)
-    for queue, seconds in system.queues.ages(QUEUES).items():
-        gauge("queue.age", seconds, "s", queue=queue)
+    ages = system.queues.ages(queue for queue in QUEUES if counts[queue])
+    for queue in QUEUES:
+        gauge("queue.age", ages.get(queue, 0.0), "s", queue=queue)
     gauge("drops.open", sum(1 for _ in system.drops.open()))
 
 

@@ -49,7 +49,8 @@ class Options:
 
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
-    `storage_log` gets a line for each request to blobs, queues and tables.
+    `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure` a killed host's
+    messages and timers are taken up as late as in Azure.
     With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
     """
 
@@ -60,6 +61,7 @@ class Options:
     routes: Path | None = None
     storage_log: Path | None = None
     arm_limits: bool = False
+    waits_as_azure: bool = False
     app: Path = REPOSITORY
     infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
@@ -216,7 +218,9 @@ class Cloud:
         events = f"https://127.0.0.1:{port}"
         self._start_together({"eventgrid": {**config, "port": port}, "azureml": self._azureml_config(events)})
         say("host: the Functions app")
-        self._parts["host"] = self._started("host", configs.host(options.app), self._app_settings(key))
+        self._parts["host"] = self._started(
+            "host", configs.host(options.app, options.waits_as_azure), self._app_settings(key)
+        )
         self._let_the_page_in()
         self.record.write(self.home)
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "page"
 BUNDLE = PAGE / "bundle"
 TOOLS = ROOT / ".trainyard" / "page-tools"  # where trainyard.py installs them for `test` and `check`
-LIBRARIES = ("preact", "uplot")
+LIBRARIES = ("marked", "preact", "uplot")
 LICENCES, SOURCES = "LICENCES.txt", "sources.json"
 KINDS = (".js", ".jsx", ".css")
 COMMON = ["--bundle", "--minify", "--charset=utf8", "--target=es2022", "--legal-comments=none", "--log-level=warning"]

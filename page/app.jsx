@@ -24,6 +24,7 @@ const VIEWS = {
   storage: () => import("./views/storage.jsx").then((m) => m.Storage),
   batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
   health: () => import("./views/health.jsx").then((m) => m.Health),
+  docs: () => import("./views/docs.jsx").then((m) => m.Docs),
 };
 const JUMPS = {
   r: "runs",
@@ -34,8 +35,9 @@ const JUMPS = {
   s: "schedules",
   t: "storage",
   h: "health",
+  o: "docs",
 };
-const NAV = ["runs", "compare", "drops", "clusters", "money", "schedules", "storage", "health"];
+const NAV = ["runs", "compare", "drops", "clusters", "money", "schedules", "storage", "health", "docs"];
 
 // Until the API said who it is: the view need not wait for that.
 const SOMEBODY = { auth: "", name: "", may_change: false };

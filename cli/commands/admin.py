@@ -71,10 +71,8 @@ def smoke(
     """Try a deployment: what could not be proven without Azure, one check after the other.
 
     It drops a small data set of noise on a route of the trainer mnist and follows it to its archive, and runs four
-    small jobs on four nodes of the cluster: a token on a node, what one node writes seen by another, a rename on a
-    mount, traffic between jobs, the events of command jobs, node counts, twenty readers of one log, and whether a node
-    can ask if it is to be taken. The local cloud takes one; Azure can't be asked to, so there the words of a preemption
-    are looked for in the newest runs. The exit status is 1 if a check failed. It costs some minutes of four nodes.
+    small jobs on four nodes: tokens, mounts, traffic between jobs, events, node counts, logs, and announced
+    evictions. The exit status is 1 if a check failed. It costs some minutes of four nodes.
 
     Example: trainyard admin smoke --markdown
     """

@@ -34,13 +34,11 @@ def evict(
 ) -> None:
     """Take a node away from a running run, as a preemption does.
 
-    On the local cloud its processes get SIGTERM and then SIGKILL, and Azure ML puts the job back into the queue. There
-    the node can be announced to go, which it learns as in Azure (Scheduled Events), and the job can be let fail as
-    Azure ML lets it now and then. In a deployment the job of an elastic run's member is canceled, and the run submits
-    another.
+    On the local cloud its processes get SIGTERM and then SIGKILL, and the job is queued again; --notice announces
+    that first, --fails lets the job fail. In a deployment the job of an elastic run's member is canceled, and the
+    run submits another.
 
-    With a trace, nodes are taken away whenever it has fewer than the run; more come as the cluster has them. Its
-    picture has the nodes and the loss over time.
+    With a trace, nodes are taken away whenever it has fewer than the run.
 
     Example: trainyard evict cifar-0123456789abcdef --node 0 --every 60s
     """

@@ -74,7 +74,7 @@ class Function:
 
 
 def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str, str]) -> list[Function]:
-    """Check every function and return those that are not disabled.
+    """Check every function and return those that are not disabled, and of this host's group in Flex Consumption.
 
     Raises Refused with one line for each problem, which names the function and the value.
     """
@@ -89,7 +89,7 @@ def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str,
     problems += _route_problems(functions)
     if problems:
         raise Refused(problems)
-    return functions
+    return [function for function in functions if _in_group(function, settings)]
 
 
 def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
@@ -101,6 +101,16 @@ def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
     if identity := sorted(key for key in settings if key.startswith(f"{name}__")):
         raise ValueError(f"connection {name!r} is an identity-based one ({identity[0]}); here it must be a string")
     raise ValueError(f"connection {name!r} is not set: there is no setting {name}")
+
+
+def _in_group(function: Function, settings: Mapping[str, str]) -> bool:
+    """In Flex Consumption a host runs what is called by HTTP, or one function of another kind."""
+    group = settings.get("FUNCTIONS_TARGET_GROUP", "")
+    if settings.get("WEBSITE_SKU") != "FlexConsumption" or not group:
+        return True
+    if isinstance(function.trigger, HttpTrigger | EventGridTrigger):
+        return group == "http"
+    return group.lower() == f"function:{function.name}".lower()
 
 
 def _disabled(name: str, settings: Mapping[str, str]) -> bool:

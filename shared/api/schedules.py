@@ -15,7 +15,7 @@ from shared.schedules.model import CatchUp, Overlap
 from shared.schedules.ports import Schedules
 
 Json = dict[str, Any]
-_SKIPS = ("decided_until", "counted", "counted_until", "number")
+_SKIPS = ("decided_until", "counted", "counted_until", "counted_for", "recounted_at", "number")
 
 
 class ScheduleRequest(Struct, forbid_unknown_fields=True):
@@ -62,7 +62,8 @@ class Removed(Struct):
 
 
 def schedule(found: model.Schedule) -> Json:
-    return plain_fields(found, _SKIPS)
+    nobody = {"paused_at": None, "paused_by": "", "paused_by_id": ""}
+    return plain_fields(found, _SKIPS) | ({} if found.pauser_is_known else nobody)
 
 
 def schedules(ports: Schedules) -> list[Json]:

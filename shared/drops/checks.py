@@ -30,6 +30,7 @@ def open_drop(ports: Ports, stored: Stored[Drop] | None, key: DropKey, look_afte
         code="collecting",
         why="Uploads are arriving.",
         event_form=event_form or before.event_form,
+        removed_at=None,
     )
     write(ports.drops, stored, opened)
     send_check(ports.queues, opened, look_after)

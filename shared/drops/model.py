@@ -54,6 +54,7 @@ class Drop:
     why: str = ""  # why it was sealed or rejected, or why it is still open, in words for its owner
     code: str = ""  # the same, stable
     owner: str = ""  # who uploaded what it was sealed with, as they say
+    removed_at: datetime | None = None  # when its removal was asked for; an upload since then opens it again
     event_form: str = ""  # how the first event came that told of it: "CloudEvent, base64"; empty where none did
 
 

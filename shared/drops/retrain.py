@@ -33,6 +33,8 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
     found, now = stored.value, ports.clock()
     if found.state is not DropState.SEALED:
         raise Conflict(f"Drop {drop} is {found.state}, so there is nothing to train again. {found.why}", "not_sealed")
+    if found.removed_at is not None:
+        raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
     name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
     route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)

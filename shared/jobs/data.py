@@ -39,6 +39,12 @@ def data_of(drop: DropKey, single_file: bool) -> Data:
     return Data(f"azureml://datastores/{DROPS_DATASTORE}/paths/{drop}", str(drop), single_file, asked=False)
 
 
+def below_drops(path: str) -> str:
+    """The place below the drops container that this path of a job's input leads to; '' for one elsewhere."""
+    match = _AZUREML.fullmatch(path)
+    return match[2].strip("/") if match and match[1] == DROPS_DATASTORE else ""
+
+
 def read_data(text: str) -> Data:
     """`drops/<route>/<name>`, `<datastore>/<path>`, or the azureml:// path of one of these."""
     match = _AZUREML.fullmatch(text)

@@ -25,11 +25,22 @@ class Blob:
     metadata: dict[str, str] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A message on its queue, for whoever sent it."""
+
+    id: str
+    receipt: str
+
+
 class Queues(Protocol):
     """Storage queues with JSON messages. Delivery is at least once and in no order."""
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
         """Put a message, invisible for `delay` seconds (at most 7 days; more is cut to that)."""
+
+    def take_back(self, queue: str, sent: Sent) -> None:
+        """Delete a message that was sent. One that somebody has taken since, or deleted, is theirs."""
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         """The approximate number of messages in each queue; 0 for one that does not exist."""
@@ -117,6 +128,9 @@ class Blobs(Protocol):
 
     def remove(self, container: str, names: Iterable[str]) -> None:
         """Delete these blobs. Nothing happens for one that isn't there."""
+
+    def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
+        """Delete these blobs as they were listed: one that was written since then stays, one that is gone is fine."""
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """A URL that reads this very blob and nothing else, without a credential, for so long. It need not be there."""

@@ -13,6 +13,25 @@ _TEAMS = (".logic.azure.com", ".powerplatform.com", ".powerautomate.com", ".webh
 _MAIL = re.compile(r"(?:mailto:)?([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
 _AZURE_HOST = ipaddress.ip_address("168.63.129.16")  # Azure's own agent on every machine, though its address is public
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# What the IANA registries of special-purpose addresses don't call globally reachable, or have given back, and Python's
+# `is_global` lets through: https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-special-registry.
+_PUBLIC_V6 = ipaddress.ip_network(
+    "2000::/3"
+)  # all of IPv6 that is global unicast; site-local, mapped and others are not
+_NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",
+            "192.88.99.0/24",
+            "198.18.0.0/15",
+            "2001::/23",
+            "2001:db8::/32",
+            "2620:4f:8000::/48",
+            "3fff::/20",
+        ),
+    )
+)
 ADDRESS_LIMIT = 2000  # characters
 
 
@@ -67,4 +86,6 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner:
             return is_public(str(inner))
-    return ip.is_global and not ip.is_multicast and ip != _AZURE_HOST
+        if ip not in _PUBLIC_V6:
+            return False
+    return ip.is_global and not ip.is_multicast and ip != _AZURE_HOST and not any(ip in net for net in _NOT_PUBLIC)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from shared.drops.decide import SETTLED_SECONDS
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasJobs
@@ -26,8 +27,8 @@ from shared.removals.chain import own_paths
 from shared.removals.model import Removal, What
 from shared.removals.ports import Removals
 from shared.runs.content import drop_blobs
-from shared.runs.data import LISTING
-from shared.runs.decide import is_over
+from shared.runs.data import LISTING, kept_listing
+from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import HasRuns, Runs
 from shared.runs.results.archive import archive_folder
@@ -40,6 +41,8 @@ WRITE_ATTEMPTS = 10
 SENT_AGAIN = 1000  # the newest removals: one request
 LOST_AFTER, SENT_FOR = timedelta(hours=1), timedelta(days=30)
 _BATCH = 1000  # blobs deleted before the next are listed
+
+PATIENCE = timedelta(minutes=4)  # well within functionTimeout, which ends the worker
 
 
 class Ports(HasClock, HasQueues, HasBlobs, HasJobs, HasRuns, HasDrops, Protocol):
@@ -93,9 +96,11 @@ def remove_drop(ports: Ports, removals: Removals, key: DropKey, asked: Asked) ->
         raise NotFound(f"No upload to drops/{key} was seen.")
     if stored.value.state in (DropState.OPEN, DropState.SEALING):
         raise Conflict(f"Drop {key} is {stored.value.state}. {stored.value.why}", "drop_open")
-    if user := next((run for run in _live(ports.runs) if run.asked.drop == str(key)), None):
+    if user := next((run for run in _live(ports.runs) if reads(run, key)), None):
         raise Conflict(f"Run {user.name} trains on drop {key} and is {user.progress.state}.", "needed")
-    return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), ports.clock()))
+    now = ports.clock()
+    ports.drops.replace(replace(stored.value, removed_at=now), stored)  # so that nobody trains it again meanwhile
+    return _ask(ports.queues, removals, asked.removal(What.DROP, str(key), now))
 
 
 def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked) -> Removal:
@@ -106,14 +111,18 @@ def clear(ports: Ports, removals: Removals, what: What, name: str, asked: Asked)
 
 
 def carry_out(ports: Ports, removals: Removals, what: What, name: str, asked_at: datetime) -> None:
-    """Carry out a removal, and record that it is done."""
+    """Carry out a removal, and record that it is done; or as much as PATIENCE allows, and a message does the rest."""
     removal = removals.get(what, name, asked_at)
     if removal is None or removal.done_at is not None:
         return
-    files, size = 0, 0
+    files, size, until = removal.files, removal.bytes, ports.clock() + PATIENCE
     for container, blobs in _going(ports, removal):
         files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
-        ports.blobs.remove(container, [blob.name for blob in blobs])
+        ports.blobs.remove_listed(container, blobs)
+        if ports.clock() > until:
+            removals.put(replace(removal, files=files, bytes=size))
+            _send(ports.queues, removal)
+            return
     if what is What.DROP:
         _forget_drop(ports, DropKey.of(name), asked_at)
     elif what is not What.RUN:
@@ -160,9 +169,7 @@ def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
     """Batches of blobs by container. The list of a generation's files stays as long as its drop."""
     if removal.what is What.DROP:
         key = DropKey.of(removal.name)
-        yield from _batches(
-            DROPS_CONTAINER, (b for b in drop_blobs(ports.blobs, key) if _is_older(b, removal.asked_at))
-        )
+        yield from _batches(DROPS_CONTAINER, _closed_with(ports, key, removal.asked_at))
         return
     run = ports.runs.get(removal.name).value
     for place in places(ports, removal.what, run):
@@ -171,8 +178,20 @@ def _going(ports: Ports, removal: Removal) -> Iterator[tuple[str, list[Blob]]]:
         yield from _batches(place.container, (blob for blob in blobs if blob.name != keep))
 
 
-def _is_older(blob: Blob, asked_at: datetime) -> bool:
-    return blob.last_modified is None or blob.last_modified <= asked_at
+def _closed_with(ports: Ports, key: DropKey, asked_at: datetime) -> Iterator[Blob]:
+    """The drop's blobs as the listing had them that closed it; what was written since is somebody's new upload.
+
+    Where no listing was kept, those from well before the removal was asked for: times of blobs have no fractions.
+    """
+    generations = ports.drops.generations(key, 1)
+    listed = kept_listing(ports.blobs, generations[0].folder) if generations else None
+    etags = None if listed is None else {blob.name: blob.etag.strip('"') for blob in listed}
+    before = asked_at - timedelta(seconds=SETTLED_SECONDS)
+    for blob in drop_blobs(ports.blobs, key):
+        as_listed = etags is not None and etags.get(blob.name) == blob.etag.strip('"')
+        old = etags is None and (blob.last_modified is None or blob.last_modified <= before)
+        if as_listed or old:
+            yield blob
 
 
 def _batches(container: str, blobs: Iterator[Blob]) -> Iterator[tuple[str, list[Blob]]]:

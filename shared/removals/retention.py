@@ -15,6 +15,7 @@ from typing import Protocol
 from shared.drops.model import Drop
 from shared.drops.ports import Drops, HasDrops
 from shared.jobs.ports import HasJobs, HasRoutes
+from shared.jobs.routes_file import Retention
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasQueues
@@ -67,15 +68,27 @@ def _going(ports: Ports, by: datetime) -> Iterator[Going]:
         return
     kept: set[str] = set()
     for run in newest_first(ports.runs):
-        if keeps_data(run) and (rule := rules.get(run.asked.drop.partition("/")[0])) and rule.drops:
-            kept.add(run.asked.drop)
+        if keeps_data(run):
+            kept |= {place for place in (run.asked.drop, *run.asked.reads) if _dropped(rules, place)}
         if run.asked.route in rules:
             found = (going for going in of_run(run, rules[run.asked.route]) if going.at <= by)
             yield from (going for going in found if going.what is not What.CHECKPOINTS or not _shared(ports.runs, run))
     for route, rule in sorted(rules.items()):
         for drop in _drops(ports.drops, route) if rule.drops else ():
-            if str(drop.key) not in kept and (going := of_drop(drop, rule)) and going.at <= by:
+            if not _is_kept(drop.key, kept) and (going := of_drop(drop, rule)) and going.at <= by:
                 yield going
+
+
+def _dropped(rules: dict[str, Retention], place: str) -> bool:
+    """Whether the rules let go of drops there."""
+    rule = rules.get(place.partition("/")[0])
+    return rule is not None and rule.drops > 0
+
+
+def _is_kept(drop: DropKey, kept: set[str]) -> bool:
+    """Whether a kept run reads the drop, its whole route, or something in it."""
+    key = str(drop)
+    return key in kept or drop.route in kept or any(place.startswith(f"{key}/") for place in kept)
 
 
 def _shared(runs: Runs, run: Run) -> bool:

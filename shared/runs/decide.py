@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from shared.jobs.model import JobState, JobStatus
+from shared.kernel.drop_key import DropKey
 from shared.runs.model import FINAL, TRANSITIONS, Moment, Run, RunState
 
 WHY_LIMIT = 1000  # characters of a moment's reason
@@ -102,6 +103,14 @@ def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
         for name, tail in candidates.items():
             return name, "\n".join(tail.splitlines()[-lines:])
     return "", ""
+
+
+def reads(run: Run, drop: DropKey) -> bool:
+    """Whether the run's job reads this drop: as the drop it was made for, or by a path to it, into it or above it."""
+    key = str(drop)
+    return run.asked.drop == key or any(
+        key == place or key.startswith(f"{place}/") or place.startswith(f"{key}/") for place in run.asked.reads
+    )
 
 
 def is_over(run: Run) -> bool:

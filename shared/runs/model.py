@@ -209,6 +209,7 @@ class Asked:
     parameters: dict[str, Any] = field(default_factory=dict)  # the job's, those at their defaults too
     keep_warm_seconds: float = 0.0  # how long its nodes stay up after its end
     timeout_seconds: int = 0  # of its job; 0 where nobody wrote it down
+    reads: tuple[str, ...] = ()  # the places below the drops container that its job's inputs name
 
 
 @dataclass(frozen=True)

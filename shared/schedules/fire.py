@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shared.drops.ports import Drops, HasDrops
+from shared.drops.ports import HasDrops
 from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
@@ -25,6 +25,7 @@ from shared.runs.intake.request import RunRequest
 from shared.runs.model import asked_run_name
 from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns, Runs
 from shared.runs.progress.cancel import cancel_run
+from shared.schedules.count import count
 from shared.schedules.decide import Due, due, enough_new, next_instants, order_of
 from shared.schedules.model import Firing, Outcome, Overlap, Schedule, firing_key
 from shared.schedules.ports import Schedules
@@ -32,8 +33,7 @@ from shared.schedules.ports import Schedules
 log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=60)  # a look's message is probably on its way so long after its time
-SETTLED = timedelta(minutes=2)  # a closing's time is taken before it is written, by a clock that may differ
-PAGE = 1000  # drops read at once to count a route's files
+COUNTED = ("counted", "arrived", "counted_until", "counted_for", "recounted_at")
 
 
 class Ports(
@@ -149,11 +149,11 @@ def _carry_out(ports: Ports, schedules: Schedules, schedule: Schedule, firing: F
 
 
 def _look_at_files(ports: Ports, schedules: Schedules, stored: Stored[Schedule]) -> None:
-    schedule = _counted(ports, stored.value)
+    schedule = count(ports.drops, stored.value, ports.clock())
     if enough_new(schedule) and not _overlap(ports.runs, schedule):  # else they are still new when that run has ended
         changes = _fired(ports, schedules, schedule)
     elif schedule != stored.value:
-        changes = {"arrived": schedule.arrived, "counted_until": schedule.counted_until}
+        changes = {name: getattr(schedule, name) for name in COUNTED}
     else:
         return
     try:
@@ -170,28 +170,12 @@ def _fired(ports: Ports, schedules: Schedules, schedule: Schedule) -> dict[str, 
     firing = _carry_out(ports, schedules, schedule, _written(schedules, firing, ""))
     until = datetime.fromisoformat(firing.facts.get("until", facts["until"]))
     last_run = firing.run or schedule.last_run
-    return {"number": number, "arrived": 0, "counted_until": until, "decided_until": now, "last_run": last_run}
-
-
-def _counted(ports: Ports, schedule: Schedule) -> Schedule:
-    """The schedule with the files that have arrived since it was counted last: one range of closings is read."""
-    now = ports.clock()
-    if schedule.counted_until is None:
-        arrived = max(0, _files_in(ports.drops, schedule.route) - schedule.counted)
-        return replace(schedule, arrived=arrived, counted_until=now)
-    until = max(now - SETTLED, schedule.counted_until)
-    if not (added := ports.drops.added(schedule.route, schedule.counted_until, until)):
-        return schedule
-    return replace(schedule, arrived=max(0, schedule.arrived + added), counted_until=until)
-
-
-def _files_in(drops: Drops, route: str) -> int:
-    """How many files the route's drops held when they closed last. Read once, for a schedule that has no baseline
-    yet."""
-    total, after = 0, None
-    while True:
-        page = drops.listed(route, after, PAGE)
-        total += sum(drop.blobs for drop in page)
-        if len(page) < PAGE:
-            return total
-        after = page[-1].key
+    files = schedule.counted + int(firing.facts.get("new", schedule.arrived))
+    counted: dict[str, Any] = {"counted": files, "counted_for": files, "arrived": 0, "counted_until": until}
+    return {
+        **counted,
+        "recounted_at": schedule.recounted_at,
+        "number": number,
+        "decided_until": now,
+        "last_run": last_run,
+    }

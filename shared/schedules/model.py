@@ -33,8 +33,11 @@ class Schedule:
     """A request for runs, and when it is made: at each instant of `cron` in `timezone`, or for `new_files` in `route`.
 
     `decided_until` is the last instant that was decided, or when the schedule was made or resumed. `arrived` are
-    the new files up to `counted_until` since the last firing for new files, of which there were `number`. A schedule
-    from before these has `counted`, the files of the route's drops at that firing, and no `counted_until`.
+    the new files up to `counted_until` since the last firing for new files, of which there were `number`.
+
+    `counted`, the files of the route's drops at that firing, is what a version before these knows, and writes alone
+    when it fires: `arrived` holds for `counted_for`, and is counted anew where that is another number, or unknown.
+    `recounted_at` is when all drops were counted: closings by such a version leave nothing else to count.
     """
 
     id: str
@@ -59,6 +62,13 @@ class Schedule:
     paused_by_id: str = ""
     arrived: int = 0
     counted_until: datetime | None = None
+    counted_for: int | None = None
+    recounted_at: datetime | None = None
+
+    @property
+    def pauser_is_known(self) -> bool:
+        """Whether `paused_by` made the pause that is on: a version before it resumes, and pauses, without a word."""
+        return self.paused and self.paused_at is not None and self.decided_until <= self.paused_at
 
 
 class Outcome(StrEnum):

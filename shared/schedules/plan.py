@@ -17,6 +17,7 @@ from shared.kernel.suggest import did_you_mean
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.ports import HasCapacity, HasDatasets, HasPurse, HasRendezvous, HasRuns
+from shared.schedules.count import files_in, from_here
 from shared.schedules.decide import next_instants
 from shared.schedules.fire import ask_for_look
 from shared.schedules.model import CatchUp, Overlap, Schedule
@@ -92,6 +93,7 @@ def pause(ports: Ports, schedules: Schedules, name: str, paused: bool, by: Perso
         changes: dict[str, Any] = {"paused": paused, "next_at": None}
         changes |= {"paused_at": now, "paused_by": by.name, "paused_by_id": by.id}
         if not paused:
+            changes |= {"paused_at": None, "paused_by": "", "paused_by_id": ""}
             changes |= {"decided_until": now, "next_at": _first(before, now)}
         try:
             after = schedules.update(stored, **changes).value
@@ -132,8 +134,9 @@ def _made(ports: Ports, wish: Wish) -> Schedule:
         overlap=wish.overlap,
         owner=wish.owner,
         owner_id=wish.owner_id,
-        counted_until=now if wish.new_files else None,
     )
+    if wish.new_files:
+        schedule = from_here(schedule, files_in(ports.drops, wish.route), now)
     first = _first(schedule, now)
     if schedule.cron and first is None:
         raise Impossible(f"cron is {wish.cron[:80]!r}, which no day ever matches.", "bad_cron")

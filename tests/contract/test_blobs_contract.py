@@ -224,6 +224,17 @@ def test_write_once_leaves_what_is_there(blobs: Blobs, unique: Names) -> None:
         assert blobs.read(container, "a", 10) == b"first"
 
 
+def test_what_was_written_since_it_was_listed_stays(blobs: Blobs, unique: Names) -> None:
+    """`remove_listed` deletes the blobs that are as they were listed, and no other; twice is fine."""
+    container = unique()
+    put(blobs, container, "a", "b")
+    listed = list(blobs.list(Place(container, "")))
+    blobs.write(container, "b", b"another", "text/plain")
+    for _ in range(2):
+        blobs.remove_listed(container, listed)
+    assert [blob.name for blob in blobs.list(Place(container, ""))] == ["b"]
+
+
 def test_what_is_removed_is_gone_and_twice_is_fine(blobs: Blobs, unique: Names) -> None:
     """`remove` deletes these blobs and no other; one that isn't there, or a missing container, is no error."""
     container = unique()

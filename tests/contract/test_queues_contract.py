@@ -109,3 +109,35 @@ def test_the_fakes_host_takes_only_what_is_visible() -> None:
     assert taken is not None
     assert taken.body == {"i": 0}
     assert queues.take("q") is None
+
+
+def test_a_message_can_be_taken_back(queues: Queues, unique: Callable[[], str]) -> None:
+    """It is gone, hidden or not, and others stay; twice is once."""
+    name = unique()
+    hidden, seen = queues.send(name, {"i": 0}, delay=60), queues.send(name, {"i": 1})
+    queues.send(name, {"i": 2})
+    for sent in (hidden, seen, seen):
+        queues.take_back(name, sent)
+    assert [json.loads(text)["i"] for text in queues.peek(name)] == [2]
+    assert queues.counts([name]) == {name: 1}
+
+
+def test_messages_can_be_given_back_to_their_own_queue(queues: Queues, unique: Callable[[], str]) -> None:
+    """So they begin anew: all are still there, once each."""
+    name = unique()
+    for i in range(3):
+        queues.send(name, {"i": i})
+    assert queues.give_back(name, name, 10) == 3
+    assert sorted(json.loads(text)["i"] for text in queues.peek(name)) == [0, 1, 2]
+
+
+def test_queues_that_are_not_there_cost_one_request(clients: StorageClients, unique: Callable[[], str]) -> None:
+    """A list says which queues there are; only those are asked for their counts."""
+    there, asked = unique(), list[str]()
+    queues = StorageQueues(clients.queue)
+    queues.send(there, {"i": 0})
+    count = queues._count
+    queues._count = lambda queue: asked.append(queue) or count(queue)  # type: ignore[method-assign, func-returns-value]
+    missing = [unique() for _ in range(3)]
+    assert queues.counts([there, *missing]) == {there: 1, **dict.fromkeys(missing, 0)}
+    assert asked == [there]

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Blob, Copy, FolderPage, Place
+from shared.kernel.storage import Blob, Copy, FolderPage, Place, Sent
 from tests.fakes.records import Etags
 
 
@@ -36,6 +36,7 @@ class Message:
     text: str
     visible_at: datetime
     added_at: datetime = BEFORE
+    number: int = 0
 
     @property
     def body(self) -> Any:
@@ -51,10 +52,18 @@ class FakeQueues:
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         self.clock = clock or Clock()
         self.messages: dict[str, list[Message]] = {}
+        self.sent = 0
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
         visible_at = self.clock() + timedelta(seconds=min(max(delay, 0.0), self.LONGEST_DELAY))
-        self.messages.setdefault(queue, []).append(Message(json.dumps(message), visible_at, self.clock()))
+        self.sent += 1
+        sent = Message(json.dumps(message), visible_at, self.clock(), self.sent)
+        self.messages.setdefault(queue, []).append(sent)
+        return Sent(str(sent.number), "")
+
+    def take_back(self, queue: str, sent: Sent) -> None:
+        there = self.messages.get(queue, [])
+        there[:] = [message for message in there if str(message.number) != sent.id]
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
         return {queue: len(self.messages.get(queue, [])) for queue in queues}
@@ -162,6 +171,12 @@ class FakeBlobs:
     def remove(self, container: str, names: Iterable[str]) -> None:
         for name in names:
             self.delete(container, name)
+
+    def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
+        for blob in blobs:
+            there = self.first(Place(container, blob.name))
+            if there and (there.name, there.etag) == (blob.name, blob.etag):
+                self.delete(container, blob.name)
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         until = (self.clock() + timedelta(seconds=seconds)).isoformat()

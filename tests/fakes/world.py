@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from functions.going_on import AT_ONCE
 from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
@@ -21,6 +22,7 @@ from shared.events import announce, incoming
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel import places
+from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.storage import Place
@@ -96,6 +98,7 @@ class World:
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
+        self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
@@ -192,7 +195,8 @@ class World:
             words = iter(crashes)
             post = Post(Crashing(self.notices, words), Crashing(self.sender, words))
             further = {"schedules": Crashing(self.schedules, words), "removals": Crashing(self.removals, words)}
-            dispatch(self.crashing(words), queue, message.body, post, further)
+            with at_once(self.crashing(words), AT_ONCE if self.goes_on else (), dispatch) as system:
+                dispatch(system, queue, message.body, post, further)
         except (Crash, TrainyardError):
             message.visible_at = self.clock() + timedelta(seconds=5)
             self.queues.messages[queue].append(message)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from emulators.arm import syntax
 from emulators.arm.deploy import deploy
 from emulators.arm.refusals import refusals
 from emulators.arm.resources import Resource
 from emulators.arm.runtime import value_of
+from emulators.process import PartFailed
+from local.declaration import Declaration
 from tests.infra.declared import INFRA, main, of_subscription, parameters
 
 MADE_BY_AZURE = "azureml-blobstore-"  # the one name that Azure ML chooses, with the workspace's GUID
@@ -24,6 +29,24 @@ def test_azure_would_refuse_nothing() -> None:
     assert refusals(main()) == []
     assert refusals(main("entra")) == []
     assert refusals(deploy(INFRA / "main.bicep", parameters(**asked))) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "words"),
+    [
+        ("modules/app.bicep", "http20Enabled: true", "ftpsState: 'Disabled'", "Site.SiteConfig.ftpsState"),
+        ("main.bicep", "Standard_D2s_v3", "Standard_D2s_v5", "Standard_D2s_v5 is not a supported VM size"),
+    ],
+)
+def test_the_local_cloud_refuses_what_azure_refuses(
+    tmp_path: Path, file: str, before: str, after: str, words: str
+) -> None:
+    """What Azure would refuse does not start here either, and the sentence says what it is."""
+    shutil.copytree(INFRA, tmp_path / "infra")
+    wrong = tmp_path / "infra" / file
+    wrong.write_text(wrong.read_text("utf-8").replace(before, after), "utf-8")
+    with pytest.raises(PartFailed, match=words):
+        Declaration(tmp_path / "infra")
 
 
 def test_names_do_not_depend_on_what_azure_makes() -> None:

@@ -46,7 +46,7 @@ def test_the_page_runs_nothing_but_its_own_files() -> None:
     text = response.get_body().decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", text)
     assert not re.search(
-        r"""["'(]https?://(?!www\.w3\.org)""",
+        r"""["'(]https?://(?!www\.w3\.org)\w""",
         "".join(p.read_text() for p in page.FOLDER.rglob("*.js*") if p.suffix != ".json"),
     )
 
@@ -140,3 +140,15 @@ def test_an_answer_without_news_is_304() -> None:
 
 def _asks(**headers: str) -> func.HttpRequest:
     return func.HttpRequest("GET", "/", headers={k.replace("_", "-"): v for k, v in headers.items()}, body=b"")
+
+
+def test_the_docs_are_served_for_the_search() -> None:
+    """Every page of docs/ by its name, as it is; a picture beside them; nothing of the decisions."""
+    version = re.search(r"/api/page/(\w+)@/page\.js", get().get_body().decode())
+    assert version
+    response = get(f"{version[1]}@/docs.json")
+    pages = json.loads(response.get_body())
+    assert pages == {path.stem: path.read_text("utf-8") for path in page.MANUAL.glob("*.md")}
+    assert "immutable" in response.headers["Cache-Control"]
+    assert get("page-run.png").headers["Content-Type"] == "image/png"
+    assert get("adr/README.md").status_code == 404

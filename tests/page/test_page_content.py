@@ -169,6 +169,25 @@ CHART = """async ([runs, points, outlier]) => {
 }"""
 
 
+def test_the_docs_are_searched_and_read(lab: Lab) -> None:
+    """A search finds sections by their words, a result opens its page at that section, links stay in the page."""
+    page = lab.page("docs")
+    expect(page.get_by_role("heading", name="Trainyard's documentation")).to_be_visible()
+    page.get_by_label("Search the docs").fill("idle time cluster")
+    first = page.locator(".found li a").first
+    expect(first).to_be_visible()
+    heading = first.inner_text()
+    first.click()
+    expect(page.get_by_role("heading", name=heading).first).to_be_in_viewport()
+    page.get_by_role("link", name="All pages").click()
+    page.locator(".prose").get_by_role("link", name="command line").click()
+    expect(page.get_by_role("heading", name="The command line", exact=True)).to_be_visible()
+    page.get_by_label("Search the docs").fill("zzznothing")
+    expect(page.get_by_text("0 sections")).to_be_visible()
+    page.close()
+    assert lab.faults == []
+
+
 def chart_alone() -> str:
     """The chart as a module of its own, made as the bundle is."""
     esbuild = page_bundle.TOOLS / "node_modules" / ".bin" / "esbuild"

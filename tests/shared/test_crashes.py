@@ -31,23 +31,32 @@ def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
         for _ in range(3):
             while any(world.handle(queue, crashes=crashes) for queue in places.QUEUES):
                 pass
-            world.clock.advance(6)
+            world.clock.advance(61 if world.goes_on else 6)
 
 
-def calls_of_the_story(tmp: Path, files: dict[str, bytes]) -> int:
-    world, crashes = World(trainers_folder(tmp), ROUTES), Counting(0, "")
+def new_world(tmp: Path, goes_on: bool) -> World:
+    world = World(trainers_folder(tmp), ROUTES)
+    world.goes_on = goes_on
+    return world
+
+
+def calls_of_the_story(tmp: Path, files: dict[str, bytes], goes_on: bool) -> int:
+    world, crashes = new_world(tmp, goes_on), Counting(0, "")
     tell(world, crashes, files)
     assert world.only_run().archive.at
     return crashes.taken
 
 
+@pytest.mark.parametrize("goes_on", [False, True], ids=["by messages", "at once"])
 @pytest.mark.parametrize("files", [PLAIN, WITH_CODE], ids=["data", "data and code"])
 @pytest.mark.parametrize("word", ["before", "half", "after"])
-def test_a_crash_anywhere_changes_nothing_in_the_end(tmp_path: Path, word: str, files: dict[str, bytes]) -> None:
+def test_a_crash_anywhere_changes_nothing_in_the_end(
+    tmp_path: Path, word: str, files: dict[str, bytes], goes_on: bool
+) -> None:
     """Wherever a handler dies, there is one run, one job and one complete archive, and retries alone bring them."""
-    calls = calls_of_the_story(tmp_path, files)
+    calls = calls_of_the_story(tmp_path, files, goes_on)
     for at in range(1, calls + 1):
-        world, crashes = World(trainers_folder(tmp_path), ROUTES), Counting(at, word)
+        world, crashes = new_world(tmp_path, goes_on), Counting(at, word)
         tell(world, crashes, files)
         world.settle()
         run = world.only_run()

@@ -14,11 +14,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from functions.going_on import AT_ONCE
 from shared.clusters.model import Cluster
 from shared.clusters.sweep import sweep
 from shared.events import incoming
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import places
+from shared.kernel.at_once import at_once
 from shared.kernel.drop_key import DropKey
 from shared.reconcile import reconcile
 from shared.runs.intake import create, retry_and_continue
@@ -294,7 +296,15 @@ class Simulation:
             again = Message(message.text, self.world.clock() + timedelta(seconds=self.random.choice((0, 5))))
             self.world.queues.messages[queue].append(again)
         name = f"msg {queue} {message.visible_at:%M%S}-{self.scheduler.steps}"
-        self._start(name, partial(dispatch, self.system, queue, message.body), partial(self._handled, queue, message))
+        self._start(name, partial(self._dispatch, queue, message.body), partial(self._handled, queue, message))
+
+    def _dispatch(self, queue: str, body: dict[str, Any]) -> None:
+        """As the app's triggers do it: what follows an upload goes on at once."""
+        if queue not in (places.DROP_EVENTS, places.DROP_CHECKS):
+            dispatch(self.system, queue, body)
+            return
+        with at_once(self.system, AT_ONCE, dispatch) as system:
+            dispatch(system, queue, body)
 
     def _handled(self, queue: str, message: Message, error: BaseException | None) -> None:
         self.note(f"END {queue}: {error or 'done'}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.storage.copying import Copier, bare_etag, create_container
@@ -130,17 +131,24 @@ class StorageBlobs:
         return Copier(self._service, concurrency).run(copies)
 
     def remove(self, container: str, names: Iterable[str]) -> None:
+        self._remove(container, ((name, {}) for name in names))
+
+    def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
+        as_listed = {"match_condition": MatchConditions.IfNotModified}
+        self._remove(container, ((blob.name, {"etag": f'"{bare_etag(blob.etag)}"', **as_listed}) for blob in blobs))
+
+    def _remove(self, container: str, blobs: Iterable[tuple[str, dict[str, Any]]]) -> None:
         client = self._service.get_container_client(container)
 
-        def gone(name: str) -> None:
+        def gone(blob: tuple[str, dict[str, Any]]) -> None:
             try:
-                client.delete_blob(name, delete_snapshots="include")
+                client.delete_blob(blob[0], delete_snapshots="include", **blob[1])
             except HttpResponseError as exc:
-                if status_of(exc) != 404:
+                if status_of(exc) not in (404, 412):
                     raise
 
         with translated(f"could not remove blobs of {container}"), ThreadPoolExecutor(_DELETERS, "delete") as pool:
-            list(pool.map(gone, names))
+            list(pool.map(gone, blobs))
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         return self._signer.read_url(container, name, seconds)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from azure.core.exceptions import HttpResponseError
 
 from shared.adapters.translation import code_of, translated
+from shared.kernel.storage import Sent
 
 if TYPE_CHECKING:
     from azure.storage.queue import QueueServiceClient
 
 _LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
 _FOR_EVER = -1  # the default is 7 days, after which the service drops a message that nobody could handle
+_TAKEN = ("MessageNotFound", "PopReceiptMismatch", "QueueNotFound")  # by somebody else
 _MOST_PEEKED = 32  # and taken at once
 _HIDDEN = 60  # seconds that a message on its way between two queues is seen by nobody else
 
@@ -27,20 +29,35 @@ class StorageQueues:
     def __init__(self, service: QueueServiceClient) -> None:
         self._service = service
 
-    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> None:
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
         seconds = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
         text = json.dumps(message)
         with translated(f"could not send to queue {queue}"):
             try:
-                self._send(queue, text, seconds)
+                return self._send(queue, text, seconds)
             except HttpResponseError as exc:
                 if code_of(exc) != "QueueNotFound":
                     raise
                 self._create(queue)
-                self._send(queue, text, seconds)
+                return self._send(queue, text, seconds)
+
+    def take_back(self, queue: str, sent: Sent) -> None:
+        with translated(f"could not take back a message of queue {queue}"):
+            try:
+                self._service.get_queue_client(queue).delete_message(sent.id, sent.receipt)
+            except HttpResponseError as exc:
+                if code_of(exc) not in _TAKEN:
+                    raise
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
-        return {queue: self._count(queue) for queue in queues}
+        """One request says which of several are there: poison queues mostly are not."""
+        names = list(queues)
+        there = self._there() if len(names) > 1 else set(names)
+        return {queue: self._count(queue) if queue in there else 0 for queue in names}
+
+    def _there(self) -> set[str]:
+        with translated("could not list the queues"):
+            return {str(queue.name) for queue in self._service.list_queues()}
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
         return {queue: self._age(queue) for queue in queues}
@@ -83,9 +100,10 @@ class StorageQueues:
                 return []
         return [str(message.content) for message in messages]
 
-    def _send(self, queue: str, text: str, delay: int) -> None:
+    def _send(self, queue: str, text: str, delay: int) -> Sent:
         client = self._service.get_queue_client(queue)
-        client.send_message(text, visibility_timeout=delay, time_to_live=_FOR_EVER)
+        message = client.send_message(text, visibility_timeout=delay, time_to_live=_FOR_EVER)
+        return Sent(str(message.id), str(message.pop_receipt))
 
     def _create(self, queue: str) -> None:
         try:

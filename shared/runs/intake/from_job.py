@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from shared.jobs.spec import JobSpec
+from shared.jobs.data import below_drops
+from shared.jobs.spec import DataInput, JobSpec
 from shared.runs.model import Run
 from shared.runs.progress.elastic_policy import begin
 
@@ -26,4 +27,11 @@ def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Ru
         elastic=begin(job, bounds, at),
         resubmissions=bounds[1],
         timeout_seconds=job.timeout_seconds,
+        reads=_reads(job),
     )
+
+
+def _reads(job: JobSpec) -> tuple[str, ...]:
+    """The places below the drops container that the job's inputs name."""
+    places = (below_drops(value.path) for value in job.inputs.values() if isinstance(value, DataInput))
+    return tuple(sorted(set(filter(None, places))))

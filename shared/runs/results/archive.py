@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, islice
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ import msgspec
 
 from shared.jobs.ports import HasJobs
 from shared.kernel.errors import BadInput, Changed, NotFound, TrainyardError, Unavailable
-from shared.kernel.has import HasBlobs, HasClock, HasFacts
+from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues
 from shared.kernel.parsing import read_json
 from shared.kernel.parts import flat
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -30,6 +30,7 @@ from shared.runs.decide import fold_metrics, is_over
 from shared.runs.facts import RunArchived
 from shared.runs.model import Run, RunState
 from shared.runs.ports import HasRuns, Runs
+from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
 from shared.runs.results import mlflow_metrics
 from shared.runs.results.outputs import Output, outputs
@@ -39,25 +40,37 @@ log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 256 << 20  # bytes; a file takes some 150 of them
 WRITE_ATTEMPTS = 10
+PATIENCE = timedelta(minutes=4)  # one copy may take as long once more; functionTimeout, 10 minutes, ends the worker
 AT_ONCE_FILES, AT_ONCE_BYTES = 100, 64 << 20  # copied by the service itself within a second
 NOTICE_AFTER = 2.0  # seconds; until then the write that makes a notice true was made
 LATE = timedelta(seconds=60)  # after a job's end; the clocks of app and storage differ by less
 NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error", "gave_up_at")
 
 
-class Ports(HasClock, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
+class OutOfTime(Exception):
+    """There is more to copy than one invocation should."""
+
+
+class Ports(HasClock, HasQueues, HasBlobs, HasFacts, HasJobs, HasRuns, Protocol):
     """What is needed here from outside."""
 
 
 def archive_run(ports: Ports, name: str) -> None:
-    """Archive a final run. After a crash it may be called again: existing copies are kept."""
+    """Archive a final run, or as much of it as PATIENCE allows: a message goes on with the rest.
+
+    After a crash it may be called again: existing copies are kept.
+    """
     stored = ports.runs.get(name)  # a second archive of other logs would not be what the first one's manifest says
     run = stored.value
     if not is_over(run) or run.archive.at is not None or run.progress.state is RunState.BROKEN:
         return
     found = _Found(ports, archive_folder(run))
     try:
-        finished = _archive(ports, run, found, found.copies(run))
+        finished = _archive(ports, run, found, found.copies(run), until=ports.clock() + PATIENCE)
+    except OutOfTime:
+        ask_for_archive(ports.queues, name)
+        log.info("run %s: its archive goes on in the next message", name)
+        return
     except TrainyardError as exc:
         _record(ports.runs, stored, {"archive_error": str(exc)})
         raise
@@ -95,9 +108,14 @@ def archive_folder(run: Run) -> str:
     return f"{run.asked.experiment}/{run.name}"
 
 
-def _archive(ports: Ports, run: Run, found: _Found, copies: Iterable[Copy]) -> dict[str, Any]:
-    folder = found.folder
-    files = list(_checked(ports.blobs.copy(copies), found.expected))
+def _archive(
+    ports: Ports, run: Run, found: _Found, copies: Iterable[Copy], until: datetime | None = None
+) -> dict[str, Any]:
+    folder, files = found.folder, list[Blob]()
+    for file in _checked(ports.blobs.copy(copies), found.expected):
+        files.append(file)
+        if until and ports.clock() > until:
+            raise OutOfTime
     listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports, run, folder)

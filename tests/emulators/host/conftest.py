@@ -1,10 +1,16 @@
-"""One Azurite for this folder, and hosts of the sample app as real processes."""
+"""One Azurite for this folder, and hosts of the sample app as real processes.
+
+TRAINYARD_FUNCTIONS_HOST names the command that starts another host than ours in the app's folder, such as
+`func start --port {port}`: then these tests are asked of that one, but for what is ours alone.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,6 +26,10 @@ from azure.storage.queue import QueueClient
 from emulators import process
 from tests import azurite
 
+OTHER_HOST = os.environ.get("TRAINYARD_FUNCTIONS_HOST", "")
+OTHER_SECONDS = 180.0  # for its start
+OURS = {"invisibility_seconds", "lock_seconds", "drain_seconds", "require_keys", "keys", "backend"}
+ours_alone = pytest.mark.skipif(bool(OTHER_HOST), reason="this is of our own host, not of TRAINYARD_FUNCTIONS_HOST")
 SAMPLE = Path(__file__).parent / "apps" / "sample"
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -103,6 +113,8 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         number = len(running)
         queue = like.queue if like else f"q{uuid.uuid4().hex[:12]}"
         file, record = folder / f"host{number}.json", like.record if like else folder / f"record{number}.jsonl"
+        if OTHER_HOST and config.keys() & OURS:
+            pytest.skip(f"only our host has {', '.join(sorted(config.keys() & OURS))}")
         file.write_text(json.dumps({"app": str(SAMPLE), "host_id": queue, "lock_seconds": 15, **config}))
         env = {
             **os.environ,
@@ -113,14 +125,38 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
             "SAMPLE_QUEUE": queue,
             **(settings or {}),
         }
-        argv = [python, "-m", "emulators.host", "--config", str(file)]
-        part = process.start("host", argv, log=folder / f"host{number}.log", env=env)
+        if OTHER_HOST:
+            app = shutil.copytree(config.get("app", SAMPLE), folder / f"app{number}")
+            part = start_other(app, folder / f"host{number}.log", {**env, "AzureFunctionsWebHost__hostid": queue})
+        else:
+            argv = [python, "-m", "emulators.host", "--config", str(file)]
+            part = process.start("host", argv, log=folder / f"host{number}.log", env=env)
         running.append(SampleHost(part, record, queue, storage.connection_string))
         return running[-1]
 
     yield start
     for host in running:
         host.part.stop()
+
+
+def start_other(app: Path, log: Path, env: dict[str, str]) -> process.Part:
+    """The host that OTHER_HOST starts, once it says that it runs."""
+    port = process.free_port()
+    with log.open("w") as out:
+        argv = shlex.split(OTHER_HOST.format(port=port))
+        env = {"FUNCTIONS_WORKER_RUNTIME": "python", **env}
+        started = subprocess.Popen(argv, cwd=app, env=env, stdout=out, stderr=subprocess.STDOUT, text=True)
+    url = f"http://127.0.0.1:{port}"
+
+    def runs() -> bool:
+        try:
+            return bool(requests.get(f"{url}/admin/host/status", timeout=5).json()["state"] == "Running")
+        except (requests.RequestException, ValueError, KeyError):
+            return False
+
+    part = process.Part("host", started, log, {"url": url})
+    process.wait_for(runs, OTHER_SECONDS, f"the host; see {log}")
+    return part
 
 
 @pytest.fixture

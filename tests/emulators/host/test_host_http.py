@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from emulators import process
-from tests.emulators.host.conftest import SampleHost
+from tests.emulators.host.conftest import SampleHost, ours_alone
 
 
 def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:
@@ -124,6 +124,7 @@ def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
     assert sample_host.call("/api/process").text != worker
 
 
+@ours_alone
 @pytest.mark.parametrize("kind", ["sleep", "tick"])
 def test_the_apps_records_carry_their_invocation(sample_host: SampleHost, kind: str) -> None:
     """Each record has the id of the invocation that wrote it, for coroutines and for threads."""
@@ -151,6 +152,7 @@ def test_a_body_above_the_limit_is_an_empty_500(keyed_host: SampleHost) -> None:
     assert [(answer.status_code, answer.content == b"") for answer in answers] == [(201, False), (500, True)]
 
 
+@ours_alone  # Azure's host serves them
 @pytest.mark.parametrize(
     "headers",
     [

@@ -120,6 +120,21 @@ def test_a_disabled_function_is_left_out(setting: str) -> None:
     assert functions.read([queue(connection="Missing")], HostJson(), {setting: "True"}) == []
 
 
+def test_a_host_of_flex_consumption_runs_its_group() -> None:
+    """`http` has what HTTP calls; each queue's function and each timer is a group of its own."""
+    app = [http("page"), function("event", {"type": "eventGridTrigger"}), queue(), timer("0 0 0 * * *")]
+    app[3] = Indexed("clock", app[3].raw_bindings)
+
+    def names(**settings: str) -> list[str]:
+        return [each.name for each in functions.read(app, HostJson(), {**SETTINGS, **settings})]
+
+    flex = {"WEBSITE_SKU": "FlexConsumption"}
+    assert names(**flex, FUNCTIONS_TARGET_GROUP="http") == ["page", "event"]
+    assert names(**flex, FUNCTIONS_TARGET_GROUP="function:f") == ["f"]
+    assert names(**flex, FUNCTIONS_TARGET_GROUP="function:clock") == ["clock"]
+    assert names(FUNCTIONS_TARGET_GROUP="http") == names(**flex) == ["page", "event", "f", "clock"]
+
+
 def test_settings_are_put_into_bindings() -> None:
     """%NAME% stands for the setting; `connection` may leave AzureWebJobs away."""
     settings = {"NAME": "a-queue", "AzureWebJobsOther": "the-string"}

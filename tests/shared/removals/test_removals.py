@@ -11,6 +11,7 @@ import pytest
 
 from shared.api import queries
 from shared.api.requests import RunsQuery
+from shared.drops import retrain
 from shared.jobs.routes_file import Retention
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -21,7 +22,8 @@ from shared.removals import retention, usage
 from shared.removals.model import What
 from shared.removals.remove import Asked, remove_drop, remove_run, send_again
 from shared.runs.data import kept_listing
-from shared.runs.intake import retry_and_continue
+from shared.runs.intake import create, retry_and_continue
+from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
 from shared.runs.results import artifacts
@@ -122,6 +124,39 @@ def test_what_is_uploaded_meanwhile_stays(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert left(world, "drops") == ["mnist/a/2.bin"]
+
+
+def test_what_is_uploaded_in_the_same_second_stays(world: World) -> None:
+    """What goes is what the drop closed with, by its etags: also in the second of the asking, and over an old name."""
+    trained(world)
+    remove_drop(world.system, world.removals, KEY, Asked())
+    world.upload("mnist/a/1.bin", b"new")
+    world.upload("mnist/a/2.bin")
+    world.handle("removals")
+    assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/2.bin"]
+
+
+def test_a_drop_that_is_being_removed_is_not_trained_again(world: World) -> None:
+    """Between the asking and the deleting there is nothing to train; an upload opens the drop as ever."""
+    trained(world)
+    remove_drop(world.system, world.removals, KEY, Asked())
+    with pytest.raises(Conflict, match="being removed"):
+        retrain.train_again(world.system, KEY)
+
+
+@pytest.mark.parametrize("path", ["mnist/a", "mnist/a/1.bin", "mnist"])
+def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str) -> None:
+    """A run whose job names the drop, a file in it or its whole route keeps it, though it was made from no drop."""
+    done = trained(world)
+    job = {"command": "true", "compute": "azureml:cpu-cluster", "environment": "azureml:e:1"}
+    job["inputs"] = {"data": {"type": "uri_folder", "path": f"azureml://datastores/drops/paths/{path}"}}  # type: ignore[assignment]
+    reader = create.create_run(world.system, RunRequest(job=job))
+    assert reader.asked.drop == ""
+    with pytest.raises(Conflict, match=f"Run {reader.name} trains on drop mnist/a"):
+        remove_drop(world.system, world.removals, KEY, Asked())
+    world.runs.update(world.runs.get(reader.name), state=RunState.FAILED)
+    remove_drop(world.system, world.removals, KEY, Asked())
+    assert done.asked.drop == str(KEY)
 
 
 @pytest.mark.parametrize("word", ["before", "half", "after"])

@@ -1,0 +1,53 @@
+// A search over the sections of Markdown pages.
+
+/** The id that a heading has, as GitHub makes it. */
+export const slug = (heading) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_ -]/gu, "")
+    .trim()
+    .replace(/ /g, "-");
+
+const plain = (text) =>
+  text
+    .replace(/<!--.*?-->/gs, "")
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/[`*|]+/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+
+/** [{ page, title, heading, at, text }] of { name: Markdown }: a section for each heading, what comes before it too. */
+export function sections(pages) {
+  return Object.entries(pages).flatMap(([page, text]) => {
+    const title = plain(/^# (.*)$/m.exec(text)?.[1] || page);
+    const found = [{ page, title, heading: title, at: "", lines: [] }];
+    let fenced = false;
+    for (const line of text.split("\n")) {
+      if (line.startsWith("```")) fenced = !fenced;
+      const heading = fenced ? null : /^#{2,4} (.*)$/.exec(line);
+      if (heading) found.push({ page, title, heading: plain(heading[1]), at: slug(plain(heading[1])), lines: [] });
+      else if (fenced || !line.startsWith("# ")) found.at(-1).lines.push(line);
+    }
+    return found.map(({ lines, ...section }) => ({ ...section, text: plain(lines.join("\n")) }));
+  });
+}
+
+/** The sections that have every word, those first that have them in their heading; each with a snippet of its text. */
+export function search(all, words) {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const scored = all.map((section) => {
+    const heading = `${section.title} ${section.heading}`.toLowerCase(),
+      text = section.text.toLowerCase();
+    if (!wanted.every((word) => heading.includes(word) || text.includes(word))) return { score: 0 };
+    const inHeading = wanted.filter((word) => section.heading.toLowerCase().includes(word)).length;
+    const at = Math.max(0, Math.min(...wanted.map((word) => text.indexOf(word)).filter((place) => place >= 0)));
+    const from = Number.isFinite(at) ? Math.max(0, at - 60) : 0;
+    const snippet = `${from ? "… " : ""}${section.text.slice(from, from + 200)}`;
+    return {
+      ...section,
+      snippet,
+      score: 1 + 10 * inHeading + wanted.reduce((n, word) => n + text.split(word).length, 0),
+    };
+  });
+  return scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
+}

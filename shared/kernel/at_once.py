@@ -1,0 +1,77 @@
+"""What a message asks for, done in the invocation that sends it: the queue is what catches a fall.
+
+Each function has instances of its own in Azure, so a message costs its queue's poll, or the start of an instance. What
+goes on at once is sent all the same, hidden for a while, and its message is taken back when it is done. Whoever dies in
+between has left it there: it comes as if nobody had tried.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from shared.kernel.errors import TrainyardError
+from shared.kernel.storage import Queues, Sent
+
+log = logging.getLogger(__name__)
+
+CAUGHT_AFTER = 60.0  # seconds until the message comes by itself, even if we are still at it: a repeat does no harm
+
+
+P = TypeVar("P", bound=Any)  # a dataclass with a field `queues`
+
+
+@contextmanager
+def at_once(ports: P, queues: Collection[str], handle: Callable[[P, str, dict[str, Any]], None]) -> Iterator[P]:
+    """Let messages that are sent to these queues inside, without delay, be handled right after it; theirs too.
+
+    An error of ours in one leaves its message where it is; nothing else of the invocation fails by it.
+    """
+    going_on = GoingOn(ports.queues, queues)
+    inner = replace(ports, queues=going_on)
+    yield inner
+    for queue, message, sent in going_on.pending():
+        try:
+            handle(inner, queue, message)
+            going_on.take_back(queue, sent)
+        except TrainyardError as exc:
+            log.info("%s: not at once: %s", queue, exc)
+
+
+class GoingOn:
+    """Implements storage.Queues on others, and remembers what can go on at once."""
+
+    def __init__(self, queues: Queues, names: Collection[str]) -> None:
+        self._queues = queues
+        self._names = names
+        self._pending: list[tuple[str, dict[str, Any], Sent]] = []
+
+    def pending(self) -> Iterator[tuple[str, dict[str, Any], Sent]]:
+        """What was sent to be done now, the oldest first; more may come meanwhile."""
+        while self._pending:
+            yield self._pending.pop(0)
+
+    def send(self, queue: str, message: dict[str, Any], delay: float = 0.0) -> Sent:
+        if delay > 0 or queue not in self._names:
+            return self._queues.send(queue, message, delay)
+        sent = self._queues.send(queue, message, CAUGHT_AFTER)
+        self._pending.append((queue, message, sent))
+        return sent
+
+    def take_back(self, queue: str, sent: Sent) -> None:
+        self._queues.take_back(queue, sent)
+
+    def counts(self, queues: Iterable[str]) -> dict[str, int]:
+        return self._queues.counts(queues)
+
+    def ages(self, queues: Iterable[str]) -> dict[str, float]:
+        return self._queues.ages(queues)
+
+    def give_back(self, source: str, target: str, limit: int) -> int:
+        return self._queues.give_back(source, target, limit)
+
+    def peek(self, queue: str, limit: int = 32) -> list[str]:
+        return self._queues.peek(queue, limit)

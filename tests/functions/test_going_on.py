@@ -1,0 +1,62 @@
+"""Hops: what an upload causes is done in the invocation of its event, and its queues catch what isn't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.kernel import places
+from shared.runs.model import RunState
+from tests.fakes.world import World, trainers_folder
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(trainers_folder(tmp_path))
+    world.goes_on = True
+    return world
+
+
+def test_one_invocation_to_an_accepted_job_and_two_to_an_archive(world: World) -> None:
+    """The marker's event seals the drop and puts its job; the job's last event ends the run and archives it."""
+    world.upload("mnist/a/1.bin", b"x")
+    world.upload("mnist/a/_SUCCESS")
+    world.deliver_all()
+    while world.handle(places.DROP_EVENTS):
+        pass
+    run = world.only_run()
+    assert list(world.jobs.jobs) == [run.name]
+    assert not world.queues.visible(places.SUBMISSIONS)
+    assert not world.queues.counts([places.SUBMISSIONS])[places.SUBMISSIONS]
+
+    world.job_goes(run.name, "Completed")
+    world.deliver_all()
+    while world.handle(places.JOB_EVENTS):
+        pass
+    assert world.only_run().archive.at is not None
+
+
+@pytest.mark.parametrize("name", ["mnist/a.zip"])
+def test_an_archive_needs_no_second_look(world: World, name: str) -> None:
+    """A drop that is one file is looked at by its own event."""
+    world.upload(name, b"x")
+    world.deliver_all()
+    assert world.handle(places.DROP_EVENTS)
+    assert len(world.jobs.jobs) == 1
+
+
+def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
+    """While Azure ML doesn't answer, the run waits on its queue, and the drop is sealed all the same."""
+    world.jobs.down = True
+    world.upload("mnist/a/_SUCCESS")
+    world.upload("mnist/a/1.bin", b"x")
+    world.deliver_all()
+    while world.handle(places.DROP_EVENTS):
+        pass
+    assert world.only_run().progress.state is RunState.RECEIVED
+    assert world.queues.counts([places.SUBMISSIONS]) == {places.SUBMISSIONS: 1}
+    world.jobs.down = False
+    world.clock.advance(61)
+    world.run_until_idle()
+    assert list(world.jobs.jobs) == [world.only_run().name]
