@@ -76,6 +76,7 @@ class Console(console.Console):
         with self.capture() as captured:
             super().print(*objects, **kwargs)
         self.file.write(re.sub(r"[ \t]+$", "", captured.get(), flags=re.MULTILINE))
+        self.file.flush()  # whoever follows a run through a pipe sees each line at once
 
     def render_str(self, text: str, **kwargs: Any) -> rich_text.Text:
         return super().render_str(visible(text), **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -207,3 +208,15 @@ def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     assert all(word in said for word in ("completed", "pending", "12", "tries"))
     assert said.count("Run") == 20
+
+
+def test_a_line_in_a_pipe_is_there_at_once() -> None:
+    """What is printed for a pipe is passed on with each call, without the blanks at its end."""
+    passed_on: list[str] = []
+
+    class Pipe(io.StringIO):
+        def flush(self) -> None:
+            passed_on.append(self.getvalue())
+
+    Console(file=Pipe(), trims=True, width=80).print(Text("training   "))
+    assert passed_on[-1] == "training\n"
