@@ -10,6 +10,8 @@ kill      kill -9 of the first of the team and of the last to come, in turn, unt
           survivor made a step; beside it torchft, with a Python that has it (--torchft); a SIGTERM
 outage    a minute without the table (refused, then silent); nodes that are stopped, until an agent knows and until the
           last of the others made a step; a node that is stopped for a minute
+partition networks that are cut while the table is reached and all live, four nodes: seconds without a team that makes
+          steps, rounds, steps made again; beside c10d, and torchft (--torchft). Needs Linux and root
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           beside plain torchrun with c10d and restarts from the newest checkpoint
 
@@ -29,9 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.elastic import goodput, joining, kills, outages, preemptions
+from benchmarks.elastic import goodput, joining, kills, outages, partitions, preemptions
 from benchmarks.elastic.crowd import ROOT
 from tests import azurite
+from tests.elastic import hosts
 
 Row = dict[str, Any]
 TRACE = ROOT / "examples" / "preemptions.json"
@@ -48,11 +51,12 @@ class Size:
     kills: int = 20
     outage: float = 60
     stops: int = 10
+    cut: float = 40
     trace: float = 7200
 
 
 FULL = Size()
-QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 3, 1200)
+QUICK = Size((2, 4), 3, False, (2, 4), 5, 15, 3, 25, 1200)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,13 @@ def outage(given: Given) -> Iterator[Row]:
     yield from outages.measure(given.account, 4, given.size.outage, given.size.stops)
 
 
+def partition(given: Given) -> Iterator[Row]:
+    if why := hosts.why_not():
+        print(f"(no partition: {why})", file=sys.stderr, flush=True)
+        return
+    yield from partitions.measure(given.account, given.size.cut, given.torchft)
+
+
 def whole_trace(given: Given) -> Iterator[Row]:
     moments = preemptions.first_part(preemptions.read(given.trace), given.size.trace)
     yield from goodput.measure(given.account.table_url, moments, given.speed)
@@ -97,6 +108,7 @@ PARTS: dict[str, Callable[[Given], Iterator[Row]]] = {
     "work": work,
     "kill": kill,
     "outage": outage,
+    "partition": partition,
     "goodput": whole_trace,
 }
 
@@ -148,7 +160,10 @@ def main(argv: list[str]) -> int:
     if args.synthetic is not None:
         print(preemptions.written(preemptions.synthetic(args.synthetic)), end="")
         return 0
-    with tempfile.TemporaryDirectory() as folder, azurite.start(Path(folder), key=azurite.KEY) as account:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        azurite.start(Path(folder), key=azurite.KEY, names=[hosts.GATEWAY]) as account,
+    ):
         if args.timeline:
             kills.timeline(account.table_url, args.timeline)
             return 0

@@ -105,10 +105,10 @@ def caller(req: func.HttpRequest) -> str:
 
     With keys everybody who has one may do everything, so the name is the caller's own word: the header CALLER.
     """
-    if not by_roles():
-        return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
-    claims = _claims(req.headers)
-    return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+    if by_roles():
+        claims = _claims(req.headers)
+        return next((value for kind in _NAME_CLAIMS for known, value in claims if known == kind), "")[:_NAME_LIMIT]
+    return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
 
 
 def caller_id(req: func.HttpRequest) -> str:
@@ -119,7 +119,8 @@ def caller_id(req: func.HttpRequest) -> str:
 
 def who(req: func.HttpRequest) -> person.Person:
     """The caller, as the records of what people do have them."""
-    return person.Person(caller(req), caller_id(req))
+    object_id = caller_id(req)
+    return person.Person(caller(req), object_id)
 
 
 def me(req: func.HttpRequest) -> dict[str, Any]:

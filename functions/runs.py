@@ -25,15 +25,17 @@ blueprint = func.Blueprint()
 @handled
 def create_run(req: func.HttpRequest) -> func.HttpResponse:
     """Make a run: 202 at once. `?dry_run=true`: the job that would be sent, and why it could not start now."""
-    body, key = (
-        requests.read_body(req.get_body(), request.RunRequest),
+    key, query = (
         requests.read_key(req.headers.get("idempotency-key")),
+        requests.read_query(req.params, requests.CreateQuery),
     )
+    body = requests.read_body(req.get_body(), request.RunRequest)
     if body.job is not None:  # its command is code
         access.admit_code(req)
-    if requests.read_query(req.params, requests.CreateQuery).dry_run:
+    by = access.who(req)
+    if query.dry_run:
         return answer(dry_run.dry_run(the_system(), body, key))
-    return accepted(create.create_run(the_system(), body, key, *access.who(req)))
+    return accepted(create.create_run(the_system(), body, key, *by))
 
 
 @blueprint.route("imports", methods=["POST"])

@@ -9,6 +9,7 @@ from emulators.storage.keys import ACCOUNT
 from local.declaration import Declaration
 from local.record import REPOSITORY
 
+WEB = REPOSITORY / "local" / "web"  # local/web/HOST/PATH answers jobs for https://HOST/PATH
 REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files that their owner puts there
 ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
 STORAGE = "storage"  # the folder of the account's data, in that of the cloud
@@ -80,6 +81,7 @@ def azureml(
         "events": None,
         "environments": str(ENVIRONMENTS),
         "registries": str(REGISTRIES),
+        "web": str(WEB),
         "made_of": {"trainyard": trainer_requirements()},
         "node_environment": {
             "TRAINYARD_MLFLOW": "off",  # our trainers' rows are in their files

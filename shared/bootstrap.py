@@ -94,6 +94,8 @@ def build(settings: Settings) -> System:
         sample_table,
         sweep_table,
     )
+    from shared.jobs.batchai.reader import BatchAIJobs
+    from shared.jobs.readers.command_job import CommandJobs
     from shared.money.budgets import AccountBudgets
     from shared.system import System
 
@@ -123,6 +125,6 @@ def build(settings: Settings) -> System:
         trainers=TRAINERS,
         clock=now,
         new_token=lambda: secrets.token_hex(8),
-        batchai_account=settings.batchai_account or clients.account,
+        readers=(BatchAIJobs(settings.batchai_account or clients.account), CommandJobs()),
         rendezvous=settings.rendezvous or clients.table.url,
     )

@@ -16,7 +16,7 @@ from shared.drops.find_unannounced import find_missed_drops
 from shared.drops.model import DropState
 from shared.drops.ports import HasDrops
 from shared.events.poison import look_at_poison
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.jobs.register import register_assets
 from shared.kernel.errors import Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
@@ -41,7 +41,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

@@ -14,7 +14,7 @@ from shared.drops.datasets import DropDatasets
 from shared.drops.ports import Drops
 from shared.events.ports import Audience, Events
 from shared.jobs.limits import Limits
-from shared.jobs.ports import Jobs
+from shared.jobs.ports import Jobs, Reader
 from shared.jobs.routes_file import Routes
 from shared.kernel.facts import Fact
 from shared.kernel.parallel import Each, in_turn
@@ -49,8 +49,8 @@ class System:
     clock: Callable[[], datetime]
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # of jobs that belong to no route
-    batchai_account: str = ""  # which storage account Batch AI documents mean by their placeholder
     rules: Rules = field(default_factory=Rules)  # of the sweeps
+    readers: tuple[Reader, ...] = field(kw_only=True)  # of the forms that a job may have
     books: Books = field(kw_only=True)
     money: Policy = field(default_factory=Policy)
     retail: RetailPrices | None = None  # None where prices are not refreshed

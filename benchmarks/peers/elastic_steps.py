@@ -45,7 +45,8 @@ def with_torchft(file: Path, number: int) -> None:
         net.load_state_dict(state["net"])
         inner.load_state_dict(state["optimizer"])
 
-    store = dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
+    address = os.environ.get("HOST_ADDRESS", "127.0.0.1")
+    store = dist.TCPStore(address, 0, 1, True, wait_for_workers=False)
     manager = Manager(
         pg=ProcessGroupGloo(timeout=timedelta(seconds=5)),
         min_replica_size=1,
@@ -53,12 +54,12 @@ def with_torchft(file: Path, number: int) -> None:
         state_dict=lambda: {"net": net.state_dict(), "optimizer": inner.state_dict()},
         replica_id=f"replica_{number}",
         lighthouse_addr=os.environ["LIGHTHOUSE"],
-        store_addr="127.0.0.1",
+        store_addr=address,
         store_port=store.port,
         rank=0,
         world_size=1,
         timeout=timedelta(seconds=10),
-        hostname="127.0.0.1",
+        hostname=address,
     )
     wrapped, optimizer = DistributedDataParallel(manager, net), Optimizer(manager, inner)
     while not file.with_suffix(".end").exists():
@@ -129,7 +130,7 @@ def shared(net: nn.Module, inner: torch.optim.Optimizer, step: int) -> int:
 
 
 if __name__ == "__main__":
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
     run: Callable[..., None] = with_torchft if "--torchft" in sys.argv else in_place
     run(Path(sys.argv[1]), *map(int, sys.argv[3:4]))

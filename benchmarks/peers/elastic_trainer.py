@@ -70,7 +70,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
     sys.stdout.flush()
     dist.leave(main())

@@ -21,8 +21,10 @@ from emulators.azureml.kernel import identity
 from emulators.azureml.kernel.config import Config, parse
 from emulators.azureml.running import certificates
 from emulators.azureml.service.server import application
+from emulators.azureml.service.web_proxy import WebProxy
 from emulators.azureml.storage.blobfront import open_front
 from emulators.azureml.storage.blobs import connect
+from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.workspace.events import Publisher
 from emulators.azureml.workspace.store import Store
 from emulators.process import serve_until_stopped
@@ -34,10 +36,10 @@ async def serve(config: Config) -> None:
     tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
-    reach = certificates.of_jobs(config.state, tls.bundle, os.environ)
-    of_nodes = {**reach, **nodes.environment(base, Path(reach["SSL_CERT_FILE"])), **config.node_environment}
-    config = replace(config, node_environment=of_nodes)
     async with contextlib.AsyncExitStack() as stack:
+        reach = await way_to_the_web(stack, config, tls.bundle)
+        of_nodes = {**reach, **nodes.environment(base, Path(reach["SSL_CERT_FILE"])), **config.node_environment}
+        config = replace(config, node_environment=of_nodes)
         blobs = await stack.enter_async_context(connect(config.connection_string))
         front = await stack.enter_async_context(open_front(blobs.url))
         store = stack.enter_context(contextlib.closing(Store(config.state / "azureml.sqlite")))
@@ -56,6 +58,18 @@ async def serve(config: Config) -> None:
         stack.push_async_callback(parts.scheduler.stop)
         env = client_environment(config, base, tls.bundle)
         await serve_until_stopped(url=base, workspace_id=config.workspace_id, env=env)
+
+
+async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundle: Path) -> dict[str, str]:
+    """The variables by which jobs reach the web: as this machine does, but through the web folder if there is one."""
+    machine = dict(os.environ)
+    if not config.web_folder.is_dir():
+        return certificates.of_jobs(config.state, bundle, machine)
+    upstream = machine.get("HTTPS_PROXY") or machine.get("https_proxy") or ""
+    proxy = WebProxy(WebFolder(config.web_folder), upstream)
+    await stack.enter_async_context(proxy.running())
+    machine |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy.url)
+    return certificates.of_jobs(config.state, bundle, machine, proxy.authority)
 
 
 def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str]:

@@ -33,6 +33,7 @@ from emulators.azureml.service.preflight import Needs
 from emulators.azureml.service.registry_routes import RegistryRoutes
 from emulators.azureml.service.server import Parts, Recorder
 from emulators.azureml.storage.blobs import Blobs, Place
+from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.tracking.tracking import Tracking
 from emulators.azureml.tracking.tracking_routes import TrackingRoutes
 from emulators.azureml.workspace.events import Publisher
@@ -84,7 +85,7 @@ async def assembled(
     site.environments.tidy()
     registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
     await registries.refresh()
-    needs = Needs(recipes, places, site.environments, registries)
+    needs = Needs(recipes, places, site.environments, registries, WebFolder(config.web_folder))
     tracking = Tracking(workspace, config.state)
     stack.push_async_callback(tracking.close)
     scheduler = Scheduler(workspace, site, wakes.scheduler, tracking.metric)

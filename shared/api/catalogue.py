@@ -8,7 +8,7 @@ from shared.api.requests import RouteCheck
 from shared.drops.ports import HasDrops
 from shared.drops.seal import route_problems
 from shared.jobs.parameters import Parameters, Schema
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.routes_file import Route
@@ -30,7 +30,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasDrops,

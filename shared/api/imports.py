@@ -11,7 +11,7 @@ from shared.jobs.batchai.document import CLUSTER, JOB, PROJECT, kind_of, scripts
 from shared.jobs.batchai.given import BatchAI
 from shared.jobs.batchai.project import read_project
 from shared.jobs.batchai.report import Report
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.runs.intake.dry_run import plan
@@ -30,7 +30,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

@@ -22,7 +22,7 @@ from shared.drops.decide import (
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import HasDrops, Taken
 from shared.drops.seal import Complete, finish_sealing, reject, seal
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes
 from shared.jobs.routes_file import Route, Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
@@ -46,7 +46,7 @@ class Ports(
     HasJobs,
     HasRoutes,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasDrops,

@@ -9,14 +9,13 @@ from shared.drops.decide import DropVerdict
 from shared.drops.facts import DropSealed
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import Drops, HasDrops
-from shared.jobs.build import Built, JobOrder, build
+from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
 from shared.jobs.model import Problem
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, Jobs
-from shared.jobs.readers.around import Around, Written
+from shared.jobs.order import JobOrder
+from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, Jobs, Written, read_of_drop
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
-from shared.jobs.readers.written import read_of_drop
 from shared.jobs.routes_file import Route
 from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.drop_key import DropKey
@@ -41,7 +40,7 @@ class Ports(
     HasJobs,
     HasRoutes,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasDrops,
@@ -121,7 +120,7 @@ def _written(ports: Ports, route: Route, job_file: JobFile | None, folder: Place
         why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
         return Written(Layer(problems=(Problem("", why),)))
     limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
-    return read_of_drop(job_file, Around(ports, limits, folder))
+    return read_of_drop(ports.readers, job_file, Around(ports, limits, folder))
 
 
 def route_problems(

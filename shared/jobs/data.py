@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.jobs.spec import DROPS_DATASTORE
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
+from shared.kernel.places import DROPS_CONTAINER
+from shared.kernel.storage import Blobs, Place
 
 _AZUREML = re.compile(
     r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/workspaces/[\w.-]+/)?datastores/(\w+)/paths/(.+)"
@@ -37,6 +39,22 @@ class Data:
 def data_of(drop: DropKey, single_file: bool) -> Data:
     """The data of a drop."""
     return Data(f"azureml://datastores/{DROPS_DATASTORE}/paths/{drop}", str(drop), single_file, asked=False)
+
+
+def find_data(blobs: Blobs, text: str) -> Data:
+    """The data that the text names, with whether those in the drops container are a file or a folder."""
+    data = read_data(text)
+    return replace(data, single_file=_single_file(blobs, data.below_drops.rstrip("/")))
+
+
+def _single_file(blobs: Blobs, name: str) -> bool | None:
+    """None if there is nothing, or it is elsewhere."""
+    if not name:
+        return None
+    if blobs.first(Place(DROPS_CONTAINER, f"{name}/")):
+        return False
+    exact = blobs.first(Place(DROPS_CONTAINER, name))
+    return True if exact and exact.name == name else None
 
 
 def below_drops(path: str) -> str:

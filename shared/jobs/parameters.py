@@ -8,6 +8,7 @@ all that is known. Numbers that came as text ("1e-3", which YAML reads as text) 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ from shared.kernel.suggest import did_you_mean, there_are
 Schema = dict[str, Any]
 Parameters = Mapping[str, Schema]  # by name, in the order in which they are shown
 
+# Azure ML puts literal inputs and the paths of files into the command as they are, and a shell reads that: these need
+# no quotes anywhere.
+PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*")
 AUTO = "^auto$"  # the pattern of a parameter that may be left to the trainer
 TYPES = ("integer", "number", "string", "boolean")
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
@@ -60,6 +64,26 @@ def _guessed(default: Any) -> Schema:
 def _kinds(schema: Schema) -> tuple[str, ...]:
     kinds = schema.get("type", ())
     return (kinds,) if isinstance(kinds, str) else tuple(map(str, kinds))
+
+
+def wrong_parameters(known: Parameters, written: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[Problem]:
+    """Parameters that the job has not, that can't have this value, or that a shell would read as more than a word."""
+    for at, values in (("inputs", written), ("parameters", asked)):
+        yield from unknown_names(known, values, at)
+        yield from bad_values(known, values, at)
+    yield from unquoted(asked)
+
+
+def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Texts that a shell would read as more than a word."""
+    for name, value in values.items():
+        if isinstance(value, str) and not PLAIN.fullmatch(value):
+            yield Problem(
+                f"parameters.{name}",
+                f"is {value[:80]!r}. It becomes a part of a command, so it may hold letters, digits and "
+                "_ @ % + = : , . / - only, and begin with no dash.",
+                "bad_parameter",
+            )
 
 
 def unknown_names(known: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from shared.jobs.limits import Limits
 from shared.jobs.model import JobStatus, Problem
+from shared.jobs.readers.job_file import JobFile
 from shared.jobs.routes_file import Routes
-from shared.jobs.spec import JobSpec
+from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.storage import Blobs, Place
 
 
@@ -110,6 +112,56 @@ class HasLimits(Protocol):
     def limits(self) -> Limits: ...
 
 
-class HasBatchAIAccount(Protocol):
+@dataclass(frozen=True)
+class Around:
+    """What lies around a job that someone wrote. `limits` are those of the route or the request; `folder` is the
+    drop's, None where there is none."""
+
+    stores: Stores
+    limits: Limits
+    folder: Place | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A job that someone wrote.
+
+    `template` is what lies below it, None where that is the route's. `problems` keep it from being sent, by the keys of
+    its own document; `absent` has a sentence for each of its data that is nowhere. `summary` is for the run's history,
+    `findings` say what became of each field; None for a document that needed no translation.
+    """
+
+    layer: Layer
+    template: JobSpec | None = None
+    problems: tuple[Problem, ...] = ()
+    absent: tuple[str, ...] = ()
+    summary: str = ""
+    findings: list[dict[str, Any]] | None = None
+
+
+class Reader(Protocol):
+    """Reads jobs of one form."""
+
+    def reads(self, document: Mapping[str, Any]) -> bool:
+        """Whether the document has this form."""
+
+    def of_drop(self, job_file: JobFile, around: Around) -> Written:
+        """The job of a drop, with what lies beside it. Raises BrokenJobFile."""
+
+    def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:
+        """The job of a request. Raises Impossible for what must not become one, with all that is wrong."""
+
+
+def read_of_drop(readers: Iterable[Reader], job_file: JobFile, around: Around) -> Written:
+    """As the first reader has it that reads this form; the last reads all."""
+    return next(reader for reader in readers if reader.reads(job_file.document)).of_drop(job_file, around)
+
+
+def read_of_request(readers: Iterable[Reader], document: Mapping[str, Any], beside: Any, around: Around) -> Written:
+    """The same for the job of a request, and what came beside it."""
+    return next(reader for reader in readers if reader.reads(document)).of_request(document, beside, around)
+
+
+class HasReaders(Protocol):
     @property
-    def batchai_account(self) -> str: ...
+    def readers(self) -> tuple[Reader, ...]: ...

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.jobs.build import Values
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
+from shared.jobs.order import Values
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import read_template, trainer_names, trainer_template, yaml_object

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.jobs.model import Problem
@@ -26,9 +26,6 @@ FROM_MODEL = "from_model"  # the input that names that folder
 HOUR_PROPERTY = "trainyard.hour"  # the hour in which the job's run was made; Azure ML lists jobs by it
 COMMAND = "command"  # the kind of job that runs one command on its nodes
 FOLDER, FILE = "folder", "file"  # kinds of data
-
-_VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
-_OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
 
 Value = str | int | float  # bool among them
 Opaque = Mapping[str, Any]
@@ -47,7 +44,7 @@ class DataInput:
 
 @dataclass(frozen=True)
 class Output:
-    """What a job writes. Without a `path` it goes to a folder of the run's own; see written_outputs.places_of."""
+    """What a job writes. Without a `path` it goes to a folder of the run's own; see places.py."""
 
     path: str = ""
     kind: str = ""
@@ -142,36 +139,6 @@ class Layer:
 
     def with_job(self, job: JobSpec) -> Layer:
         return replace(self, job=job)
-
-
-def over(below: Layer, above: Layer) -> Layer:
-    """The two as one layer. What is a mapping is merged by name, all else is taken from above where that says it."""
-    merged = {each.name: _merged(each.name, below, above) for each in fields(JobSpec)}
-    said = {name for name in merged if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off
-    unread = {name: value for name, value in below.unread.items() if name not in said}
-    return Layer(JobSpec(**merged), unread={**unread, **above.unread})
-
-
-def _merged(name: str, below: Layer, above: Layer) -> Any:
-    lower, upper, nothing = (getattr(job, name) for job in (below.job, above.job, _NOTHING))
-    if name in above.off:
-        lower = nothing
-    if not isinstance(nothing, Mapping):
-        return lower if upper == nothing else upper
-    if name == "rest":
-        gone = tuple(f"{key}." for key, value in upper.items() if value is None)
-        lower = {key: value for key, value in lower.items() if not f"{key}.".startswith(gone)} if gone else lower
-    return {key: value for key, value in {**lower, **upper}.items() if value is not None}
-
-
-_NOTHING = JobSpec()
-
-
-def values_it_lacks(job: JobSpec) -> list[str]:
-    """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
-    known = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
-    used = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", job.command)))
-    return [name for name in dict.fromkeys(used) if name not in known]
 
 
 def is_registered(code: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shared.jobs.model import Problem
 from shared.jobs.spec import OUTPUT_DATASTORE, Environment, JobSpec
 from shared.kernel.errors import Impossible
 from shared.kernel.names import path_problem
@@ -22,6 +23,7 @@ MIB = 1 << 20
 NAMED = 5  # files in a sentence
 
 _PLACE = re.compile(re.escape(ROOT) + r"([0-9a-f]{64})(?:/(.*))?")
+_CODE_ID = re.compile(r"azureml:(?:[\w.-]+:[\w.-]+|/subscriptions/[\w./()-]+/codes/[\w.-]+/versions/[\w.-]+)")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -57,6 +59,16 @@ def is_folder(place: Any) -> bool:
     """Whether this is the path of such a folder, and not of something in it."""
     name = digest_in(place)
     return name is not None and place == path(name)
+
+
+def unfit_code(code: str) -> Iterator[Problem]:
+    """Code that is neither registered nor a folder that was sent."""
+    if code and not (_CODE_ID.fullmatch(code) or is_folder(code)):
+        yield Problem(
+            "code",
+            "must be a registered asset, azureml:<name>:<version>, or a folder that was sent: `trainyard submit "
+            "job.yml` sends the folder that it names. Leave it out for the trainers.",
+        )
 
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:

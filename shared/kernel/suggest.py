@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shared.kernel.errors import Impossible
+
 MOST_SHOWN = 20
 LONGEST = 80  # characters of a name that are compared and shown
 
@@ -27,3 +29,12 @@ def there_are(choices: Iterable[str]) -> str:
     known = sorted(choices)
     rest = f" and {len(known) - MOST_SHOWN} more" if len(known) > MOST_SHOWN else ""
     return ", ".join(known[:MOST_SHOWN]) + rest or "none"
+
+
+def chosen(what: str, name: str, choices: Iterable[str]) -> str:
+    """The name, if it is one of the choices. Raises Impossible with the nearest one, and `unknown_<what>`."""
+    known = sorted(choices)
+    if name not in known:
+        near = did_you_mean(name, known)
+        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
+    return name

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import BadInput, Changed, Conflict, NotFound
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.places import SCHEDULE_LOOKS
@@ -47,7 +47,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

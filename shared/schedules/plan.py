@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shared.drops.ports import HasDrops
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.errors import Changed, Impossible, NotFound, Unavailable
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.kernel.person import NOBODY, Person
@@ -37,7 +37,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

@@ -8,8 +8,9 @@ from typing import Any
 from shared.adapters.azureml.document import document
 from shared.jobs.batchai.job import BatchJob, Beside, read_job
 from shared.jobs.batchai.translate import SPEC, Source, shortened, translate
-from shared.jobs.build import JobOrder, build
+from shared.jobs.build import build
 from shared.jobs.limits import DAY, Limits
+from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.spec import JobSpec
 

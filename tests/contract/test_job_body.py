@@ -19,8 +19,9 @@ from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.azureml.workspace import connect, sdk
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.jobs.build import JobOrder, build
+from shared.jobs.build import build
 from shared.jobs.data import Data
+from shared.jobs.order import JobOrder
 from shared.jobs.routes_file import load
 from shared.jobs.spec import resolve
 from shared.kernel.settings import ROOT

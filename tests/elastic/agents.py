@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +17,7 @@ from tests.trainers.forked import Process, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = 5  # steps between checkpoints
+CONF = "last_call_timeout=2"
 DEADLINE_SECONDS = 120  # a loaded machine is slow; a hanging test is worse
 
 
@@ -133,3 +135,29 @@ class Run:
 
     def alive(self) -> list[Agent]:
         return [agent for agent in self.agents if agent.process.poll() is None]
+
+
+class InPlace(Run):
+    """A run whose agents keep their workers."""
+
+    worker = "inplace.py"
+
+    def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
+        super().__init__(folder, endpoint, run, nodes, **{"PET_RDZV_CONF": CONF, **env})
+
+    def start(
+        self,
+        count: int = 1,
+        prefix: Sequence[str] = (),
+        launch: Sequence[str] = ("elastic.launch", "--in-place"),
+        **env: str,
+    ) -> list[Agent]:
+        return super().start(count, prefix, launch, **env)
+
+    def assert_no_step_lost(self) -> None:
+        """Each step was made once by every process that saw it; the first process writes it down, unless it dies."""
+        for earlier, later in pairwise(line["step"] for line in self.progress()):
+            assert earlier < later <= earlier + 2, f"step {later} came after step {earlier}"
+
+    def processes(self, lines: Sequence[object]) -> set[float]:
+        return {line["process"] for line in lines}  # type: ignore[index]

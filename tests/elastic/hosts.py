@@ -1,12 +1,14 @@
 """Hosts on one machine: Linux network namespaces on a bridge, and a way from there to a port of this machine.
 
-A host's wire is a veth pair, or, if it is to be a bad one, two tap devices between which this process carries the
-frames, some of them late and some not at all. (The kernel's netem does that too, where it was built in.)
+The bridge has a namespace, too, so no address of theirs is one of this machine's. A host's wire is a veth pair, or, if
+it is to be a bad one, two tap devices between which this process carries the frames: some of them late, some not at
+all, and some refused. (The kernel's netem and netfilter do that too, where they were built in.)
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import random
@@ -18,12 +20,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tests.elastic.frames import refusal, way
 
 TUN = "/dev/net/tun"
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000  # linux/if_tun.h
 FRAME_BYTES = 65536
+
+CLONE_NEWNET = 0x40000000  # linux/sched.h
+T = TypeVar("T")
 
 NET = f"10.231.{os.getpid() % 250}"
 GATEWAY = f"{NET}.1"
@@ -72,52 +81,93 @@ class Host:
             ip("-n", self.name, "route", "add", "blackhole", f"{other.address}/32")
 
 
+Way = tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Quality:
-    """Of a wire, in each direction: seconds that a frame takes, give or take `jitter`, and the share that is lost."""
+    """Of a wire, in each direction: seconds that a frame takes, give or take `jitter`, and the share that is lost.
 
-    delay: float
-    jitter: float
-    loss: float
+    What goes from one address to another can be lost altogether, or be refused as by a firewall that answers.
+    """
+
+    delay: float = 0.0
+    jitter: float = 0.0
+    loss: float = 0.0
+    lost: set[Way] = field(default_factory=set)
+    refused: set[Way] = field(default_factory=set)
+
+    def cut(self, ones: list[Host], others: list[Host], refuse: bool = False, one_way: bool = False) -> None:
+        """Let nothing pass from these to those, nor back unless it is one way."""
+        ways = {(one.address, other.address) for one in ones for other in others}
+        ways |= set() if one_way else {(other, one) for one, other in ways}
+        (self.refused if refuse else self.lost).update(ways)
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+        self.lost.clear()
+        self.refused.clear()
 
 
 @contextlib.contextmanager
 def hosts(count: int, quality: Quality | None = None) -> Iterator[list[Host]]:
-    """So many hosts that reach each other and GATEWAY, which is this machine; over bad wires if a quality is given."""
-    bridge = f"ty{os.getpid()}"
+    """So many hosts that reach each other and GATEWAY; over wires of this quality if one is given."""
+    hub = f"ty{os.getpid()}"
     made: list[Host] = []
-    with contextlib.ExitStack() as wires, _bridge(bridge, made):
+    with contextlib.ExitStack() as wires, _bridge(hub, made):
         for number in range(count):
-            name = f"{bridge}n{number}"
+            name = f"{hub}n{number}"
             ip("netns", "add", name)
             if quality:
-                wires.enter_context(_bad_wire(name, quality))
+                wires.enter_context(_bad_wire(hub, name, quality))
             else:
-                ip("link", "add", f"{name}v", "type", "veth", "peer", "name", "eth0", "netns", name)
-            made.append(_host(bridge, name, f"{NET}.{number + 11}"))
+                ip("-n", hub, "link", "add", f"{name}v", "type", "veth", "peer", "name", "eth0", "netns", name)
+            made.append(_host(hub, name, f"{NET}.{number + 11}"))
         yield made
 
 
 @contextlib.contextmanager
-def _bridge(bridge: str, made: list[Host]) -> Iterator[None]:
+def _bridge(hub: str, made: list[Host]) -> Iterator[None]:
+    ip("netns", "add", hub)
     try:
-        ip("link", "add", "name", bridge, "type", "bridge")
-        ip("address", "add", f"{GATEWAY}/24", "dev", bridge)
-        ip("link", "set", bridge, "up")
+        ip("-n", hub, "link", "add", "name", "hub", "type", "bridge")
+        ip("-n", hub, "address", "add", f"{GATEWAY}/24", "dev", "hub")
+        ip("-n", hub, "link", "set", "hub", "up")
         yield
     finally:
         for host in made:  # the links first: a namespace goes when the kernel has closed the last connection in it
-            ip("link", "delete", f"{host.name}v")
+            ip("-n", hub, "link", "delete", f"{host.name}v")
             ip("netns", "delete", host.name)
-        ip("link", "delete", bridge)
+        ip("netns", "delete", hub)
 
 
-def _host(bridge: str, name: str, address: str) -> Host:
-    ip("link", "set", f"{name}v", "master", bridge, "up")
+def _host(hub: str, name: str, address: str) -> Host:
+    ip("-n", hub, "link", "set", f"{name}v", "master", "hub", "up")
     ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
     ip("-n", name, "link", "set", "eth0", "up")
     ip("-n", name, "link", "set", "lo", "up")
     return Host(name, address)
+
+
+def hub() -> Host:
+    """The host that GATEWAY is: it is never cut off. Only while there are hosts."""
+    return Host(f"ty{os.getpid()}", GATEWAY)
+
+
+def _within(namespace: str, make: Callable[[], T]) -> T:
+    """What `make` makes in that network; a socket stays where it was made."""
+    made: list[T] = []
+
+    def enter() -> None:
+        with Path(f"/run/netns/{namespace}").open() as file:
+            if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+        made.append(make())
+
+    thread = threading.Thread(target=enter)  # which ends there; this one stays here
+    thread.start()
+    thread.join()
+    return made[0]
 
 
 def _tap(name: str) -> int:
@@ -128,10 +178,11 @@ def _tap(name: str) -> int:
 
 
 @contextlib.contextmanager
-def _bad_wire(name: str, quality: Quality) -> Iterator[None]:
+def _bad_wire(hub: str, name: str, quality: Quality) -> Iterator[None]:
     """Two devices, the host's eth0 and its end at the bridge, and a thread that carries frames between them."""
     ends = (_tap(f"{name}v"), _tap(f"{name}i"))
     ip("link", "set", f"{name}i", "netns", name, "name", "eth0")
+    ip("link", "set", f"{name}v", "netns", hub)
     over = threading.Event()
     thread = threading.Thread(target=_carry, args=(ends, quality, over), daemon=True)
     thread.start()
@@ -145,6 +196,7 @@ def _bad_wire(name: str, quality: Quality) -> Iterator[None]:
 
 
 def _carry(ends: tuple[int, int], quality: Quality, over: threading.Event) -> None:
+    """Take frames from one end to the other. The second end is the host's."""
     dice = random.Random(1)
     late: list[tuple[float, int, bytes]] = []  # when it is due, at which end, what
     while not over.is_set():
@@ -152,11 +204,12 @@ def _carry(ends: tuple[int, int], quality: Quality, over: threading.Event) -> No
         for end in select.select(ends, [], [], max(0.0, wait))[0]:
             with contextlib.suppress(OSError):  # a device that is down
                 frame = os.read(end, FRAME_BYTES)
-                if dice.random() >= quality.loss:
-                    due = time.monotonic() + dice.uniform(
-                        quality.delay - quality.jitter, quality.delay + quality.jitter
-                    )
-                    late.append((due, ends[1] if end == ends[0] else ends[0], frame))
+                passage = way(frame) if end == ends[1] else None
+                if passage in quality.refused and (answer := refusal(frame)):
+                    late.append((time.monotonic(), end, answer))
+                elif passage not in quality.lost | quality.refused and dice.random() >= quality.loss:
+                    delay = dice.uniform(quality.delay - quality.jitter, quality.delay + quality.jitter)
+                    late.append((time.monotonic() + delay, ends[1] if end == ends[0] else ends[0], frame))
         now = time.monotonic()
         for _, end, frame in sorted(each for each in late if each[0] <= now):
             with contextlib.suppress(OSError):
@@ -166,8 +219,8 @@ def _carry(ends: tuple[int, int], quality: Quality, over: threading.Event) -> No
 
 @contextlib.contextmanager
 def forwarded(port: int) -> Iterator[int]:
-    """A port of GATEWAY whose connections go to `port` of 127.0.0.1."""
-    with socket.create_server((GATEWAY, 0)) as server:
+    """A port of GATEWAY whose connections go to `port` of 127.0.0.1. Only while there are hosts."""
+    with _within(f"ty{os.getpid()}", lambda: socket.create_server((GATEWAY, 0))) as server:
         threading.Thread(target=_accept, args=(server, port), daemon=True).start()
         yield int(server.getsockname()[1])
 

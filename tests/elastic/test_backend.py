@@ -173,15 +173,39 @@ def test_nodes_leave_the_state_alone(table: Table, run: str) -> None:
     _, token, _ = backend.set_state(b"x")
     for node in (Node("10.0.0.1_1", beat=1), Node("10.0.0.2_1", beat=1), Node("10.0.0.1_1", beat=2), Node("gone")):
         backend.tell(node)
-    backend.forget("gone")
+    backend.forget("gone", backend.look().versions["gone"])
     before = table.requests
     found = backend.look()
-    assert found == (
-        (b"x", token),
-        {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)},
-    )
+    assert (found.state, found.token) == (b"x", token)
+    assert found.nodes == {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)}
     assert table.requests == before + 1
     assert backend.set_state(b"y", token)[2]
+
+
+def test_a_row_that_cannot_be_read_fails_no_look(table: Table, run: str) -> None:
+    """Rows that hold no node, or another, are named with the reason; a state that can't be read is none."""
+    backend, rows = AzureTableRendezvousBackend(table, run, SECONDS), table.rows(run, "rendezvous")
+    backend.tell(Node("good"))
+    rows.put("node:bad", b"no JSON", time.monotonic() + SECONDS)
+    rows.put("node:10.0.0.1 x", Node("good").text(), time.monotonic() + SECONDS)
+    rows.put("state", b"corrupt", time.monotonic() + SECONDS)
+    found = backend.look()
+    assert (found.nodes, found.state, sorted(found.unreadable)) == ({"good": Node("good")}, None, ["10.0.0.1 x", "bad"])
+    assert backend.replace(b"x", found.token)
+    assert backend.look().state == b"x"
+
+
+def test_only_the_row_that_was_seen_is_deleted(table: Table, run: str) -> None:
+    """A delete that comes late leaves a node alone that has written its row again, and is no error twice."""
+    backend = AzureTableRendezvousBackend(table, run, SECONDS)
+    backend.tell(Node("a", beat=1))
+    seen = backend.look().versions["a"]
+    backend.tell(Node("a", beat=2))
+    backend.forget("a", seen)
+    assert backend.look().nodes == {"a": Node("a", beat=2)}
+    for _ in range(2):
+        backend.forget("a", backend.look().versions.get("a", seen))
+    assert backend.look().nodes == {}
 
 
 def test_an_unreachable_table_is_a_typed_error(run: str) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ import pytest
 from emulators.process import tail, wait_for
 from tests import azurite
 from tests.elastic import hosts
-from tests.elastic.agents import DEADLINE_SECONDS, ROOT, Agent, Run
+from tests.elastic.agents import CONF, DEADLINE_SECONDS, ROOT, InPlace
 from tests.trainers import cifar, metadata_service
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import connect
 from trainers.elastic.protocol import Round
 
-CONF = "last_call_timeout=2"
 IMPATIENT = "last_call_timeout=2,keep_alive_interval=1,heartbeat_timeout=1"  # silence of 2 s is noticed
 
 
@@ -31,32 +29,6 @@ IMPATIENT = "last_call_timeout=2,keep_alive_interval=1,heartbeat_timeout=1"  # s
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurite]:
     with azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY, names=[hosts.GATEWAY]) as running:
         yield running
-
-
-class InPlace(Run):
-    """A run whose agents keep their workers."""
-
-    worker = "inplace.py"
-
-    def __init__(self, folder: Path, endpoint: str, run: str, nodes: str, **env: str) -> None:
-        super().__init__(folder, endpoint, run, nodes, **{"PET_RDZV_CONF": CONF, **env})
-
-    def start(
-        self,
-        count: int = 1,
-        prefix: Sequence[str] = (),
-        launch: Sequence[str] = ("elastic.launch", "--in-place"),
-        **env: str,
-    ) -> list[Agent]:
-        return super().start(count, prefix, launch, **env)
-
-    def assert_no_step_lost(self) -> None:
-        """Each step was made once by every process that saw it; the first process writes it down, unless it dies."""
-        for earlier, later in pairwise(line["step"] for line in self.progress()):
-            assert earlier < later <= earlier + 2, f"step {later} came after step {earlier}"
-
-    def processes(self, lines: Sequence[object]) -> set[float]:
-        return {line["process"] for line in lines}  # type: ignore[index]
 
 
 def test_the_first_and_the_last_are_killed(account: azurite.Azurite, tmp_path: Path) -> None:
@@ -112,9 +84,9 @@ def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, 
             os.kill(pid, signal.SIGSTOP)
         try:
             run.wait_for_steps(2, after=len(before), steps=3)
-            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look()[0]
+            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look().state
             assert known
-            assert len(Round.of(known[0]).team) == 2
+            assert len(Round.of(known).team) == 2
         finally:
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)

@@ -62,8 +62,9 @@ def member(
 
 def seen(table: Table, run: str) -> tuple[Round, list[str]]:
     """The run's round, and the nodes that neither left nor are done."""
-    state, nodes = AzureTableRendezvousBackend(table, run).look()
-    return Round.of(state[0]) if state else Round(), [node.name for node in nodes.values() if not node.left]
+    found = AzureTableRendezvousBackend(table, run).look()
+    nodes = [node.name for node in found.nodes.values() if not node.left]
+    return Round.of(found.state) if found.state else Round(), nodes
 
 
 def test_a_run_ends_once(member: Member) -> None:
@@ -186,9 +187,18 @@ def test_every_setting_of_torch_is_known(table: Table, run: str) -> None:
     """The settings that PyTorch's dynamic rendezvous documents, and its keep-alive, arrive in the handler."""
     given = {name: "7" for name in CHOICES if name != "table"}
     times = create(RendezvousParameters(NAME, table.url, run, 1, 2, timeout=900, **given)).times
-    assert {times.join, times.last_call, times.close, times.heartbeat, times.interval, times.attempts, times.read} == {
-        7
-    }
+    waits = {times.join, times.last_call, times.close, times.heartbeat, times.interval, times.read, times.lease}
+    assert waits | {times.attempts} == {7}
+
+
+def test_settings_of_other_backends_are_taken(table: Table, run: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What PyTorch's own tests pass to any backend, and numbers in quotation marks, are taken with a warning."""
+    with caplog.at_level("WARNING"):
+        given = {"is_host": True, "join_timeout": '"7"', "close_timeout": "'8'", "read_timeout": 9}
+        times = create(RendezvousParameters(NAME, table.url, run, 1, 2, **given)).times  # type: ignore[arg-type]
+    assert (times.join, times.close, times.read) == (7, 8, 9)
+    assert "--rdzv-conf is_host is for other backends" in caplog.text
+    assert "--rdzv-conf join_timeout is in quotation marks" in caplog.text
 
 
 def test_a_run_needs_a_name(table: Table) -> None:

@@ -26,7 +26,7 @@ RAISES_STORE_ERROR = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore: R
 KNOWS_WHAT_IT_DELETED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore says True for what was never there
 REFUSES_TO_ADD_TO_TEXT = {"hash", "file", "azure", "azure, prefixed"}  # TCPStore closes the connection for good
 PREFIX_TAKES_UTF8_ONLY = {"azure, prefixed"}  # C++ hands keys to Python as text
-NO_QUEUES = {"file", "azure, prefixed"}  # nor list_keys: C++'s PrefixStore does not ask a store made in Python
+NO_QUEUES = {"file"}  # nor list_keys
 EXTENDED = {"hash", "tcp", "azure", "azure, prefixed"}  # FileStore has multi_get and the like, and says it has not
 
 SHORT = timedelta(milliseconds=300)
@@ -269,10 +269,6 @@ def test_agents_synchronise(store: Any) -> None:
 
 def test_keys_are_listed(store: Any, kind: str) -> None:
     """list_keys gives all keys of the store, whatever they hold."""
-    if kind == "azure, prefixed":
-        with pytest.raises(NotImplementedError):
-            store.list_keys()
-        return
     for key in ("a", "b/c", "d e~"):
         store.set(key, "value")
     own = {"efcount/"} if kind == "file" else set()  # FileStore counts its users in a key

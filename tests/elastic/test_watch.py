@@ -20,6 +20,7 @@ from trainers.elastic.bell import SILENT, Bell, ring_all
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Limits, Node, Round, Times
+from trainers.elastic.protocol import Member as Place
 
 HOST = "127.0.0.1"
 
@@ -44,15 +45,17 @@ def _joined(backend: AzureTableRendezvousBackend, times: Times, nodes: int = 2) 
 
 @contextmanager
 def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iterator[Member]:
-    """A member at work with another whose row was written once, and whose bell is at this port."""
-    peer = Node("peer", address=HOST, bell=port)
+    """A member at work with another that answered while they met; then its row stands still, and its bell is here."""
+    met = Bell("peer", HOST, threading.Event())
+    peer = Node("peer", address=HOST, bell=met.port)
     backend.tell(peer)
     member = Member(backend, Limits(2, 2), times, HOST)
     try:
         member.join()
-        backend.tell(replace(peer, joined=1, beat=1))
+        backend.tell(replace(peer, joined=1, beat=1, bell=port))
         yield member
     finally:
+        met.close()
         member.leave()
 
 
@@ -87,7 +90,7 @@ def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) 
         told: list[list[str]] = []
         member.changed = lambda _number, why: told.append(why)
         member.stands_still = lambda: True
-        silent = member._silences
+        silent = member.silences
         wait_for(lambda: silent.longer_than(3), DEADLINE_SECONDS, "three times the silence of a dead node")
         assert told == []
         bell.close()
@@ -124,3 +127,41 @@ def test_a_ring_that_is_enough() -> None:
         assert ring_all([stopped], enough) == {"stopped": SILENT}
         enough.set()
         assert ring_all([stopped], enough) == {}
+
+
+def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
+    """Who joins a run with a state and a node's row that nobody can read does so, and who is done there ends well."""
+    rows, deadline = backend.table.rows(backend._run_id, "rendezvous"), time.monotonic() + DEADLINE_SECONDS
+    rows.put("state", b"no round", deadline)
+    rows.put("node:dead", b"no node", deadline)
+    with _joined(backend, Times(interval=1, last_call=1), nodes=1) as (member,):
+        assert backend.look().unreadable.keys() == {"dead"}
+        rows.put("state", b"no round", deadline)
+        member.finish(DEADLINE_SECONDS)
+        state = backend.look().state
+        assert state
+        assert Round.of(state).closed == "done"
+
+
+def test_a_surplus_node_takes_the_place_of_one_that_was_killed(backend: AzureTableRendezvousBackend) -> None:
+    """It was never in that round, and waits for no lease: the dead one's row stands still, and its port refuses."""
+    times = Times(interval=1, attempts=1, last_call=1)
+    dead = Node("dead", ticket=1, joined=1, worked=1, address=HOST, bell=_free_port())
+    backend.tell(dead)
+    made = Round(1, (Place("dead", 1),), HOST, 1)
+    assert backend.replace(made.text(), None)
+    with closing_member(Member(backend, Limits(1, 1), times, HOST)) as member:
+        assert member.join().round.number == 2
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def closing_member(member: Member) -> Iterator[Member]:
+    try:
+        yield member
+    finally:
+        member.leave()

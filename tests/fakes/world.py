@@ -19,7 +19,9 @@ from shared.clusters import sweep
 from shared.clusters.model import Cluster
 from shared.drops import collect
 from shared.events import announce, incoming
+from shared.jobs.batchai.reader import BatchAIJobs
 from shared.jobs.readers.azureml import read_job
+from shared.jobs.readers.command_job import CommandJobs
 from shared.jobs.routes_file import JobFileRule, Route
 from shared.kernel import places
 from shared.kernel.at_once import at_once
@@ -105,7 +107,7 @@ class World:
             self.drops, self.runs, self.queues, self.blobs, self.jobs, self.clusters, self.sweeps, self.samples,
             self.leases, self.events,
             {route.name: route for route in routes}, trainers, self.clock, lambda: f"token{next(tokens)}",
-            books=self.books,
+            books=self.books, readers=(BatchAIJobs(), CommandJobs()),
         )  # fmt: skip
 
     @property

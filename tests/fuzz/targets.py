@@ -26,8 +26,9 @@ from shared.api import records
 from shared.api.requests import RunsQuery, read_body, read_key, read_query, read_time
 from shared.drops.model import Drop, DropState
 from shared.events import incoming
-from shared.jobs.build import JobOrder, build
+from shared.jobs.build import build
 from shared.jobs.data import data_of, read_data
+from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.job_file import read_job_file
 from shared.kernel.drop_key import DropKey

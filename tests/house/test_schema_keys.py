@@ -40,7 +40,7 @@ OTHER_MEANINGS = {
     "notices/render.py": {"$schema"},  # of an Adaptive Card
     "api/imports.py": {"compute"},  # a field of the API's answer
     "jobs/limits.py": {"queue_settings", "docker_args"},  # what a routes file may allow
-    "jobs/build.py": {"queue_settings"},
+    "jobs/layers.py": {"queue_settings"},
 }
 
 

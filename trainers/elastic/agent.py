@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError
 
 from .member import Member
 from .protocol import Joined
@@ -32,6 +32,8 @@ CLEAN_BREAK = 3.0
 # Workers that make no step for that long, or for so many times the pace that they had, stand still. A slow step that is
 # taken for that costs looks and rings, and nobody is lost by it.
 STILL_SECONDS, STILL_TIMES = 1.0, 3
+# So long a round has for its first step before its workers count as standing still: they may be unable to meet.
+MEETING_SECONDS = 3.0
 # A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
 # started again: the others wait for its node, and have the state.
 BACK_TIMES = 5
@@ -63,13 +65,18 @@ class Worker:
 class Pace:
     """How the workers get on, as of what they said."""
 
+    began_at: float = 0.0
     ticked_at: float = 0.0
     slowest: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def stop(self) -> None:
+        with self.lock:
+            self.began_at = self.ticked_at = self.slowest = 0.0
+
     def start(self) -> None:
         with self.lock:
-            self.ticked_at = self.slowest = 0.0
+            self.began_at = time.monotonic()
 
     def tick(self) -> None:
         with self.lock:
@@ -81,7 +88,8 @@ class Pace:
     def stands_still(self) -> bool | None:
         with self.lock:
             if not self.ticked_at:
-                return None
+                late = self.began_at and time.monotonic() - self.began_at > MEETING_SECONDS
+                return True if late else None
             return time.monotonic() - self.ticked_at > max(STILL_SECONDS, STILL_TIMES * self.slowest)
 
 
@@ -109,6 +117,7 @@ class Agent:
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
+        member.unsure = lambda: self._tell("hold")
         member.stands_still = self._pace.stands_still
         member.waited = self._watch_the_waiting
 
@@ -203,9 +212,10 @@ class Agent:
 
     def _next_round(self) -> tuple[int, str] | None:
         self._cut_at, self._back_at, self._joined = None, None, None
-        self._pace.start()
+        self._pace.stop()
         try:
             self._joined = joined = self._member.join()
+            self._pace.start()
         except WorkerEnded:
             self._member.step_out()
             return None
@@ -246,14 +256,8 @@ class Agent:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
     def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
-        """A worker was stopped for a while. It may go on only if the table says that its round is still there."""
-        while True:
-            try:
-                current = self._member.look().round
-                break
-            except RendezvousError as error:
-                logger.warning("a worker was stopped, and waits until the table can be asked: %s", error)
-        if current.number == message["round"]:
+        """A worker was stopped, or held, for a while. It may go on only if nobody can have replaced its round."""
+        if self._member.confirm(message["round"]):
             worker.channel.send(do="go on")
         else:
             worker.channel.send(do="cut", round=message["round"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 import zlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousStateError
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, Token
@@ -13,11 +15,26 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBa
 from .client import Table, Version
 from .errors import Conflict, Missing, TableError, TooBig
 from .protocol import Node, Unreadable
-from .values import key_text, unpack
+from .values import key_of, key_text, unpack
 
 KIND = "rendezvous"
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+
+class Look(NamedTuple):
+    """One look at a run: the state, if there is one that can be read, and its token; what each node says of itself.
+
+    `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why.
+    """
+
+    state: bytes | None
+    token: Version | None
+    nodes: dict[str, Node]
+    versions: dict[str, Version]
+    unreadable: dict[str, str]
 
 
 class AzureTableRendezvousBackend(RendezvousBackend):
@@ -59,31 +76,33 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         except (Conflict, Missing):
             return None
 
-    def look(self) -> tuple[tuple[bytes, Token] | None, dict[str, Node]]:
-        """What get_state gives, and what each node says of itself. One request for 1,000 nodes."""
-        wanted = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
-        state, nodes = None, {}
-        for row in self._call(lambda deadline: list(self.table.query(wanted, None, deadline))):
-            if row["RowKey"] == f"{KIND}.state":
-                state = self._opened(unpack(row)), Version(row.metadata["etag"], row["writers"])
-            elif row["RowKey"].startswith(f"{KIND}.node:"):
-                node = self._node(unpack(row))
-                nodes[node.name] = node
-        return state, nodes
+    def look(self) -> Look:
+        """Read the state and what each node says of itself, in one request for 1,000 nodes."""
+        selected = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
+        seen = Look(None, None, {}, {}, {})
+        for row in self._call(lambda deadline: list(self.table.query(selected, None, deadline))):
+            name, version = row["RowKey"], Version(row.metadata["etag"], row.get("writers", b""))
+            if name == f"{KIND}.state":
+                seen = seen._replace(state=self._state(unpack(row)), token=version)
+            elif name.startswith(f"{KIND}.node:"):
+                _note(seen, row.get("key", key_of(name)), unpack(row), version)
+        return seen
+
+    def _state(self, value: bytes) -> bytes | None:
+        try:
+            return self._opened(value)
+        except RendezvousStateError as error:
+            logger.warning("%s; it counts as none, and the next round replaces it", error)
+            return None
 
     def tell(self, node: Node) -> None:
         """Write a node's row. Nobody else writes it, so nobody is in the way."""
         self._call(lambda deadline: self._rows.put(f"node:{node.name}", node.text(), deadline))
 
-    def forget(self, name: str) -> None:
-        """Delete the row of a node that is gone, so that later looks are short."""
-        self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline))
-
-    def _node(self, text: bytes) -> Node:
-        try:
-            return Node.of(text)
-        except Unreadable as error:
-            raise RendezvousStateError(f"run {self._run_id}: {error}") from error
+    def forget(self, name: str, version: Version) -> None:
+        """Delete the row of a node that is gone, so that later looks are short; not one that was written since."""
+        with contextlib.suppress(Conflict):
+            self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline, version))
 
     def _opened(self, value: bytes) -> bytes:
         try:
@@ -107,3 +126,16 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             raise RendezvousStateError(f"the rendezvous state of run {self._run_id}: {error}") from error
         except TableError as error:
             raise RendezvousConnectionError(f"the table of run {self._run_id}: {error}") from error
+
+
+def _note(seen: Look, key: bytes, value: bytes, version: Version) -> None:
+    """Read a node's row. One that another program wrote is none of the node's."""
+    name = key.decode(errors="replace").removeprefix(f"{KIND}.").removeprefix("node:")
+    seen.versions[name] = version
+    try:
+        node = Node.of(value)
+        if node.name != name:
+            raise Unreadable(f"a node's row says that it is {node.name!r}'s")
+        seen.nodes[name] = node
+    except Unreadable as error:
+        seen.unreadable[name] = str(error)

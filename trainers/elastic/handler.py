@@ -45,9 +45,13 @@ SECONDS = {
     "keep_alive_interval": 3,
     "read_timeout": 120,
     "expire_after": 7 * 24 * 3600,
+    "lease_timeout": 300,
 }
 CHOICES = [*SECONDS, "keep_alive_max_attempt", "table"]
 FROM_TORCHRUN = {"timeout", "rank"}  # in every configuration; other backends use them
+# What PyTorch's own backends read, and its own tests pass to any: nothing of it means anything here.
+OF_OTHERS = {"is_host", "store_type", "use_libuv", "protocol", "cert", "key", "cacert", "etcd_prefix", "ssl_cert_key"}
+QUOTES = "\"'"
 
 # How long the first of a run tries to clean up after others, in seconds.
 CLEAN_UP = 60.0
@@ -169,6 +173,7 @@ def create(params: RendezvousParameters) -> AzureTableRendezvous:
         interval=numbers["keep_alive_interval"],
         attempts=numbers["keep_alive_max_attempt"],
         read=numbers["read_timeout"],
+        lease=numbers["lease_timeout"],
     )
     address = params.local_addr or _own_address(table.url) or socket.getfqdn()
     return AzureTableRendezvous(params.run_id, Limits(params.min_nodes, params.max_nodes), times, table, address)
@@ -176,14 +181,25 @@ def create(params: RendezvousParameters) -> AzureTableRendezvous:
 
 def _settings(params: RendezvousParameters) -> dict[str, int]:
     """The settings by name. Raises ValueError for an unknown name or a wrong number."""
-    if unknown := params.config.keys() - set(CHOICES) - FROM_TORCHRUN:
+    for name in sorted(params.config.keys() & OF_OTHERS):
+        logger.warning("--rdzv-conf %s is for other backends; it changes nothing here", name)
+    if unknown := params.config.keys() - set(CHOICES) - FROM_TORCHRUN - OF_OTHERS:
         raise ValueError(f"--rdzv-conf {min(unknown)} is unknown; choose from {', '.join(CHOICES)}")
     numbers = {**SECONDS, "keep_alive_max_attempt": 2}
     for name, default in numbers.items():
-        numbers[name] = params.get_as_int(name, default) or 0
-        if numbers[name] < 1:
-            raise ValueError(f"--rdzv-conf {name} must be a whole number above 0, not {params.get(name)!r}")
+        numbers[name] = _number(name, params.get(name, default))
     return numbers
+
+
+def _number(name: str, value: object) -> int:
+    """A setting's number, also from within quotation marks. Raises ValueError."""
+    text = str(value).strip()
+    if text and text[0] in QUOTES and text[-1] == text[0]:
+        text = text[1:-1]
+        logger.warning("--rdzv-conf %s is in quotation marks; it is taken as %s", name, text)
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"--rdzv-conf {name} must be a whole number above 0, not {value!r}")
+    return int(text)
 
 
 def _own_address(url: str) -> str | None:

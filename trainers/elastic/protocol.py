@@ -9,21 +9,26 @@ wins, and the others find themselves in its team.
     a node breaks off   its row says: waiting, with its next ticket; the old one no longer holds the old round
     a node leaves       its row says so
     a node dies         its row stands still, and its bell does not answer: the others count it as gone
+    a link breaks       who can't reach another says so as it breaks off: no team has both
 
-Three rules carry all the rest:
+Four rules carry all the rest:
 
 1. A round is replaced only when none of its team holds it: each has a later ticket, has left, or is gone.
 2. A node works only in a round whose team has the ticket that it waits with.
-3. No clock is compared with another: what stands still is measured by who looks, with its own monotonic clock.
+3. A team is the largest set of those that wait who all reach each other (teams.py); the rest wait for a link to heal.
+4. No clock is compared with another: what stands still is measured by who looks, with its own monotonic clock.
 
-tests/elastic/test_protocol.py explores all that three nodes can do, with crashes and stale reads at every request.
+tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .teams import best_team
 
 
 class Unreadable(ValueError):
@@ -32,7 +37,10 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Node:
-    """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits."""
+    """What a node says of itself. `joined` is the number of the round in which it works, or -1 while it waits.
+
+    `worked` is the last round in which it did, and `unreached` the others that it can't reach.
+    """
 
     name: str
     ticket: int = 1
@@ -44,14 +52,17 @@ class Node:
     address: str = ""
     port: int = 0  # where the workers meet if this node is the first of its team
     bell: int = 0  # where it answers with its name
+    worked: int = 0
+    unreached: tuple[str, ...] = ()
 
     def text(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def of(cls, text: bytes) -> Node:
+        """Read a row; what another version has more is left out. Raises Unreadable."""
         try:
-            return cls(**json.loads(text))
+            return cls(**_facts(cls, json.loads(text)))
         except (ValueError, TypeError) as error:
             raise Unreadable(f"a node's row cannot be read: {error}") from error
 
@@ -81,8 +92,8 @@ class Round:
     @classmethod
     def of(cls, text: bytes) -> Round:
         try:
-            parts = json.loads(text)
-            return cls(**{**parts, "team": tuple(Member(**member) for member in parts["team"])})
+            parts = _facts(cls, json.loads(text))
+            return cls(**{**parts, "team": tuple(Member(**_facts(Member, member)) for member in parts["team"])})
         except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"the rendezvous state cannot be read: {type(error).__name__}: {error}") from error
 
@@ -94,6 +105,20 @@ class Round:
     @property
     def names(self) -> frozenset[str]:
         return frozenset(member.name for member in self.team)
+
+
+def _facts(kind: Any, parts: Any) -> dict[str, Any]:
+    """Those parts that this version knows, each of its default's type; lists become tuples."""
+    if not isinstance(parts, dict):
+        raise TypeError(f"{type(parts).__name__}, expected an object")
+    known = {each.name: each for each in fields(kind) if each.name in parts}
+    found = {name: tuple(parts[name]) if isinstance(parts[name], list) else parts[name] for name in known}
+    for name, each in known.items():
+        if isinstance(each.default, str | int | tuple) and type(found[name]) is not type(each.default):
+            raise TypeError(f"{name} is {found[name]!r}, expected {type(each.default).__name__}")
+    if not all(isinstance(name, str) for name in found.get("unreached", ())):
+        raise TypeError(f"unreached is {found['unreached']!r}, expected names")
+    return found
 
 
 @dataclass(frozen=True)
@@ -113,12 +138,21 @@ class View:
     gone: frozenset[str] = frozenset()
 
     def holding(self) -> list[Member]:
-        """The members that hold the round: their row still has that ticket, and they neither left nor are gone."""
+        """The members that hold the round: their row still has that ticket, and they neither left nor are gone.
+
+        Who has no row holds it too: somebody deleted the row, and a node that lives writes it again.
+        """
         return [member for member in self.round.team if self._holds(member)]
 
     def _holds(self, member: Member) -> bool:
         node = self.nodes.get(member.name)
-        return node is not None and node.ticket == member.ticket and not node.left and member.name not in self.gone
+        stands = node is None or (node.ticket == member.ticket and not node.left)
+        return stands and member.name not in self.gone
+
+    def at_work_elsewhere(self) -> bool:
+        """Whether a node works in a round of which the table has lost the row: it will see that, and break off."""
+        nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
+        return any(node.joined > self.round.number for node in nodes)
 
     def waiting(self) -> list[Node]:
         """Who waits for a round: those of the last team first, in their order, so that a survivor is rank 0 again."""
@@ -149,6 +183,7 @@ class Times:
     attempts: int = 2
     read: float = 120
     leave: float = 5
+    lease: float = 300
 
     @property
     def silence(self) -> float:
@@ -162,14 +197,15 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
     After a loss there is no last call: all of the last team that live are back, and more need not be waited for.
     """
     waiting = view.waiting()
-    if view.round.closed or view.holding() or len(waiting) < limits.least:
+    if view.round.closed or view.holding() or view.at_work_elsewhere():
         return None
+    team = best_team(waiting, view.round.names, limits.least, limits.most)
     again = any(node.name in view.round.names for node in waiting)
-    if len(waiting) < limits.most and not again and not last_call_over:
+    if not team or (len(team) < limits.most and not again and not last_call_over):
         return None
-    team = waiting[: limits.most]
     members = tuple(Member(node.name, node.ticket, node.workers) for node in team)
-    return Round(view.round.number + 1, members, team[0].address, team[0].port)
+    number = max(view.round.number, *(node.worked for node in waiting)) + 1
+    return Round(number, members, team[0].address, team[0].port)
 
 
 def changes(view: View, me: Node, limits: Limits) -> list[str]:
@@ -180,13 +216,22 @@ def changes(view: View, me: Node, limits: Limits) -> list[str]:
         return ["the others met without this node"]
     holding = {member.name for member in view.holding()}
     why = [f"{member.name} {_fate(view, member)}" for member in view.round.team if member.name not in holding]
+    why += [f"{name} is out of reach" for name in me.unreached if name in holding and name != me.name]
     if len(view.round.team) < limits.most:
-        why += [f"{node.name} waits to join" for node in view.waiting() if node.name not in view.round.names]
+        why += [f"{node.name} waits to join" for node in _newcomers(view, limits)]
     return why
+
+
+def _newcomers(view: View, limits: Limits) -> list[Node]:
+    """Those that wait and with whom the team would be larger."""
+    team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
+    waiting = [node for node in view.waiting() if node.name not in view.round.names]
+    larger = best_team([*team, *waiting], {node.name for node in team}, 1, limits.most) if waiting else []
+    return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
 
 
 def _fate(view: View, member: Member) -> str:
     node = view.nodes.get(member.name)
     if member.name in view.gone:
         return "is gone"
-    return "left" if node is None or node.left else "broke off"
+    return "left" if node and node.left else "broke off"

@@ -110,8 +110,14 @@ class Rows:
                     return
             self.table.call(lambda **options: self._client.upsert_entity(row, UpdateMode.REPLACE, **options), deadline)
 
-    def delete(self, key: Key, deadline: float) -> bool:
-        """Delete a row; say whether it was there. If an answer got lost on the way, a row that is gone was there."""
+    def delete(self, key: Key, deadline: float, version: Version | None = None) -> bool:
+        """Delete a row; say whether it was there. If an answer got lost on the way, a row that is gone was there.
+
+        With a version delete exactly that one. Raises Conflict if it is another.
+        """
+        condition: dict[str, Any] = {}
+        if version:
+            condition = {"etag": version.etag, "match_condition": MatchConditions.IfNotModified}
         answers: list[int] = []
         tries = []
 
@@ -121,7 +127,8 @@ class Rows:
                 answers.append(answer.http_response.status_code)
 
             tries.append(1)
-            self._client.delete_entity(self._partition, self._name(key), raw_response_hook=hook, **options)
+            options |= {**condition, "raw_response_hook": hook}
+            self._client.delete_entity(self._partition, self._name(key), **options)
 
         self.table.call(request, deadline)
         return answers[-1] != 404 or len(answers) < len(tries)  # the SDK swallows 404

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .protocol import Node
 
@@ -15,13 +14,13 @@ class Silences:
     another node nor an outage of the table, nor a pause of this process, counts against anyone.
     """
 
-    def __init__(self, interval: float) -> None:
-        self._interval = interval
-        self._looked_at = time.monotonic()
+    def __init__(self, interval: float, now: Callable[[], float]) -> None:
+        self._interval, self._now = interval, now
+        self._looked_at = self._now()
         self._last: dict[str, tuple[int, float]] = {}
 
     def note(self, nodes: Iterable[Node]) -> None:
-        now = time.monotonic()
+        now = self._now()
         passed, self._looked_at = min(now - self._looked_at, self._interval), now
         before, self._last = self._last, {}
         for node in nodes:

@@ -106,7 +106,7 @@ class Team:
         self._cut = False
         self._cutting: Place | None = None  # the round that is being cut again and again
         self._told: set[str] = set()  # what the agent said of the newest round: "regroup", "cut"
-        self._may_go_on = True
+        self._may_go_on, self._held = True, False  # held: the agent says when a step may begin
         self._store: dist.Store | None = None
         self._before: set[tuple[int, str]] = set()
         self._ours: set[tuple[int, str]] | None = None
@@ -140,6 +140,9 @@ class Team:
         elif what == "go on":
             self._may_go_on = True
         elif (newest := self._given or self._place) and message["round"] == newest.round:
+            if what == "hold":
+                self._held = True
+                return
             self._told.add(what)
             if not self._given:
                 self._obey()
@@ -178,7 +181,7 @@ class Team:
                 if self._over:
                     raise RunOver(self._over)
                 place, self._given = self._given, None
-                self._place, self._cut, self.wanted, self._first_step = place, False, False, True
+                self._place, self._cut, self.wanted, self._first_step, self._held = place, False, False, True, False
                 self._before, self._ours = _sockets(), None
                 self._obey()
             assert place
@@ -234,7 +237,7 @@ class Team:
     def tick(self) -> None:
         """Say that a step begins. A process that was stopped for long asks first whether its round still exists."""
         now = time.monotonic()
-        if now - self._stepped > PAUSE_SECONDS and self._place and self._place.world_size == 1:
+        if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
         self._steps += 1
         if self._first_step:
@@ -247,10 +250,10 @@ class Team:
 
     def _confirm(self) -> None:
         assert self._place
-        self._may_go_on = False
+        self._may_go_on = self._held = False
         self._channel.send(say="stopped", round=self._place.round)
         with self._heard:
-            while not self._may_go_on and not self.wanted and not self._over:
+            while not self._may_go_on and not self._cut and not self._over:
                 self._heard.wait(0.2)
         if not self._may_go_on:
             raise RoundEnded("this process was stopped, and the others went on without it")

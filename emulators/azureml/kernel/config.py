@@ -85,6 +85,7 @@ class Config:
     nodes: NodeIdentity | None = None  # None: nodes have no identity
     environments: Path | None = None  # where those of jobs are made and kept; None: with the state
     registries: Path | None = None  # a folder for each registry of the owner's; None: with the state
+    web: Path | None = None  # a folder for each host that it answers for; None: with the state
     # Environments, by name, that are made of other requirements here than their own files say.
     made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What every node has beside Azure ML's own variables.
@@ -102,6 +103,10 @@ class Config:
         return (self.certs / "bundle.pem").resolve()
 
     @property
+    def web_folder(self) -> Path:
+        return self.web or self.state / "web"
+
+    @property
     def workspace_guid(self) -> str:
         return self.guid("workspace")
 
@@ -117,7 +122,7 @@ def parse(source: Mapping[str, Any]) -> Config:
         values["connection_string"] = values.pop("storage")["connection_string"]
         values["certs"], values["state"] = Path(values["certs"]), Path(values["state"])
         values["clusters"] = tuple(_cluster(seed) for seed in values.get("clusters", ()))
-        for key in ("environments", "registries"):
+        for key in ("environments", "registries", "web"):
             if (folder := values.get(key)) is not None:
                 values[key] = Path(folder)
         values["made_of"] = {name: tuple(lines) for name, lines in values.get("made_of", {}).items()}

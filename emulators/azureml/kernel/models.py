@@ -70,7 +70,7 @@ class Job:
 
     @property
     def kind(self) -> str:
-        return str(self.properties["jobType"])
+        return str(self.properties.get("jobType", "Command"))
 
     @property
     def cluster(self) -> str:

@@ -25,6 +25,7 @@ from emulators.azureml.running.uploads import Copies
 from emulators.azureml.running.variables import Gang, environment
 from emulators.azureml.running.views import views
 from emulators.azureml.storage.blobs import Place
+from emulators.azureml.storage.web_folder import WebFolder
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ class Attempt:
     async def _bring(self) -> dict[str, str]:
         """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
         spec, site = self._spec, self._site
-        mover = Mover(site.blobs, site.places, self._folders, self._mount)
+        mover = Mover(site.blobs, site.places, self._folders, self._mount, WebFolder(site.config.web_folder))
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
         inputs = await mover.bring_inputs(spec)
         outputs, self._watched = await mover.prepare_outputs(spec)

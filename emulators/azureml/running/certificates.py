@@ -12,16 +12,17 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"
 HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
 
 
-def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str]) -> dict[str, str]:
+def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str], added: bytes = b"") -> dict[str, str]:
     """The variables by which a job reaches what this machine reaches, and the control plane.
 
     `ours` holds the public roots and the control plane's authority. What the machine names beside it, such as the
-    authority of a proxy that reads TLS, is added in a file under `folder`.
+    authority of a proxy that reads TLS, is put behind it in a file under `folder`, and so is what is `added`.
     """
     named = {Path(machine[name]).resolve() for name in NAMES if machine.get(name)} - {ours.resolve()}
     own = sorted(path for path in named if path.is_file())
     bundle = folder / "authorities.pem"
-    bundle.write_bytes(b"\n".join(path.read_bytes().strip() for path in (ours, *own)) + b"\n")
+    parts = [*(path.read_bytes() for path in (ours, *own)), added]
+    bundle.write_bytes(b"\n".join(part.strip() for part in parts if part) + b"\n")
     found = dict.fromkeys(NAMES, str(bundle.resolve()))
     proxies = {name: machine[name] for name in PROXIES if machine.get(name)}
     if not proxies:

@@ -15,6 +15,7 @@ from emulators.azureml.bodies.job_body import Input, JobSpec, Output
 from emulators.azureml.kernel.errors import DataError, Refused
 from emulators.azureml.kernel.sources import Source, Web
 from emulators.azureml.storage.blobs import Blobs, Place
+from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import download
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,8 @@ class Folders:
 class Mover:
     """Brings a job's data to its nodes and its results back."""
 
-    def __init__(self, blobs: Blobs, places: Finder, folders: Folders, mount: Mount) -> None:
+    def __init__(self, blobs: Blobs, places: Finder, folders: Folders, mount: Mount, web: WebFolder) -> None:
+        self._web = web
         self._blobs = blobs
         self._mount = mount
         self._places = places
@@ -181,7 +183,7 @@ class Mover:
     async def _fetch(self, given: Input, place: Place | Web, target: Path, is_file: bool) -> None:
         missing = f"Input {given.name!r}: there is nothing at {given.source}"
         if isinstance(place, Web):
-            await download(place.uri, target, f"Input {given.name!r}")
+            await download(place.uri, target, f"Input {given.name!r}", self._web)
         elif is_file:
             if not await self._blobs.exists(place):
                 raise DataError(f"{missing}; is it a folder (uri_folder)?")

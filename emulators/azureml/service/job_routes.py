@@ -108,11 +108,6 @@ class JobRoutes:
         return f"{self._parts.wire.base}{place}/mfeOperationResults/jc:{name}?api-version={LATEST}"
 
 
-def _of_commands(request: web.Request) -> bool:
-    """Whether the listing is of a kind of jobs that there is here."""
-    return request.query.get("jobType", "Command") == "Command"
-
-
 def _listing(request: web.Request) -> Listing:
     """The query of a listing: listViewType, `tag` as NAME or NAME=VALUE, `properties` as such a list with commas."""
     view = request.query.get("listViewType", "ActiveOnly")
@@ -122,7 +117,8 @@ def _listing(request: web.Request) -> Listing:
     wanted = [_label(PROPERTY, text) for text in request.query.get("properties", "").split(",") if text]
     if len(wanted) > MOST_LABELS:
         raise BadRequest(f"properties names {len(wanted)}; at most {MOST_LABELS} can be asked for at once.")
-    return Listing(VIEWS[view], (*wanted, *tags), number(request, "$skip"))
+    kind = request.query.get("jobType")
+    return Listing(VIEWS[view], (*wanted, *tags), number(request, "$skip"), job_type=kind)
 
 
 def _label(kind: str, text: str) -> Label:

@@ -20,6 +20,7 @@ from emulators.azureml.kernel.errors import BadRequest, DataError
 from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
+from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import reach
 from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
@@ -46,6 +47,7 @@ class Needs:
     places: Places
     environments: Environments
     registries: RegistryFolder
+    web: WebFolder
 
     async def refresh(self, body: Json) -> None:
         """Take in what changed in the registries, if a job's body names one."""
@@ -86,7 +88,7 @@ class Needs:
             raise BadRequest(
                 f"{what}: {where} lies elsewhere; from there only a single file (uri_file) can be fetched."
             )
-        await reach(place.uri, what)
+        await reach(place.uri, what, self.web)
 
 
 def described(job: Json) -> Wanted:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from pathlib import Path
 
 import aiohttp
 
 from emulators.azureml.kernel.errors import DataError
+from emulators.azureml.storage.web_folder import WebFolder
 
 CONNECT_SECONDS = 10
 REACH_SECONDS = 6  # in all; a caller waits meanwhile
@@ -14,8 +17,10 @@ PIECE = 1 << 20
 UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # the last for names that no host can have
 
 
-async def reach(uri: str, what: str) -> None:
+async def reach(uri: str, what: str, web: WebFolder) -> None:
     """Raise DataError if the address can't be reached from this machine, or has no file. Fetches nothing of it."""
+    if _local(uri, what, web):
+        return
     limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
     try:
         async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
@@ -25,8 +30,11 @@ async def reach(uri: str, what: str) -> None:
         raise DataError(_unreachable(uri, what, error)) from error
 
 
-async def download(uri: str, target: Path, what: str) -> None:
+async def download(uri: str, target: Path, what: str, web: WebFolder) -> None:
     """Fetch the file. Raises DataError if the address can't be reached from this machine, or has no such file."""
+    if local := _local(uri, what, web):
+        await asyncio.to_thread(shutil.copyfile, local, target)
+        return
     limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=60)
     try:
         async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.get(uri) as answer:
@@ -37,6 +45,13 @@ async def download(uri: str, target: Path, what: str) -> None:
                     file.write(piece)
     except UNREACHABLE as error:
         raise DataError(_unreachable(uri, what, error)) from error
+
+
+def _local(uri: str, what: str, web: WebFolder) -> Path | None:
+    try:
+        return web.file(uri)
+    except FileNotFoundError as error:
+        raise DataError(f"{what}: {_shown(uri)}: {error}.") from error
 
 
 def _unreachable(uri: str, what: str, error: Exception) -> str:

@@ -37,6 +37,7 @@ class Listing:
     labels: tuple[Label, ...] = ()
     before: int | None = None
     of: str | None = NOBODY  # whose steps or trials are listed; None lists all jobs
+    job_type: str | None = None
 
 
 class Jobs:
@@ -98,9 +99,8 @@ class Jobs:
         return [self._current(body) for body in self._rows(wanted, labels, limit)]
 
     def _rows(self, wanted: Listing, labels: list[tuple[str, str, str | None]], limit: int) -> list[Json]:
-        return self._store.jobs(
-            wanted.archived, labels, wanted.before, limit, without=PARENT if wanted.of == NOBODY else ""
-        )
+        without = PARENT if wanted.of == NOBODY else ""
+        return self._store.jobs(wanted.archived, labels, wanted.before, limit, without, wanted.job_type)
 
     def children(self, name: str) -> list[Job]:
         """The jobs that a pipeline or a sweep has run, oldest first."""

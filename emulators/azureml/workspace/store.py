@@ -93,9 +93,11 @@ class Store:
         before: int | None,
         limit: int,
         without: str = "",
+        job_type: str | None = None,
     ) -> list[Json]:
-        """Jobs, newest first, with all the labels (value None is any), and none of the kind `without`. The first
-        label's index leads, so a listing by a rare label reads few rows; without one the jobs' own order does."""
+        """Jobs, newest first, with all the labels (value None is any), and none of the kind `without`; of one
+        jobType. The first label's index leads, so a listing by a rare label reads few rows; without one the jobs' own
+        order does."""
         source, order = ("labels CROSS JOIN jobs USING (number)", "labels") if labels else ("jobs", "jobs")
         where, values = [f"{order}.number < ?"], list[object]([2**62 if before is None else before])
         if labels:
@@ -107,6 +109,9 @@ class Store:
         if without:
             where.append("NOT EXISTS (SELECT 1 FROM labels AS own WHERE own.number = jobs.number AND own.kind = ?)")
             values.append(without)
+        if job_type is not None:
+            where.append("json_extract(jobs.body, '$.properties.jobType') = ?")
+            values.append(job_type)
         if archived is not None:
             where.append("jobs.archived = ?")
             values.append(archived)

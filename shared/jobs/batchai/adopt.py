@@ -18,8 +18,7 @@ from shared.jobs.batchai.job import BatchJob, Beside, read_job
 from shared.jobs.batchai.mounts import Mount
 from shared.jobs.batchai.translate import TEMPLATE, Source, shortened, translate
 from shared.jobs.data import read_data
-from shared.jobs.ports import Stores
-from shared.jobs.readers.around import Around, Written
+from shared.jobs.ports import Around, Stores, Written
 from shared.jobs.spec import DROPS_DATASTORE, OUTPUT_DATASTORE, Layer
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.names import path_problem
@@ -41,20 +40,19 @@ class Order:
     longest_seconds: float = float("inf")
 
 
-def of_drop(document: Mapping[str, Any], around: Around) -> Written:
+def of_drop(document: Mapping[str, Any], around: Around, account: str) -> Written:
     """The job of a drop's job.json. Raises BrokenJobFile for a file beside it that can't be read."""
     stores, folder = around.stores, around.folder
-    account = stores.batchai_account
     beside = beside_a_drop(stores.blobs, folder, document, account) if folder else Beside(account=account)
     order = Order(document, beside, folder=folder, longest_seconds=around.limits.timeout_seconds)
     return adopt(stores, order)
 
 
-def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Around) -> Written:
+def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Around, account: str) -> Written:
     """The job of a request's job.json. Raises Impossible with all that is wrong with it, or for one that is to be
     strict and loses anything."""
     given = given or BatchAI()
-    beside = beside_a_request(given, around.stores.batchai_account)
+    beside = beside_a_request(given, account)
     order = Order(document, beside, given.mounts, longest_seconds=around.limits.timeout_seconds)
     written = adopt(around.stores, order)
     if written.problems:

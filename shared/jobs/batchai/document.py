@@ -19,11 +19,6 @@ _SCRIPT = re.compile(r"/([\w-][\w.-]*\.(?:py|sh|cntk|prototxt))\b")
 JOB, CLUSTER, PROJECT = "job", "cluster", "project"
 
 
-def is_job(content: Any) -> bool:
-    """Whether this is a Batch AI job, and no job of Azure ML."""
-    return kind_of(content) == JOB
-
-
 def kind_of(content: Any) -> str:
     """job, cluster or project; '' for anything else, such as an Azure ML job.
 

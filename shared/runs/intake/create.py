@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.jobs.uploads import check_complete
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
@@ -28,7 +28,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

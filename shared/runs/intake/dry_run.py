@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from shared.jobs.build import build
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
+from shared.jobs.ports import HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers
 from shared.kernel.has import HasBlobs, HasClock, HasFacts, HasQueues, HasRules, HasTokens
 from shared.runs.intake.insert_run import run_name
 from shared.runs.intake.parse_request import Asked, first_record, in_words, read_request
@@ -27,7 +27,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasCapacity,

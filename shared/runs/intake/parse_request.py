@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from shared.jobs.build import JobOrder, Values, build
-from shared.jobs.data import Data, read_data
+from shared.jobs.build import build
+from shared.jobs.data import Data, find_data
 from shared.jobs.limits import Limits
 from shared.jobs.model import Problem
+from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
-from shared.jobs.ports import HasBatchAIAccount, HasJobs, HasLimits, HasRoutes, HasTrainers
-from shared.jobs.readers.around import Around, Written
+from shared.jobs.ports import Around, HasJobs, HasLimits, HasReaders, HasRoutes, HasTrainers, Written, read_of_request
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
-from shared.jobs.readers.written import read_of_request
 from shared.jobs.routes_file import NUMBERS, Route
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible
 from shared.kernel.has import HasBlobs, HasClock, HasRules
-from shared.kernel.places import DROPS_CONTAINER
 from shared.kernel.settings import Rules
-from shared.kernel.storage import Blobs, Place
-from shared.kernel.suggest import did_you_mean, there_are
+from shared.kernel.suggest import chosen
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import NodeRange, RunRequest
 from shared.runs.intake.warm_start import model_of
@@ -41,7 +38,7 @@ class Ports(
     HasRoutes,
     HasTrainers,
     HasLimits,
-    HasBatchAIAccount,
+    HasReaders,
     HasRuns,
     HasPurse,
     HasDatasets,
@@ -67,11 +64,16 @@ class Asked:
 def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
     """What a run of this name is made of. Raises Impossible for an unknown trainer, template or model, or a bad
     document."""
-    written = _written(ports, request)
-    template, described, route = _template(ports, request, written)
-    data = _data(ports.blobs, request.data)
+    asked = _values(request)
+    template, described, route = _template(ports, request)
+    written = None
+    if request.job is not None or request.batchai is not None:
+        around = Around(ports, ports.limits)
+        written = read_of_request(ports.readers, request.job or {}, request.batchai, around)
+        template = written.template or template
+    data = find_data(ports.blobs, request.data) if request.data else None
     what = request.trainer or request.template or name
-    asked, defaults = _values(request), route.defaults if route else _defaults(ports.limits, written, template)
+    defaults = route.defaults if route else _defaults(ports.limits, written, template)
     resubmissions = request.resubmissions
     if resubmissions is None:
         resubmissions = route.resubmissions if route else RESUBMISSIONS
@@ -87,7 +89,7 @@ def read_request(ports: Ports, request: RunRequest, name: str) -> Asked:
         asked=asked,
         data=data,
         from_model=model_of(ports, request.from_run) if request.from_run else "",
-        tags=_tags(request, data),
+        tags={**request.tags, **_tags(request.template, data)},
     )
     return Asked(request, order, (fewest, int(resubmissions)), route.name if route else "", written)
 
@@ -127,33 +129,18 @@ def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
     return (content.fingerprint, content.generation) if content else ("", 0)
 
 
-def _written(ports: Ports, request: RunRequest) -> Written | None:
-    """The whole job that the request holds. Raises Impossible for one that must not become a run."""
-    if request.job is None and request.batchai is None:
-        return None
-    return read_of_request(request.job or {}, request.batchai, Around(ports, ports.limits))
-
-
-def _template(ports: Ports, request: RunRequest, written: Written | None) -> tuple[JobSpec, Parameters, Route | None]:
-    """The template, and the route with its defaults. A trainer has those of its first route."""
-    if written:
-        return written.template or JobSpec(), {}, None
+def _template(ports: Ports, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
+    """The job to begin with, and the route that has its defaults. A trainer takes those of its first route."""
+    if request.job is not None or request.batchai is not None:
+        return JobSpec(), {}, None
     if request.template is not None:
-        route = ports.routes[_choose("template", request.template, ports.routes)]
+        route = ports.routes[chosen("template", request.template, ports.routes)]
         return route.template, route.parameters, route
-    trainer = _choose("trainer", request.trainer or "", trainer_names(ports.trainers))
+    trainer = chosen("trainer", request.trainer or "", trainer_names(ports.trainers))
     first = next((route for _, route in sorted(ports.routes.items()) if route.trainer == trainer), None)
     if first:
         return first.template, first.parameters, first
     return *trainer_template(ports.trainers, trainer), None
-
-
-def _choose(what: str, name: str, choices: Any) -> str:
-    known = sorted(choices)
-    if name not in known:
-        near = did_you_mean(name, known)
-        raise Impossible(f"There is no {what} {name!r}.{near} There are: {there_are(known)}.", f"unknown_{what}")
-    return name
 
 
 def _defaults(limits: Limits, written: Written | None, template: JobSpec) -> Values:
@@ -182,26 +169,9 @@ def _keep_warm(rules: Rules, request: RunRequest) -> float:
     return seconds
 
 
-def _tags(request: RunRequest, data: Data | None) -> dict[str, str]:
-    drop = data.drop if data else None
-    tags = {"trainyard.route": request.template or "", "trainyard.drop": str(drop or "")}
-    return {**request.tags, **{name: value for name, value in tags.items() if value}}
-
-
-def _data(blobs: Blobs, text: str | None) -> Data | None:
-    data = read_data(text) if text else None
-    return replace(data, single_file=_single_file(blobs, data)) if data else None
-
-
-def _single_file(blobs: Blobs, data: Data) -> bool | None:
-    """Whether data in the drops container are a file or a folder; None if they aren't there, or are elsewhere."""
-    if not data.below_drops:
-        return None
-    name = data.below_drops.rstrip("/")
-    if blobs.first(Place(DROPS_CONTAINER, f"{name}/")):
-        return False
-    exact = blobs.first(Place(DROPS_CONTAINER, name))
-    return True if exact and exact.name == name else None
+def _tags(route: str | None, data: Data | None) -> dict[str, str]:
+    tags = {"trainyard.route": route or "", "trainyard.drop": str(data.drop or "") if data else ""}
+    return {name: value for name, value in tags.items() if value}
 
 
 def _how_asked(asked: Asked) -> str:

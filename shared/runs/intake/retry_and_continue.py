@@ -7,13 +7,13 @@ import json
 from dataclasses import replace
 from typing import Any, Protocol
 
-from shared.jobs.build import unquoted
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
     bad_values,
     parameters,
     unknown_names,
+    unquoted,
 )
 from shared.jobs.ports import HasJobs, HasRoutes, HasTrainers
 from shared.jobs.readers.trainer import trainer_names, trainer_template

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from shared.api.requests import read_body, read_key
-from shared.jobs.build import JobOrder, build
+from shared.jobs.build import build
 from shared.jobs.data import read_data
 from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder
 from shared.jobs.readers.azureml import read_job, read_layer
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.drop_key import DropKey

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.adapters.azureml.document import document
-from shared.jobs.build import JobOrder, Values, build
+from shared.jobs.build import build
+from shared.jobs.layers import over
 from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import path_of, read_job, read_layer
-from shared.jobs.spec import DataInput, Environment, JobSpec, Layer, Output, over
+from shared.jobs.spec import DataInput, Environment, JobSpec, Layer, Output
 
 WHOLE: dict[str, Any] = {
     "$schema": "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json",

@@ -19,8 +19,9 @@ from shared.drops.model import Drop, DropState
 from shared.drops.seal import route_problems
 from shared.drops.uploads import Offered, upload_addresses
 from shared.jobs import upload, uploads
-from shared.jobs.build import Built, JobOrder, Values, build
+from shared.jobs.build import Built, build
 from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import read_environment, read_layer
 from shared.jobs.spec import JobSpec
 from shared.jobs.upload import MIB, File, digest

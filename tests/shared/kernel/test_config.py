@@ -9,7 +9,8 @@ import pytest
 
 from shared.adapters.azureml.arm import endpoints
 from shared.jobs import routes_file
-from shared.jobs.build import JobOrder, build
+from shared.jobs.build import build
+from shared.jobs.order import JobOrder
 from shared.jobs.readers import trainer
 from shared.jobs.readers.trainer import PYTHON
 from shared.jobs.spec import DataInput, Environment, JobSpec, Layer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from emulators.azureml.bodies import job_body
 from emulators.azureml.kernel.errors import BadRequest, DataError
 from emulators.azureml.kernel.models import NEXT, TERMINAL, Status, seconds
 from emulators.azureml.kernel.sources import AccountBlob, AssetRef, JobOutput, Location, Source, Web, location, source
+from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import reach
 
 GOOD: dict[str, Any] = {
@@ -171,9 +173,9 @@ def test_a_signature_is_not_shown() -> None:
     with pytest.raises(BadRequest, match=r"9/x\.csv' can be a file only") as folder:
         source(signed, "Input 'a'", "uri_folder")
     with pytest.raises(DataError, match=r"9/x\.csv can't be reached") as file:
-        asyncio.run(reach(signed, "Input 'a'"))
+        asyncio.run(reach(signed, "Input 'a'", WebFolder(Path("no-such-folder"))))
     assert "secret" not in f"{folder.value}{file.value}"
     for odd in ("http:///x", "http://xn--/x", f"http://{'a' * 300}/x", "http://127.0.0.1:99999/x"):
         with pytest.raises(DataError, match="can't be reached") as file:
-            asyncio.run(reach(f"{odd}?sig=secret", "Input 'a'"))
+            asyncio.run(reach(f"{odd}?sig=secret", "Input 'a'", WebFolder(Path("no-such-folder"))))
         assert "secret" not in str(file.value)

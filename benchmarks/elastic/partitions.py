@@ -1,0 +1,194 @@
+"""Nodes that reach the table but not each other: how long no team makes steps, with networks that are really cut.
+
+Four nodes, each in a network of its own; all stay alive. Beside ours torchrun with c10d, whose store is on a host that
+nobody is cut off from, and torchft where there is a Python that has it, whose lighthouse is there too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.elastic.crowd import PEERS, Crowd, lines
+from tests.azurite import ACCOUNT, Azurite
+from tests.elastic import hosts
+from tests.elastic.hosts import GATEWAY, Host, Quality
+
+NODES = 4
+# A pause that is shorter belongs to a step.
+STEP_SECONDS = 1.0
+FLAP_SECONDS = 5.0
+BACK_SECONDS = 60.0
+# Crowds in a row that fail before a cut is given up.
+TRIES = 2
+STORE = """
+import sys, time
+from torch.distributed import TCPStore
+store = TCPStore(sys.argv[1], 29400, None, True, wait_for_workers=False)
+time.sleep(3600)
+"""
+
+Change = Callable[[Quality, Sequence[Host]], None]
+Row = dict[str, Any]
+
+
+def halves(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([*made[:2]], [*made[2:]])
+
+
+def halves_refused(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([*made[:2]], [*made[2:]], refuse=True)
+
+
+def the_first(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([made[0]], [*made[1:]])
+
+
+def one_way(wires: Quality, made: Sequence[Host]) -> None:
+    wires.cut([made[1]], [made[3]], one_way=True)
+
+
+# What is cut, and whether it comes and goes.
+CUTS: dict[str, tuple[Change, bool]] = {
+    "halves, dropped": (halves, False),
+    "halves, refused": (halves_refused, False),
+    "the first node": (the_first, False),
+    "one pair, one way": (one_way, False),
+    "halves, every 5 s": (halves, True),
+}
+
+
+class Hosts(Crowd):
+    """A crowd of which each process has a host of its own."""
+
+    def __init__(self, folder: Path, argv: Sequence[str], env: dict[str, str], made: Sequence[Host]) -> None:
+        self._hosts = made
+        super().__init__(folder, argv, {"GLOO_SOCKET_IFNAME": "eth0", **env}, 0)
+        for host in made:
+            self._argv = [*host.prefix, *(part.replace("{address}", host.address) for part in argv)]
+            self.add()
+
+
+@contextmanager
+def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Iterator[Crowd]:
+    """Our agents, whose workers stay."""
+    connection = account.connection_string.replace(account.table_url, f"http://{GATEWAY}:{port}/{ACCOUNT}")
+    env = {"PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{NODES}", "AZURE_STORAGE_CONNECTION_STRING": connection}
+    argv = [sys.executable, "-m", "elastic.launch", "--in-place", "--local-addr", "{address}"]
+    crowd = Hosts(folder, [*argv, str(PEERS / "elastic_steps.py"), str(folder / "steps")], env, made)
+    try:
+        yield crowd
+    finally:
+        crowd.end()
+
+
+@contextmanager
+def c10d(folder: Path, made: Sequence[Host]) -> Iterator[Crowd]:
+    """torchrun's own agents, with its defaults, that start from the newest checkpoint."""
+    argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{NODES}", "--rdzv-backend", "c10d"]
+    argv += ["--rdzv-endpoint", f"{GATEWAY}:29400", "--rdzv-conf", "is_host=false", "--rdzv-id", uuid.uuid4().hex]
+    argv += ["--max-restarts", "1000", "--local-addr", "{address}", str(PEERS / "elastic_trainer.py")]
+    with _beside([sys.executable, "-c", STORE, GATEWAY]):
+        crowd = Hosts(folder, [*argv, str(folder / "steps")], {}, made)
+        try:
+            yield crowd
+        finally:
+            crowd.end()
+
+
+@contextmanager
+def torchft(folder: Path, python: str, made: Sequence[Host]) -> Iterator[Crowd]:
+    """torchft's lighthouse and managers, with the settings of its own example."""
+    lighthouse = [str(Path(python).parent / "torchft_lighthouse"), "--bind", f"{GATEWAY}:29510"]
+    lighthouse += ["--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
+    env = {"LIGHTHOUSE": f"http://{GATEWAY}:29510"}
+    argv = ["env", "HOST_ADDRESS={address}", python, str(PEERS / "elastic_steps.py"), str(folder / "steps")]
+    with _beside(lighthouse):
+        crowd = Hosts(folder, [*argv, "--torchft", "{number}"], env, made)
+        try:
+            yield crowd
+        finally:
+            crowd.end()
+
+
+@contextmanager
+def _beside(argv: Sequence[str]) -> Iterator[None]:
+    """A process on the host that nobody is cut off from."""
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*hosts.hub().prefix, *argv], **quiet)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def without_a_team(times: Sequence[float], window: tuple[float, float]) -> float:
+    """Seconds of the window in which nobody made a step: the pauses that are longer than a step may be."""
+    inside = [window[0], *sorted(at for at in times if window[0] < at < window[1]), window[1]]
+    return sum(after - before for before, after in pairwise(inside) if after - before > STEP_SECONDS)
+
+
+def one_cut(crowd: Crowd, wires: Quality, made: Sequence[Host], name: str, seconds: float) -> Row:
+    """Cut, wait, and say what was made meanwhile; then everything is open again."""
+    change, flaps = CUTS[name]
+    crowd.wait(NODES, time.time(), BACK_SECONDS)
+    began = time.time()
+    change(wires, made)
+    turn = 1
+    while time.time() < began + seconds:
+        if flaps and time.time() > began + turn * FLAP_SECONDS:
+            turn += 1
+            change(wires, made) if turn % 2 else wires.heal()
+        time.sleep(0.1)
+    end = time.time()
+    wires.heal()
+    steps = lines(crowd.file)
+    rounds = [e for e in lines(crowd.events) if e["what"] == "round written" and began < e["time"] < end]
+    first = {line["step"]: line["time"] for line in reversed(steps)}
+    again = {line["step"] for line in steps if began < line["time"] < end and first[line["step"]] < began}
+    row: Row = {"cut": name, "seconds": end - began}
+    row["seconds_without_a_team"] = without_a_team([line["time"] for line in steps], (began, end))
+    return {**row, "rounds": len(rounds), "steps_lost": len(again)}
+
+
+def measure(account: Azurite, seconds: float, python: str) -> Iterator[Row]:
+    """A row for each cut and launcher. A crowd that is not whole again within a minute is replaced."""
+    wires = Quality()
+    with hosts.hosts(NODES, wires) as made, hosts.forwarded(account.ports.table) as port:
+        kinds: dict[str, Callable[[Path], Any]] = {
+            "trainyard": lambda folder: ours(folder, account, made, port),
+            "c10d": lambda folder: c10d(folder, made),
+        }
+        if python:
+            kinds["torchft"] = lambda folder: torchft(folder, python, made)
+        for kind, start in kinds.items():
+            for row in _rows(start, wires, made, seconds):
+                yield {"launcher": kind, **row, **({} if kind == "trainyard" else {"rounds": ""})}
+
+
+def _rows(start: Callable[[Path], Any], wires: Quality, made: Sequence[Host], seconds: float) -> Iterator[Row]:
+    left, failed = [*CUTS], 0
+    while left:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            try:
+                crowd = stack.enter_context(start(Path(folder)))
+                crowd.wait(NODES)
+                while left:
+                    yield one_cut(crowd, wires, made, left[0], seconds)
+                    left.pop(0)
+                    failed = 0
+            except (RuntimeError, TimeoutError) as error:  # some ended, or do not come together, or not again
+                wires.heal()
+                failed += 1
+                if failed == TRIES:
+                    yield {"cut": left.pop(0), "failed": str(error).partition(":")[0]}
+                    failed = 0

@@ -1,0 +1,34 @@
+"""A folder that answers for the web: WEB/HOST/PATH is what https://HOST/PATH gives, so that jobs run offline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+@dataclass(frozen=True)
+class WebFolder:
+    folder: Path
+
+    def has(self, host: str) -> bool:
+        """Whether the folder answers for this host."""
+        name = host.lower()
+        return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
+
+    def file(self, uri: str) -> Path | None:
+        """The file that an address stands for; None where the folder does not answer for its host.
+
+        Raises FileNotFoundError if it answers, and has no such file.
+        """
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            return None
+        if not self.has(host := parts.hostname or ""):
+            return None
+        root = (self.folder / host).resolve()
+        found = (root / unquote(parts.path).lstrip("/")).resolve()
+        if not found.is_relative_to(root) or not found.is_file():
+            raise FileNotFoundError(f"the folder web/{host} answers for it, and has no {parts.path}")
+        return found

@@ -1,0 +1,156 @@
+"""What is wrong with a job: what nobody may write into one, what would break on a node, and what is beyond the limits.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from shared.jobs.limits import over_limits
+from shared.jobs.model import Problem
+from shared.jobs.order import JobOrder
+from shared.jobs.parameters import PLAIN, Parameters, wrong_parameters
+from shared.jobs.spec import (
+    COMMAND,
+    DROPS_DATASTORE,
+    FILE,
+    OUTPUT_DATASTORE,
+    DataInput,
+    JobSpec,
+    Layer,
+    Value,
+    is_relative,
+)
+from shared.jobs.upload import unfit_code
+from shared.kernel.names import NAME, path_problem
+
+MOST_MEMBERS = 100  # jobs of an elastic run
+_VALUE_OF = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w-]+)\s*\}\}")
+_OPTIONAL = re.compile(r"\$\[\[.*?\]\]", re.DOTALL)  # left out where one of its values is not given
+
+_CHOSEN = re.compile(
+    r"azureml://(?:subscriptions/[\w.-]+/resource[gG]roups/[\w.()-]+/(?:providers/[\w.]+/)?workspaces/[\w.-]+/)?"
+    r"datastores/([\w-]+)/paths/(.+)"
+)
+_OURS = "trainyard/"  # of the workspace's own container: where runs and uploads have their folders
+_OTHER_KINDS = {
+    "sweep": "Submit a command job for each set of parameters, with -p NAME=VALUE.",
+    "pipeline": "Submit each of its steps as a command job; azureml://jobs/<run>/outputs/<name> hands on its output.",
+    "automl": "Submit a command job that trains, or a trainer.",
+    "parallel": "Submit a command job on several nodes.",
+    "spark": "Submit a command job; there are no Spark clusters.",
+}
+
+
+def faults(order: JobOrder, layer: Layer, known: Parameters) -> Iterator[Problem]:
+    """All that is wrong with the job as it would be sent. One place may have several."""
+    yield from unfit_code(order.own.code)
+    yield from wrong_parameters(known, order.own.values, order.asked.parameters)
+    yield from _unfit(order.own, layer.job)
+    yield from _check(order, layer.job)
+    yield from over_limits(layer, order.own, order.limits)
+
+
+def _unfit(own: JobSpec, job: JobSpec) -> Iterator[Problem]:
+    """What nobody may write into a job: files of this machine, outputs elsewhere, names that break a path."""
+    yield from _unfit_kind(own)
+    for name, value in own.inputs.items():
+        yield from _unfit_input(name, value)
+    for name, output in own.outputs.items():
+        yield from _unfit_output(name, output.path and job.outputs[name].path)
+
+
+def _unfit_input(name: str, value: Value | DataInput) -> Iterator[Problem]:
+    if not NAME.fullmatch(name):
+        yield Problem(f"inputs.{name}", "use letters, digits, dashes and underscores in its name.")
+    path = value.path if isinstance(value, DataInput) else ""
+    if path.startswith(("/", "file:")):
+        yield Problem(f"inputs.{name}.path", f"{path!r} is on your machine; use a path in the drop, or azureml:...")
+    elif is_relative(path) and (below := path.removeprefix("./").strip("/")) and (fault := path_problem(below)):
+        yield Problem(f"inputs.{name}.path", fault)
+
+
+def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
+    """What is wrong with the job as it would be sent."""
+    if not job.cluster:
+        yield Problem("cluster", "is missing: say where to train, nothing else names a cluster.", "cluster_missing")
+    for field_name, name in (("cluster", job.cluster), ("experiment", job.experiment)):
+        if name and not NAME.fullmatch(name):
+            yield Problem(field_name, f"is {name[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
+    if "data" in job.data and order.data is None and not order.written:
+        yield Problem("data", "is missing: say which data to train on.", "data_missing")
+    for name, value in job.data.items():
+        yield from _check_path(order, name, value)
+    if lacking := _values_it_lacks(job):
+        asked = ", ".join(f"${{{{{name}}}}}" for name in lacking)
+        yield Problem("command", f"uses {asked}, which the job does not have among its inputs and outputs.")
+    yield from _check_members(order, job)
+
+
+def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Problem]:
+    """A path that is relative to nothing, and one that would reach the command unquoted.
+
+    Of a mounted folder the command gets a path of the node's; of a file also the file's own name; with mode direct all.
+    """
+    path = value.path
+    if order.root is None and is_relative(path):
+        yield Problem(f"inputs.{name}.path", "has no drop to be relative to; use azureml://...")
+    told = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
+    if told and not PLAIN.fullmatch(told):
+        yield Problem(
+            f"inputs.{name}.path",
+            f"the command gets the name {told[:80]!r}, which a shell would read as more than a word. Rename it with "
+            "letters, digits and _ @ % + = : , . - only.",
+            "bad_name",
+        )
+
+
+def _check_members(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
+    """Whether the job can run on a changing number of nodes, if that is asked for."""
+    fewest, most = order.asked.min_nodes or order.defaults.min_nodes, job.node_count
+    if not job.is_elastic:
+        if order.asked.min_nodes:
+            why = "is a range, but the job does not start elastic.launch; give one number of nodes."
+            yield Problem("nodes", why, "bad_nodes")
+        return
+    if most > MOST_MEMBERS:
+        yield Problem("nodes", f"are {most}; an elastic run has at most {MOST_MEMBERS}.", "bad_nodes")
+    if fewest > most:
+        yield Problem("nodes", f"are to be at least {fewest}, and at most {most}.", "bad_nodes")
+
+
+def _values_it_lacks(job: JobSpec) -> list[str]:
+    """What the command asks for and the job does not have: `inputs.data`, `outputs.models`."""
+    known = {*(f"inputs.{name}" for name in job.inputs), *(f"outputs.{name}" for name in job.outputs)}
+    used = (f"{group}.{name}" for group, name in _VALUE_OF.findall(_OPTIONAL.sub("", job.command)))
+    return [name for name in dict.fromkeys(used) if name not in known]
+
+
+def _unfit_output(name: str, path: str) -> Iterator[Problem]:
+    """What nobody may write of an output. `path` is its place with the run's name filled in, '' where it names none."""
+    if not NAME.fullmatch(name):
+        yield Problem(f"outputs.{name}", "use letters, digits, dashes and underscores in its name.")
+    if path and (fault := _unfit_path(path)):
+        yield Problem(f"outputs.{name}.path", fault)
+
+
+def _unfit_path(path: str) -> str | None:
+    """Why an output can't lie where it says: in a datastore, but not where drops or other runs have theirs."""
+    chosen = _CHOSEN.fullmatch(path)
+    if chosen is None or "${{" in path:
+        return "must lie in a datastore: azureml://datastores/<datastore>/paths/<folder>/. Or leave it out."
+    if fault := path_problem(chosen[2].strip("/")):
+        return fault
+    if chosen[1] == DROPS_DATASTORE:
+        return "lies among the drops, where each file may start a run. Choose another datastore, or leave it out."
+    if chosen[1] == OUTPUT_DATASTORE and f"{chosen[2]}/".startswith(_OURS):
+        return "lies where other runs have theirs. Choose another folder, or leave it out."
+    return None
+
+
+def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
+    """What is another kind of job."""
+    if job.kind != COMMAND:
+        instead = _OTHER_KINDS.get(job.kind, "")
+        yield Problem("kind", f"is {job.kind[:40]!r}; only command jobs are run. {instead}".rstrip())

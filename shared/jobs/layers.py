@@ -1,0 +1,88 @@
+"""The layers of a job, each over the one before. Mappings such as inputs are merged by name; what a layer sets to null
+is switched off. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import reduce
+from typing import Any
+
+from shared.jobs.order import JobOrder, Values
+from shared.jobs.parameters import Parameters, parameters
+from shared.jobs.spec import JobSpec, Layer
+
+PROCESSES = "PET_NPROC_PER_NODE"  # torchrun's own variable
+SERVERLESS = "serverless"  # the compute that Azure ML itself gives a job
+_ALONE = "queue_settings"  # what only a job on that has
+_NOTHING = JobSpec()
+
+
+def merged(order: JobOrder) -> Layer:
+    """The template, the route's defaults, what someone wrote, and the values that a request names, as one."""
+    bottom = Layer(JobSpec(title=order.title))
+    written, asked = order.written or Layer(), _edge(order.asked)
+    layers = (Layer(order.template), _edge(order.defaults), _processes(order), written, asked)
+    layer = reduce(over, layers, bottom)
+    # Whoever writes a job may repeat its name and kind, but does not decide them.
+    return replace(layer, job=replace(layer.job, name=order.run, kind=JobSpec.kind))
+
+
+def known_parameters(order: JobOrder) -> Parameters:
+    """Those of the template; of a job whose command someone wrote, all of its literal inputs."""
+    if order.parameters and not order.is_whole:
+        return order.parameters
+    below = (Layer(order.template), _edge(order.defaults), *([order.written] if order.written else []))
+    job = reduce(over, below).job if order.is_whole else order.template
+    return parameters(job, {}, "the job")
+
+
+def over(below: Layer, above: Layer) -> Layer:
+    """The two as one layer. What is a mapping is merged by name, all else is taken from above where that says it."""
+    values = {each.name: _field(each.name, below, above) for each in fields(JobSpec)}
+    said = {name for name in values if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off
+    unread = {name: value for name, value in below.unread.items() if name not in said}
+    return Layer(JobSpec(**values), unread={**unread, **above.unread})
+
+
+def _field(name: str, below: Layer, above: Layer) -> Any:
+    lower, upper, nothing = (getattr(job, name) for job in (below.job, above.job, _NOTHING))
+    if name in above.off:
+        lower = nothing
+    if not isinstance(nothing, Mapping):
+        return lower if upper == nothing else upper
+    if name == "rest":
+        gone = tuple(f"{key}." for key, value in upper.items() if value is None)
+        lower = {key: value for key, value in lower.items() if not f"{key}.".startswith(gone)} if gone else lower
+    return {key: value for key, value in {**lower, **upper}.items() if value is not None}
+
+
+def _edge(values: Values) -> Layer:
+    return Layer(
+        JobSpec(
+            experiment=values.experiment,
+            cluster=values.cluster,
+            nodes=values.nodes,
+            timeout_seconds=int(values.timeout_seconds),
+            inputs=dict(values.parameters),
+        )
+    )
+
+
+def _processes(order: JobOrder) -> Layer:
+    """How many processes each node starts, as Azure ML is told it, or the launcher of an elastic job."""
+    if order.defaults.processes and order.template.is_elastic:
+        return Layer(JobSpec(variables={PROCESSES: str(order.defaults.processes)}))
+    return Layer(JobSpec(processes=order.defaults.processes))
+
+
+def on_its_cluster(order: JobOrder) -> JobOrder:
+    """A whole job that was written for serverless compute, on a cluster: without what only that one has."""
+    serverless = order.is_whole and order.own.cluster in ("", SERVERLESS)
+    if not (order.written and serverless and (order.asked.cluster or order.defaults.cluster)):
+        return order
+    kept = order.template != JobSpec() and _ALONE in order.limits.allow  # whoever allowed it on the route meant it
+    restricted = {name: value for name, value in order.own.restricted.items() if kept or name != _ALONE}
+    own = replace(order.own, cluster="", machine="", restricted=restricted)
+    return replace(order, written=replace(order.written, job=own, off=order.written.off - {"cluster", "machine"}))

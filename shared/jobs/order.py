@@ -1,0 +1,58 @@
+"""What a job is built from: the template, what someone wrote over it, and single values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.jobs.data import Data
+from shared.jobs.limits import Limits
+from shared.jobs.parameters import Parameters
+from shared.jobs.spec import JobSpec, Layer
+
+
+@dataclass(frozen=True)
+class Values:
+    """Single values of a job: a route's defaults, or what a request names. None and 0 are left alone."""
+
+    experiment: str = ""
+    cluster: str = ""
+    nodes: int = 0
+    min_nodes: int = 0  # of an elastic run; 0 where nobody says
+    timeout_seconds: float = 0.0
+    processes: int = 0  # on each node
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """What a job is built from.
+
+    `written` is what someone wrote; `template` and `defaults` are the administrator's. `data` is where the input `data`
+    is to point, and `root` the drop that relative paths of `written` lie in ('' if there is none).
+    `parameters` describes the template's literal inputs.
+    """
+
+    run: str
+    title: str
+    template: JobSpec
+    limits: Limits
+    defaults: Values = Values()
+    written: Layer | None = None
+    asked: Values = Values()
+    data: Data | None = None
+    root: Data | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
+    from_model: str = ""  # the folder of the model to start from
+
+    @property
+    def own(self) -> JobSpec:
+        """What of the job someone wrote."""
+        return self.written.job if self.written else JobSpec()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what someone wrote is a whole job: it brings its own command, or there is nothing below it."""
+        return self.template == JobSpec() or bool(self.own.command)

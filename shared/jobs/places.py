@@ -1,0 +1,85 @@
+"""Where a job's data are and its outputs go. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from shared.jobs.data import Data
+from shared.jobs.model import Problem
+from shared.jobs.order import JobOrder
+from shared.jobs.spec import (
+    FILE,
+    FOLDER,
+    FROM_MODEL,
+    FROM_MODEL_TAG,
+    OUTPUT_DATASTORE,
+    DataInput,
+    JobSpec,
+    Output,
+    Value,
+    is_relative,
+    output_path,
+)
+
+_TAG_LIMIT = 256  # characters of a tag's value, as Azure ML has it
+
+
+def put_in_place(order: JobOrder, job: JobSpec) -> tuple[JobSpec, list[Problem]]:
+    """The job with its data, the model that it begins with, its outputs' folders and tags; and what hinders that."""
+    job = replace(job, inputs=_inputs(order, job.inputs))
+    problems: list[Problem] = []
+    if order.from_model:
+        job, problems = _starting_from(job, order.from_model)
+    tags = {name: str(value)[:_TAG_LIMIT] for name, value in {**job.tags, **order.tags}.items()}
+    return replace(job, outputs=places_of(order.run, job.outputs), tags=tags), problems
+
+
+def _inputs(order: JobOrder, inputs: Mapping[str, Value | DataInput]) -> dict[str, Value | DataInput]:
+    """Point the input `data` at the data, and every path that is relative to the drop into the drop."""
+    inputs, given = dict(inputs), order.own.data
+    own_path = "data" in given and given["data"].path
+    if order.data and (order.data.asked or ("data" in inputs and not own_path)):
+        inputs["data"] = _data_input(order.data, inputs.get("data"))
+    for name, value in given.items():
+        if order.root and is_relative(value.path):
+            inputs[name] = replace(value, path=_inside(order.root, value.path))
+    return inputs
+
+
+def _data_input(data: Data, declared: Value | DataInput | None) -> DataInput:
+    template = declared if isinstance(declared, DataInput) else DataInput()
+    kind = {True: FILE, False: FOLDER, None: template.kind or FOLDER}[data.single_file]
+    path = data.path.rstrip("/")
+    return replace(template, kind=kind, path=f"{path}/" if kind == FOLDER else path)
+
+
+def _inside(root: Data, below: str) -> str:
+    if root.single_file:
+        return root.path
+    parts = [part for part in below.split("/") if part not in ("", ".")]
+    return f"{root.path.rstrip('/')}/" + "/".join(parts) + ("/" if parts and below.endswith("/") else "")
+
+
+def _starting_from(job: JobSpec, folder: str) -> tuple[JobSpec, list[Problem]]:
+    """The job with that model's folder as an input, and the flag behind its command that says so to the script."""
+    flag = job.tags.get(FROM_MODEL_TAG, "")
+    if not re.fullmatch(r"--[a-z][a-z0-9-]*", flag):
+        why = f"can't be used: the trainer's job has no tag {FROM_MODEL_TAG} with the flag that takes a model's folder."
+        return job, [Problem("from_run", why, "no_start")]
+    inputs = {**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}
+    command = f"{job.command.strip()} {flag} ${{{{inputs.{FROM_MODEL}}}}}"
+    return replace(job, inputs=inputs, command=command), []
+
+
+def places_of(run: str, outputs: Mapping[str, Output]) -> dict[str, Output]:
+    """Every output with its place: the path that it names, else a folder (or a file) of the run's own."""
+    return {name: _placed(run, name, output) for name, output in outputs.items()}
+
+
+def _placed(run: str, name: str, output: Output) -> Output:
+    if not output.path:
+        return replace(output, path=output_path(run, name, output.kind == FILE))
+    known = {"name": run, "output_name": name, "default_datastore": OUTPUT_DATASTORE}
+    return replace(output, path=re.sub(r"\$\{\{\s*(\w+)\s*\}\}", lambda m: known.get(m[1], m[0]), output.path))

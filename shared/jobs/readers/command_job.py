@@ -1,0 +1,29 @@
+"""Azure ML's job, as a drop's job file or a request has it: what is read where no other reader knows better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.jobs.ports import Around, Written
+from shared.jobs.readers.azureml import read_layer
+from shared.jobs.readers.drop_files import DropFiles
+from shared.jobs.readers.job_file import JobFile
+from shared.kernel.errors import Impossible
+
+
+class CommandJobs:
+    """See shared.jobs.ports.Reader."""
+
+    def reads(self, document: Mapping[str, Any]) -> bool:  # noqa: ARG002 the port's
+        return True
+
+    def of_drop(self, job_file: JobFile, around: Around) -> Written:
+        layer = read_layer(job_file.document)
+        files = DropFiles(around.stores, around.limits, job_file, around.folder)
+        return Written(layer.with_job(files.put_in(layer.job)))
+
+    def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:  # noqa: ARG002 the port's
+        if beside is not None:
+            raise Impossible("batchai belongs to a Batch AI job.json; the request's job is none.", "bad_batchai")
+        return Written(read_layer(document))

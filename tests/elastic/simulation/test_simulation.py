@@ -1,0 +1,128 @@
+"""The real members of a run, and all that may happen to them, in virtual time. A seed is a story; run.py has the rules.
+
+python -m tests.elastic.simulation.run SEED prints one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.elastic.simulation.machine import CLOSED, LOST
+from tests.elastic.simulation.run import TIMES, Broken, Game, Parts, Player, cut_once, play
+from trainers.elastic import lookout, protocol
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Thousands of warnings about a table that did not answer tell nothing here."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_story_breaks_a_rule(seed: int) -> None:
+    """Never can two teams make steps, and once nothing happens any more a team that can't be larger is at work."""
+    play(seed)
+
+
+def halves(nodes: list[Player]) -> Parts:
+    return [(nodes[:2], nodes[2:], False)]
+
+
+def the_first(nodes: list[Player]) -> Parts:
+    return [(nodes[:1], nodes[1:], False)]
+
+
+def three_ways(nodes: list[Player]) -> Parts:
+    return [(nodes[:2], nodes[2:], False), (nodes[2:3], nodes[3:], False)]
+
+
+def one_pair(nodes: list[Player]) -> Parts:
+    return [(nodes[1:2], nodes[3:], False)]
+
+
+def one_way(nodes: list[Player]) -> Parts:
+    return [(nodes[1:2], nodes[3:], True)]
+
+
+@pytest.mark.parametrize("how", [LOST, CLOSED])
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        (halves, [["n00", "n01"], ["n02", "n03"]]),
+        (the_first, [["n01", "n02", "n03"]]),
+        (three_ways, [["n00", "n01"]]),
+        (one_pair, [["n00", "n01", "n02"], ["n00", "n02", "n03"]]),
+        (one_way, [["n00", "n01", "n02"], ["n00", "n02", "n03"]]),
+    ],
+)
+def test_after_a_cut_the_largest_part_is_at_work(
+    how: str, parts: Callable[[list[Player]], Parts], names: list[list[str]]
+) -> None:
+    """In 15 s and two rounds; all are back once it has healed. Of halves that refuse one another the quicker goes."""
+    for seed in range(2):
+        game = cut_once(seed, parts, how)
+        (team,) = game.after
+        assert team in (names if how == CLOSED else names[:1])
+        assert game.written <= 2
+
+
+def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
+    """Halves that lose each other every five seconds, for as long: after at most 15 s one half goes on without a pause,
+    and after two rounds none is written more."""
+    game = Game(1)
+    try:
+        game.network.run(12.0)
+        for at in range(12, 72, 10):
+            game.network.at(at, lambda: game.cut(game.players[:2], game.players[2:], LOST))
+            game.network.at(at + 5, game.heal)
+        before = game.written
+        game.network.run(72.0)
+    finally:
+        game.network.end()
+    assert game.written - before <= 2
+    times = [at for at, _, _ in game.steps if at > 12 + 15]
+    assert max(later - earlier for earlier, later in pairwise([27.0, *times, 72.0])) < 1
+
+
+def a_team_of_one_is_cut_off(seed: int) -> Game:
+    """It reaches neither the table nor the newcomer, who reaches the table; its workers know nothing of that."""
+    game = Game(seed, nodes=1)
+    try:
+        game.network.run(10.0)
+        (alone,) = game.players
+        game.players.append(Player(game, 1))
+        game.cut([alone], game.players[1:], LOST)
+        alone.machine.asleep_until = game.network.now + 2 * TIMES.lease
+        game.network.run(alone.machine.asleep_until)
+        game.heal()
+        game.settle(2 * TIMES.lease)
+    finally:
+        game.network.end()
+    return game
+
+
+def test_a_team_of_one_that_is_cut_off_stops_before_another_begins() -> None:
+    """Its lease is over for itself before it is for others; then the newcomer works, and takes it in later."""
+    game = a_team_of_one_is_cut_off(1)
+    assert len({names for _, _, names in game.steps}) >= 3  # the one, the other, both
+
+
+def test_the_rules_can_be_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lets go of a lease too soon, of a round that is held, or of one whose row is lost, is found."""
+
+    def assert_found(owner: object, name: str, change: object, story: Callable[[int], Game], seeds: range) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, change)
+            with pytest.raises(Broken, match="two teams can make steps"):
+                [story(seed) for seed in seeds]
+
+    assert_found(lookout.Lookout, "_leased", lambda _self, _silent: set(), a_team_of_one_is_cut_off, range(3))
+    assert_found(lookout.Lookout, "may_work", lambda _self: True, a_team_of_one_is_cut_off, range(3))
+    assert_found(protocol.View, "_holds", lambda _self, _member: False, play, range(10))
+    assert_found(protocol.View, "at_work_elsewhere", lambda _self: False, play, range(4, 5))

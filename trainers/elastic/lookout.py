@@ -1,0 +1,219 @@
+"""What a node knows of its run: it looks at the table, rings the others, and judges who is gone or out of reach.
+
+Who refuses while it holds the round counts as gone at once: so a killed process costs no time. If it shows life after
+all, it is not gone but out of reach, as is who does not answer; then only a row that stands still means a death.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from .backend import AzureTableRendezvousBackend, Look
+from .bell import ANSWERS, REFUSED
+from .events import note
+from .links import Links
+from .means import Means
+from .protocol import Limits, Node, Round, Times, Unreadable, View, changes
+from .silences import Silences
+
+# A node lets its workers go on for this share of the lease without the table: the rest is for the step they are in.
+WORKING_SHARE = 0.8
+# A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
+UNREADABLE = 2
+
+logger = logging.getLogger(__name__)
+
+
+class Lookout:
+    """One node's eyes and voice; Member is the node.
+
+    `changed` is called at work, with the round's number and the reasons, when the team should meet again;
+    `unsure` is called when it can't tell for how long its round will stand, since the table is away.
+    `stands_still` says whether this node's workers do, or None if nobody knows.
+    """
+
+    def __init__(
+        self,
+        backend: AzureTableRendezvousBackend,
+        limits: Limits,
+        times: Times,
+        address: str,
+        workers: int = 1,
+        means: Means | None = None,
+    ) -> None:
+        self.backend, self.limits, self.times, self.means = backend, limits, times, means or Means()
+        self.rung = threading.Event()
+        name = f"{address}_{os.getpid():07d}_{uuid.uuid4().hex[:6]}"
+        self.bell = self.means.bell(name, address, self.rung)
+        self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port)
+        self.view = View()
+        self.seen = Look(None, None, {}, {}, {})
+        self.links = Links()
+        self.silences = Silences(times.interval, self.means.now)
+        self._unreadable = Silences(times.interval, self.means.now)
+        self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
+        self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
+        self._warned: set[str] = set()
+        self._told_at = self._sure_at = self.means.now()
+        self._lock = self.means.lock()
+        note("node", name=name)
+        self.unsure: Callable[[], None] = lambda: None
+        self.changed: Callable[[int, list[str]], None] = lambda _number, _why: None
+        self.stands_still: Callable[[], bool | None] = lambda: None
+
+    @property
+    def silence(self) -> float:
+        """How long a node may be silent that others wait for, in seconds."""
+        return self.times.silence
+
+    def say(self, **facts: object) -> None:
+        """Write this node's row, with these facts and whom it can't reach."""
+        with self._lock:
+            began, unreached = self.means.now(), tuple(sorted(self.unreached()))
+            self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, **facts)  # type: ignore[arg-type]
+            self.backend.tell(self.me)
+            self._told_at = began
+            if self.means.now() - self._sure_at < self.times.lease:  # else it came too late, and a look has to tell
+                self._sure_at = began
+
+    def may_work(self) -> bool:
+        """Whether nobody can have taken this node's round for abandoned: the table had its heartbeats in time."""
+        return self.means.now() - self._sure_at < self.times.lease * WORKING_SHARE
+
+    def unreached(self) -> frozenset[str]:
+        """Who is out of reach, or refused a moment ago: of those that have a row."""
+        return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
+
+    def look(self) -> View:
+        """Read what all say, and judge who is gone. Any thread may look."""
+        with self._lock:
+            return self._look()
+
+    def _look(self) -> View:
+        self.seen = seen = self.backend.look()
+        known = self.view.nodes
+        nodes = {**{name: known[name] for name in seen.unreadable if name in known}, **seen.nodes}
+        if self.me.name in nodes:
+            nodes[self.me.name] = self.me
+        self._warn_of(seen.unreadable)
+        current = self._round(seen.state)
+        deleted = [Node(name, beat=-1) for name in current.names - nodes.keys()]
+        self.silences.note([*nodes.values(), *deleted])
+        self._unreadable.note(Node(name) for name in seen.unreadable)
+        self._refused = self._still_refused(View(current, nodes))
+        self.links.keep(nodes)
+        self.view = View(current, nodes, self._presumed(current))
+        if self.me.joined == current.number and current.place_of(self.me) is not None:
+            self._sure_at = max(self._sure_at, self._told_at)
+        return self.view
+
+    def _round(self, state: bytes | None) -> Round:
+        try:
+            return Round.of(state) if state is not None else Round()
+        except Unreadable as error:
+            self._warn_of({"": f"{error}; it counts as none, and the next round replaces it"})
+            return Round()
+
+    def _warn_of(self, reasons: dict[str, str]) -> None:
+        for why in set(reasons.values()) - self._warned:
+            self._warned.add(why)
+            logger.warning("%s", why)
+
+    def _still_refused(self, view: View) -> dict[str, int | None]:
+        """Those that refused and have shown no life since. One that has is out of reach, and not gone."""
+        still: dict[str, int | None] = {}
+        holding = {member.name for member in view.holding()}
+        for name, beat in self._refused.items():
+            node = view.nodes.get(name)
+            if node and not node.left and name in holding and beat in (None, node.beat):
+                still[name] = node.beat
+            elif node and not node.left:
+                self.links.lose(name)
+        return still
+
+    def _presumed(self, current: Round) -> frozenset[str]:
+        """Those that count as gone by their refusal alone, in a round of which this node reaches at least half.
+
+        The fewer it reaches, the more likely it is this node that is cut off. And a round in which it never was may be
+        at work still.
+        """
+        refused = current.names & self._refused.keys() - {self.me.name}
+        away = refused | (current.names & self.links.lost)
+        ours = self.me.name in current.names
+        return frozenset(refused) if ours and 2 * len(away) <= len(current.team) else frozenset()
+
+    def call(
+        self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
+    ) -> dict[str, str]:
+        """Ring these, until `enough` is set, and note who answered, whose process is gone and who is out of reach.
+
+        Where doubts stay, an answer takes none back: so a link that comes and goes is lost.
+        """
+        called = [node for node in nodes if node.name != self.me.name]
+        answers = self.means.ring_all(called, enough)
+        holding = {member.name for member in replace(self.view, gone=frozenset()).holding()}
+        refused = dict(self._refused)
+        self._closed = (self._closed - answers.keys()) | {name for name, answer in answers.items() if answer == REFUSED}
+        for name, answer in answers.items():
+            if answer == ANSWERS:
+                refused.pop(name, None)
+                if not doubting or name not in self.links.doubts:
+                    self.links.heard(name, self.means.now())
+            elif answer != REFUSED:
+                self.links.missed(name, self.means.now())
+            elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
+                refused.setdefault(name, None)
+                self.links.settle(name)
+            else:  # it waits, or this node does not know whether it lives: its row tells
+                self.links.lose(name)
+        if refused.keys() - self._refused.keys():
+            note("bell refused", nodes=sorted(refused))
+        self._refused = refused  # a new one: another thread may be reading
+        return answers
+
+    def probe(self, enough: threading.Event | None = None) -> None:
+        """Ring those that are out of reach, to see whether they still are."""
+        lost = self.links.lost
+        self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
+
+    def judged(self, seconds: float) -> View:
+        """The last view, without those that count as gone by their refusal or were silent for that long."""
+        silent = self.silences.longer_than(seconds)
+        if self.me.name not in self.view.round.names:
+            silent -= self._leased(silent)
+        return self.count_gone(silent)
+
+    def _leased(self, silent: set[str]) -> set[str]:
+        """Of those that are silent the team of a round in which this node never was.
+
+        It may be at work without the table and without a way to this node, as long as its lease lasts. Its process is
+        gone if its port refuses.
+        """
+        return (silent & self.view.round.names) - self.silences.longer_than(self.times.lease) - self._closed
+
+    def count_gone(self, silent: Iterable[str]) -> View:
+        """The last view, without these and those that count as gone by their refusal."""
+        gone = (frozenset(silent) | self._presumed(self.view.round)) - {self.me.name}
+        self.view = replace(self.view, gone=gone)
+        return self.view
+
+    def abandoned(self) -> frozenset[str]:
+        """Nodes whose unreadable row nobody has written anew for so long that nobody will."""
+        return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
+
+    def write(self, new: Round) -> bool:
+        """Make this the round, if the one that was seen last is still there."""
+        token = self.backend.replace(new.text(), self.seen.token)
+        if token:
+            note("round written", round=new.number, team=len(new.team), closed=new.closed)
+            self.view = replace(self.view, round=new)
+        return token is not None
+
+    def why_meet_again(self) -> list[str]:
+        """Why the team should meet again, as of the last look; it costs no request and never blocks."""
+        return changes(self.view, replace(self.me, unreached=tuple(sorted(self.links.lost))), self.limits)

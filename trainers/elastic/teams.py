@@ -1,0 +1,69 @@
+"""Which nodes make a team where some can't reach others: the largest set that all reach each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+# Sets that are compared. A cut network has as many as it has parts; more than these come of nothing but hostile rows.
+MOST_SETS = 1000
+
+
+class Reaching(Protocol):
+    """A node that says whom it can't reach."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unreached(self) -> tuple[str, ...]: ...
+
+
+N = TypeVar("N", bound=Reaching)
+
+
+def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: int) -> list[N]:
+    """The largest team of nodes that all reach each other; empty if none has enough.
+
+    One with a survivor goes before one without, for it has the state. Of several as large it is the one with the lowest
+    names. A set of more than `most` gives its first in the order of `nodes`, as the team has them all.
+    """
+    apart = _apart(nodes)
+    if not apart:
+        return list(nodes[:most]) if len(nodes) >= least else []
+    whole = [node for node in nodes if node.name not in apart]
+    teams = []
+    for part in islice(_maximal(frozenset(), frozenset(apart), frozenset(), apart), MOST_SETS):
+        teams.append([node for node in nodes if node in whole or node.name in part][:most])
+    enough = [team for team in teams if len(team) >= least]
+    return min(enough, key=lambda team: _rank(team, survivors), default=[])
+
+
+def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, int, list[str]]:
+    names = sorted(node.name for node in team)
+    return not any(name in survivors for name in names), -len(names), names
+
+
+def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:
+    """For each node that somebody can't reach, or that can't reach somebody: whom. Either's word is enough."""
+    names = {node.name for node in nodes}
+    pairs = {(node.name, other) for node in nodes for other in node.unreached if other in names and other != node.name}
+    pairs |= {(other, name) for name, other in pairs}
+    found: dict[str, set[str]] = {}
+    for name, other in sorted(pairs):
+        found.setdefault(name, set()).add(other)
+    return {name: frozenset(others) for name, others in found.items()}
+
+
+def _maximal(
+    chosen: frozenset[str], open_: frozenset[str], done: frozenset[str], apart: dict[str, frozenset[str]]
+) -> Iterator[frozenset[str]]:
+    """All sets without two that are apart and to which none can be added (Bron and Kerbosch 1973, with a pivot)."""
+    if not open_ and not done:
+        yield chosen
+        return
+    pivot = min(sorted(open_ | done), key=lambda name: len(open_ & apart[name]))
+    for name in sorted(open_ & (apart[pivot] | {pivot})):
+        away = apart[name] | {name}
+        yield from _maximal(chosen | {name}, open_ - away, done - away, apart)
+        open_, done = open_ - {name}, done | {name}

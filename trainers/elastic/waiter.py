@@ -1,0 +1,133 @@
+"""A node's wait for a round: it looks, rings, writes the round when that is its turn, and waits for a ring."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError, RendezvousTimeoutError
+
+from .backend import Look
+from .lookout import Lookout
+from .protocol import Joined, Round, View, next_round
+
+# Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
+FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
+REGROUP_PAUSE, SURPLUS_PAUSE = 0.2, 5.0
+# The first of those that wait writes the round; the next in line does so if nothing happened for that long.
+TURN = 0.05
+# Between two calls of those that are out of reach.
+PROBE_PAUSE = 2.0
+
+
+class Waiter:
+    """One wait for a round: what has to be remembered from one look to the next."""
+
+    def __init__(self, member: Lookout) -> None:
+        self._member, self._times, self._limits = member, member.times, member.limits
+        self._deadline = self._member.means.now() + self._times.join
+        self._beat_at = self._member.means.now() + self._times.interval
+        self._enough_since: float | None = None
+        self._ready_since: float | None = None
+        self._ring_at, self._probe_at = 0.0, self._member.means.now() + PROBE_PAUSE
+        self._pause = FIRST_PAUSE
+
+    def turn(self) -> Joined | None:
+        """Look once, and do what the rules say; sleep if there is nothing to do."""
+        member, now = self._member, self._member.means.now()
+        member.rung.clear()
+        member.look()
+        view = member.judged(self._times.silence)
+        if (rank := view.round.place_of(member.me)) is not None:
+            return Joined(view.round, rank)
+        if view.round.closed:
+            raise RendezvousClosedError(view.round.closed)
+        if (holding := view.holding()) and self._may_ring(view, now):
+            names = {held.name for held in holding} - member.links.lost
+            member.call((node for node in view.nodes.values() if node.name in names), member.rung)
+            view = member.judged(self._times.silence)
+        self._check_time(view, now)
+        new = next_round(view, self._limits, self._last_call_is_over(view))
+        self._ready_since = (self._ready_since or member.means.now()) if new else None
+        if new and self._my_turn(new) and (joined := self._begin(new)):
+            return joined
+        if now >= self._beat_at or set(member.me.unreached) != member.unreached():
+            self._beat_at = now + self._times.interval
+            member.say()
+        if not new:
+            self._probe(now)
+        self._sleep(view)
+        return None
+
+    def _probe(self, now: float) -> None:
+        """Ring those that are out of reach now and then: this node waits for as long as they are."""
+        if self._member.links.lost and now >= self._probe_at:
+            self._probe_at = now + PROBE_PAUSE
+            self._member.probe()
+
+    def _may_ring(self, view: View, now: float) -> bool:
+        """A survivor rings the others at each look, a newcomer now and then, one too many only if they are silent."""
+        if self._member.me.name in view.round.names:
+            return True
+        silent = view.round.names & self._member.silences.longer_than(self._times.silence)
+        if now < self._ring_at or (len(view.round.team) >= self._limits.most and not silent):
+            return False
+        self._ring_at = now + self._times.interval
+        return True
+
+    def _check_time(self, view: View, now: float) -> None:
+        working = {held.name for held in view.holding()}
+        if len(working) >= self._limits.most or working & self._member.links.lost:  # until there is a place, or a way
+            self._deadline = now + self._times.join
+        if now > self._deadline:
+            there = len(view.waiting())
+            raise RendezvousTimeoutError(
+                f"{there} of at least {self._limits.least} nodes were there within {self._times.join:g} s"
+            )
+
+    def _last_call_is_over(self, view: View) -> bool:
+        """Whether enough have waited for so long, by our own clock."""
+        now = self._member.means.now()
+        enough = len(view.waiting()) >= self._limits.least and not view.holding()
+        self._enough_since = (self._enough_since or now) if enough else None
+        return self._enough_since is not None and now - self._enough_since >= self._times.last_call
+
+    def _my_turn(self, new: Round) -> bool:
+        """The first of the team writes at once, the others later and later: all might, and one of them may be dead."""
+        rank = new.place_of(self._member.me)
+        if self._ready_since is None or rank is None:
+            return False
+        return self._member.means.now() - self._ready_since >= TURN * rank
+
+    def _begin(self, planned: Round) -> Joined | None:
+        """Ring all that are to take part, leave out the dead, and write the round; ring again to tell them.
+
+        Who does not answer is rung again at the next turn, until it answers or is out of reach.
+        """
+        member = self._member
+        member.call(node for node in member.view.waiting() if node.name in planned.names)
+        if member.links.doubts & planned.names:
+            return None
+        view, seen = member.judged(self._times.silence), member.seen
+        new = next_round(view, self._limits, self._last_call_is_over(view))
+        rank = new.place_of(member.me) if new else None
+        if not new or rank is None or not member.write(new):
+            return None
+        member.means.start("tell", lambda: self._tell(new, view, seen))
+        return Joined(new, rank)
+
+    def _tell(self, new: Round, view: View, seen: Look) -> None:
+        """Ring those that are in, and delete the rows of those that are gone, as they were when that was seen."""
+        me = self._member.me.name
+        self._member.means.ring_all(view.nodes[member.name] for member in new.team if member.name != me)
+        with contextlib.suppress(RendezvousError):
+            for name in (view.gone | self._member.abandoned()) & seen.versions.keys():
+                self._member.backend.forget(name, seen.versions[name])
+
+    def _sleep(self, view: View) -> None:
+        if self._ready_since or self._member.me.name in view.round.names:
+            pause = TURN if self._ready_since else REGROUP_PAUSE
+        else:
+            full = len(view.holding()) >= self._limits.most
+            pause, self._pause = self._pause, min(self._pause * GROWTH, SURPLUS_PAUSE if full else LONGEST_PAUSE)
+        self._member.means.wait(self._member.rung, pause * random.uniform(0.5, 1))  # noqa: S311 (spreads load; no secret)

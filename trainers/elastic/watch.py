@@ -1,0 +1,122 @@
+"""What a node does while its team works: it beats, looks, and rings those that may be gone."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import threading
+from collections.abc import Iterator
+
+from torch.distributed.elastic.rendezvous.api import RendezvousError
+
+from .bell import REFUSED, SILENT
+from .events import note
+from .lookout import Lookout
+from .protocol import Node
+
+# A look for so many heartbeats; one a second while somebody is silent or the workers stand still, which is asked more
+# often, for it costs nothing. Who did not answer while they stand still is asked again soon.
+LOOKS = 3
+SUSPICIOUS_PAUSE, DOUBT_PAUSE = 1.0, 0.1
+STILL_PAUSE = 0.25
+RUNG_PAUSE = 0.2
+# So many times longer may a node be silent while our workers are at work and we don't know whether they get on.
+AT_WORK = 3
+
+logger = logging.getLogger(__name__)
+
+
+class Watch:
+    """Of one round. `run` is the whole of it; `stop` ends it."""
+
+    def __init__(self, lookout: Lookout, stop: threading.Event) -> None:
+        self._lookout, self._stop = lookout, stop
+        self._times, self._now = lookout.times, lookout.means.now
+        self._looked_at = self._now()
+        self._beat_at = self._looked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
+        self._look_at = self._probe_at = self._looked_at + self._times.interval
+        self._rung, self._sure = False, True
+        self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            self._turn()
+
+    def _turn(self) -> None:
+        lookout, rung = self._lookout, self._lookout.rung
+        due = min(self._beat_at, self._look_at, self._now() + STILL_PAUSE)
+        if lookout.means.wait(rung, max(0.0, due - self._now())):
+            rung.clear()
+            self._rung = True
+        if self._stop.is_set():
+            return
+        now, still = self._now(), lookout.stands_still()
+        if still:  # nobody looks more often then: all of a team that stands still ring one another
+            self._look_at = min(self._look_at, self._looked_at + SUSPICIOUS_PAUSE)
+        with contextlib.suppress(RendezvousError), self._told():
+            if now >= self._beat_at or lookout.links.lost - set(lookout.me.unreached):
+                self._beat_at = now + self._times.interval
+                lookout.say()
+            if now >= self._look_at or (self._rung and not still):
+                self._look(now, still)
+        if not lookout.may_work() and self._sure:
+            lookout.unsure()
+        self._sure = lookout.may_work()
+        if lookout.links.lost and now >= self._probe_at:
+            self._probe_at = now + self._times.interval
+            lookout.probe(self._stop)
+
+    def _look(self, now: float, still: bool | None) -> None:
+        self._looked_at, self._look_at = now, now + SUSPICIOUS_PAUSE  # if it fails
+        pause, self._rung = RUNG_PAUSE if self._rung else 0, False
+        self._lookout.look()
+        self._looked_at = self._now()
+        self._look_at = self._looked_at + self._judge(still)
+        self._lookout.means.wait(self._stop, pause)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except RendezvousError as error:
+            logger.warning("the table cannot be asked just now, training goes on: %s", error)
+            raise
+
+    def _judge(self, still: bool | None) -> float:
+        """After a look: say what changed, ring who may be gone, and give the seconds until the next look.
+
+        Gone is who is silent for long and let its bell ring after the look before: so nobody waits for it once more.
+        Its process may live and only its way to the table be broken; as long as steps are made, it works.
+        """
+        lookout, times = self._lookout, self._times
+        unheard, self._unheard = self._unheard, frozenset()
+        team = {node.name: node for node in map(lookout.view.nodes.get, lookout.view.round.names) if node}
+        quiet = lookout.silences.longer_than(0.1) & team.keys() - {lookout.me.name}
+        gone: set[str] = set()
+        if still or (quiet and still is None):
+            silent = lookout.silences.longer_than(times.silence if still else times.silence * AT_WORK)
+            gone = silent - (team.keys() - unheard)
+        self._say_changes(gone)
+        if not still and not quiet:
+            return times.interval * LOOKS
+        answers = self._ring([node for node in team.values() if still or node.name in quiet], still)
+        if REFUSED in answers.values() or lookout.links.lost & team.keys():
+            self._say_changes(gone)
+        if still is False:
+            return times.interval * LOOKS
+        self._unheard = frozenset(name for name, answer in answers.items() if answer == SILENT)
+        return DOUBT_PAUSE if lookout.links.doubts & team.keys() else SUSPICIOUS_PAUSE
+
+    def _ring(self, nodes: list[Node], still: bool | None) -> dict[str, str]:
+        answers = self._lookout.call(nodes, self._stop, doubting=still is True)
+        if not still:  # an answer that is late says nothing against a link over which steps are made
+            self._lookout.links.trust()
+        return answers
+
+    def _say_changes(self, gone: set[str]) -> None:
+        lookout = self._lookout
+        lookout.count_gone(gone)
+        if why := lookout.why_meet_again():
+            note("node sees a change", why=why)
+            lookout.changed(lookout.me.joined, why)
