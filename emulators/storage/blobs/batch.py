@@ -27,17 +27,19 @@ async def answer(
     boundary, answers = f"batchresponse_{uuid.uuid4()}", []
     for number, (head, inner) in enumerate(found):
         content_id = headers_of(head).get("Content-ID", str(number))
-        answers.append(_part(content_id, await _one(operation(inner), ask, failure)))
+        answers.append(_part(content_id, await _one(operation(inner, call), call.resource, ask, failure)))
     body = "".join(f"--{boundary}\r\n{one}\r\n" for one in answers) + f"--{boundary}--\r\n"
     return Answer(202, body.encode(), {"Content-Type": f"multipart/mixed; boundary={boundary}"})
 
 
 async def _one(
-    call: Call, ask: Callable[[Call], Awaitable[Answer]], failure: Callable[[StorageError, str], Answer]
+    call: Call, container: str, ask: Callable[[Call], Awaitable[Answer]], failure: Callable[[StorageError, str], Answer]
 ) -> Answer:
     try:
         if (call.method, call.text("comp")) not in ALLOWED or "restype" in call.query:
             raise invalid_input(f"A batch may not hold {call.method} {call.text('restype')} {call.text('comp')}.")
+        if container and call.resource.partition("/")[0] != container:
+            raise invalid_input(f"This batch is of the container {container} alone.")
         return await ask(call)
     except StorageError as error:
         answered = failure(error, "")

@@ -11,13 +11,14 @@ import hashlib
 from dataclasses import replace
 
 from emulators.storage.blobs import headers, xml
-from emulators.storage.blobs.conditions import invalid_header, not_met
-from emulators.storage.blobs.extents import Piece
+from emulators.storage.blobs.conditions import Conditions, invalid_header, not_met
+from emulators.storage.blobs.extents import Piece, Upload
+from emulators.storage.blobs.leases import Lease
 from emulators.storage.blobs.model import Block, Content
 from emulators.storage.blobs.operations import XML, BlobOperations
-from emulators.storage.blobs.requests import Requests, Target, blob_not_found, invalid_type
+from emulators.storage.blobs.requests import Requests, Target, blob_not_found, invalid_type, lease_id
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
+from emulators.storage.common.errors import StorageError, bad_parameter, mismatch, out_of_range
 
 LONGEST_ID = 64
 MOST_APPENDED = 50_000
@@ -36,25 +37,26 @@ class BlockOperations:
         upload = await self._requests.received(call)
         container = self.check_block(call, block)
         self._blobs.stage(container, self._requests.target(call).name, block, upload)
-        md5 = {"Content-MD5": headers.as_md5(upload.md5)}
-        return Answer(201, headers={**md5, "x-ms-request-server-encrypted": "true"})
+        return Answer(201, headers={**headers.hashes(call, upload), "x-ms-request-server-encrypted": "true"})
 
     def check_block(self, call: Call, block: str) -> int:
         """The container, if the blob can take such a block."""
-        self._requests.admit(call, "w")
+        permitted = self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
-        if target.blob is not None:
-            if target.blob.kind != "BlockBlob":
-                raise invalid_type()
-            target.blob.lease.admit(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+        if target.blob is not None and "w" not in permitted:
+            raise mismatch("Permission", "permission")
+        if target.blob is not None and target.blob.kind != "BlockBlob":
+            raise invalid_type()
+        lease = target.blob.lease if target.blob else Lease()
+        lease.admit(self._blobs.clock(), lease_id(call), "Blob")
         if self._blobs.length_of_ids(target.container.id, target.name) not in (None, len(block)):
             raise StorageError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
         return target.container.id
 
     def commit(self, call: Call) -> Answer:
         """Make the blob of the blocks that the list names, in its order."""
-        wanted = xml.read_block_list(call.body)
         target = self._requests.writable(call, "w", "c")
+        wanted = xml.read_block_list(call.body)
         if target.blob is not None and target.blob.kind != "BlockBlob":
             raise invalid_type()
         facts = self._operations.new(call, "BlockBlob")
@@ -89,18 +91,23 @@ class BlockOperations:
             raise invalid_type()
         found = {"x-ms-blob-content-length": str(target.blob.size if target.blob else 0)}
         if target.blob:
-            target.blob.lease.admit_read(self._blobs.clock(), call.headers.get("x-ms-lease-id", "").lower(), "Blob")
+            target.blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
+            Conditions.of(call.headers).allow_write(target.blob.etag, target.blob.modified, target.blob.tags)
             found |= headers.version(target.blob)
         made = self._requests.content(target).blocks if target.blob else []
         body = xml.block_list(made if kind != "uncommitted" else (), staged.values() if kind != "committed" else ())
         return Answer(200, body, {**found, **XML})
 
     async def append(self, call: Call) -> Answer:
-        self._appendable(call)
+        self.appendable(call)
         upload = await self._requests.received(call)
         if not upload.size:
             raise invalid_header("Content-Length", 0)
-        target = self._appendable(call)
+        return self.appended(call, upload)
+
+    def appended(self, call: Call, upload: Upload) -> Answer:
+        """Put what came, or was read elsewhere, behind the blob's end."""
+        target = self.appendable(call)
         blob, most = target.there, headers.whole_number(call, "x-ms-blob-condition-maxsize")
         if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, blob.size):
             raise not_met("AppendPositionConditionNotMet")
@@ -117,9 +124,10 @@ class BlockOperations:
         )
         self._blobs.append(target.container.id, target.name, made, upload)
         told = {"x-ms-blob-append-offset": str(blob.size), "x-ms-blob-committed-block-count": str(made.appended)}
-        return Answer(201, headers={**headers.version(made), **told, "x-ms-request-server-encrypted": "true"})
+        told |= {"x-ms-request-server-encrypted": "true", **headers.hashes(call, upload)}
+        return Answer(201, headers={**headers.version(made), **told})
 
-    def _appendable(self, call: Call) -> Target:
+    def appendable(self, call: Call) -> Target:
         target = self._requests.writable(call, "a", "w")
         if target.there.kind != "AppendBlob":
             raise invalid_type()

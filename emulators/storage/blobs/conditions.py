@@ -5,14 +5,16 @@ https://learn.microsoft.com/rest/api/storageservices/specifying-conditional-head
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from emulators.storage.blobs.tag_query import Query, condition
+from emulators.storage.blobs.tag_query import Condition, condition
 from emulators.storage.common.errors import StorageError
 
 ANY = "*"
+ETAG = re.compile(r'\*|(W/)?"[^"]*"|[\w.+/=-]+')
 NO_TAGS: Mapping[str, str] = {}
 
 
@@ -24,14 +26,14 @@ class Conditions:
     none_match: str | None = None
     modified_since: float | None = None
     unmodified_since: float | None = None
-    tags: Query | None = None
+    tags: Condition | None = None
 
     @classmethod
     def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
         """Read them from a request; `x-ms-source-` is the prefix of those for the source of a copy."""
         return cls(
-            _etag(headers.get(f"{prefix}If-Match")),
-            _etag(headers.get(f"{prefix}If-None-Match")),
+            _etag(headers, f"{prefix}If-Match"),
+            _etag(headers, f"{prefix}If-None-Match"),
             _seconds(headers, f"{prefix}If-Modified-Since"),
             _seconds(headers, f"{prefix}If-Unmodified-Since"),
             _tags(headers, f"{prefix or 'x-ms-'}if-tags"),
@@ -75,8 +77,13 @@ def not_met(code: str = "ConditionNotMet") -> StorageError:
     return StorageError(412, code, "The condition specified using HTTP conditional header(s) is not met.")
 
 
-def _etag(text: str | None) -> str | None:
-    return text.strip().strip('"') if text else None
+def _etag(headers: Mapping[str, str], name: str) -> str | None:
+    text = headers.get(name, "").strip()
+    if not text:
+        return None
+    if not ETAG.fullmatch(text):
+        raise invalid_header(name, text)
+    return text.removeprefix("W/").strip('"')
 
 
 def _seconds(headers: Mapping[str, str], name: str) -> float | None:
@@ -89,7 +96,7 @@ def _seconds(headers: Mapping[str, str], name: str) -> float | None:
         raise invalid_header(name, text) from None
 
 
-def _tags(headers: Mapping[str, str], name: str) -> Query | None:
+def _tags(headers: Mapping[str, str], name: str) -> Condition | None:
     text = headers.get(name)
     if not text:
         return None

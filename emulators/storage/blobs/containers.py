@@ -17,7 +17,7 @@ from emulators.storage.blobs.operations import XML
 from emulators.storage.blobs.requests import Requests, checked_container, lease_id
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter
-from emulators.storage.common.service_xml import HEAD
+from emulators.storage.common.policies import NONE, text_of
 
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
@@ -47,6 +47,7 @@ class ContainerOperations:
         container = self._readable(call)
         lease = headers.lease(container.lease, self._blobs.clock())
         facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
+        facts["x-ms-immutable-storage-with-versioning-enabled"] = "false"
         found = {**headers.version(container), **headers.with_prefix(container.metadata), **lease}
         return Answer(200, headers={**found, **facts})
 
@@ -55,17 +56,17 @@ class ContainerOperations:
 
     def policies(self, call: Call) -> Answer:
         """The stored access policies, for the holder of the key."""
-        self._requests.admit(call, kind="c")  # no shared access signature allows it
+        self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
-        text = container.policies or f"{HEAD}<SignedIdentifiers/>"
+        text = container.policies or NONE
         return Answer(200, text.encode(), {**headers.version(container), **XML})
 
     def set_policies(self, call: Call) -> Answer:
-        self._requests.admit(call, kind="c")  # no shared access signature allows it
+        self._requests.admit(call, kind="c", action="containers/setAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
         _check_private(call)
-        xml.read_policies(call.body)
-        return self._changed(replace(container, policies=call.body.decode()))
+        Conditions.of(call.headers).allow_write(container.etag, container.modified)
+        return self._changed(replace(container, policies=text_of(call.body)))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
         """A page of the blobs."""

@@ -9,9 +9,11 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 from emulators.storage.blobs.conditions import invalid_header
+from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Container
@@ -31,7 +33,8 @@ CONTENT = {
     "Content-MD5": "x-ms-blob-content-md5",
 }
 OCTETS = "application/octet-stream"
-TIERS = ("Hot", "Cool", "Cold", "Archive")
+TIERS = ("Hot", "Cool", "Cold", "Smart", "Archive")
+ARCHIVE, SMART = "Archive", "Smart"
 RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})", re.ASCII)
 MOST_TAGS = 10
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
@@ -86,6 +89,19 @@ def check_md5(call: Call, upload: Upload, name: str) -> None:
         sentence = "The MD5 value specified in the request did not match with the MD5 value calculated by the server."
         details = {"UserSpecifiedMd5": given, "ServerCalculatedMd5": as_md5(upload.md5)}
         raise StorageError(400, "Md5Mismatch", sentence, details)
+
+
+def hashes(call: Call, upload: Upload) -> dict[str, str]:
+    """What an answer tells of the bytes that came: the hash that the client sent, else MD5. Of a few bytes with an MD5
+    the CRC-64 too, which is slow here."""
+    if given := call.headers.get("x-ms-content-crc64"):
+        return {"x-ms-content-crc64": given}
+    found = {"Content-MD5": as_md5(upload.md5)}
+    if upload.data is not None and ("Content-MD5" in call.headers or "x-ms-source-content-md5" in call.headers):
+        crc = Crc64()
+        crc.update(upload.data)
+        found["x-ms-content-crc64"] = crc.text
+    return found
 
 
 def as_md5(digest: bytes) -> str:
@@ -173,4 +189,31 @@ def properties(blob: Blob, now: float) -> dict[str, str]:
 def tier_of(blob: Blob) -> dict[str, str]:
     if blob.kind != "BlockBlob":
         return {}
-    return {"x-ms-access-tier": blob.tier or "Hot", "x-ms-access-tier-inferred": "false" if blob.tier else "true"}
+    found = {"x-ms-access-tier": blob.tier or "Hot", "x-ms-access-tier-inferred": "false" if blob.tier else "true"}
+    if blob.tier == SMART:
+        found["x-ms-smart-access-tier"] = "Hot"
+    if blob.tier_set:
+        found["x-ms-access-tier-change-time"] = http_date(blob.tier_set)
+    if blob.rehydrating:
+        found["x-ms-archive-status"] = pending(blob)
+        found["x-ms-rehydrate-priority"] = blob.priority
+    return found
+
+
+def pending(blob: Blob) -> str:
+    """What is said of an archived blob that is on its way back."""
+    return f"rehydrate-pending-to-{blob.rehydrating.lower()}"
+
+
+def retiered(blob: Blob, wanted: str, priority: str, now: float) -> Blob:
+    """The blob in another tier, or on its way to it from the archive."""
+    if blob.tier == ARCHIVE and wanted != ARCHIVE:
+        return replace(blob, rehydrating=wanted, priority=priority or "Standard", tier_set=now)
+    return replace(blob, tier=wanted, rehydrating="", priority="", tier_set=now)
+
+
+def check_online(blob: Blob) -> None:
+    """Raises StorageError, 409, for a blob whose bytes are archived."""
+    if blob.tier == ARCHIVE:
+        code = "BlobBeingRehydrated" if blob.rehydrating else "BlobArchived"
+        raise StorageError(409, code, "This operation is not permitted on an archived blob.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from emulators.storage.blobs.extents import Piece
@@ -42,6 +42,9 @@ class Blob:
     metadata: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     tier: str = ""
+    tier_set: float = 0.0
+    rehydrating: str = ""  # the tier that an archived blob is on its way to
+    priority: str = ""  # of that way
     appended: int = 0
     copy: dict[str, str] = field(default_factory=dict)
     lease: Lease = NONE
@@ -63,6 +66,16 @@ class Block:
     id: str
     size: int
     pieces: list[Piece]
+
+
+REHYDRATION_SECONDS = 60.0  # from Archive to another tier; Azure takes hours
+
+
+def settled(blob: Blob, now: float) -> Blob:
+    """The blob as it is by now: what was archived comes back after a while."""
+    if blob.rehydrating and now >= blob.tier_set + REHYDRATION_SECONDS:
+        return replace(blob, tier=blob.rehydrating, rehydrating="", priority="")
+    return blob
 
 
 Listed = tuple[str, Blob | None]  # a blob, or a prefix of several

@@ -87,8 +87,9 @@ class BlobOperations:
     async def get(self, call: Call) -> Answer:
         target = self._requests.readable(call, "r")
         blob = target.there
+        headers.check_online(blob)
         content = self._requests.content(target)
-        found = headers.properties(blob, self._blobs.clock())
+        found = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
         asked = headers.byte_range(call, blob.size)
         begin, length = asked or (0, blob.size)
         if asked:
@@ -146,11 +147,15 @@ class BlobOperations:
             raise missing_header("x-ms-access-tier")
         if target.there.kind != "BlockBlob":
             raise StorageError(409, "InvalidBlobType", "The access tier is that of block blobs alone.")
-        self._blobs.change(target.container.id, target.name, replace(target.there, tier=wanted))
-        return Answer(200)
+        blob = headers.retiered(
+            target.there, wanted, call.headers.get("x-ms-rehydrate-priority", ""), self._blobs.clock()
+        )
+        self._blobs.change(target.container.id, target.name, blob)
+        return Answer(202 if blob.rehydrating else 200)
 
     def tags(self, call: Call) -> Answer:
         blob = self._requests.readable(call, "t").there
+        Conditions.of(call.headers, "x-ms-blob-").allow_write(blob.etag, blob.modified)
         return Answer(200, f"{HEAD}{xml.tags(blob.tags)}".encode(), XML)
 
     def set_tags(self, call: Call) -> Answer:
@@ -158,6 +163,7 @@ class BlobOperations:
         target = self._requests.target(call)
         blob = target.there
         self._requests.check_write(call, target)
+        Conditions.of(call.headers, "x-ms-blob-").allow_write(blob.etag, blob.modified)
         tags = headers.checked_tags(xml.read_tags(call.body))
         self._blobs.change(target.container.id, target.name, replace(blob, tags=tags))
         return Answer(204)
@@ -183,6 +189,7 @@ class BlobOperations:
             raise blob_not_found()
         key, which = (target.container.id, target.name), _snapshots_to_delete(call)
         self._requests.check_write(call, target)
+        Conditions.of(call.headers, "x-ms-access-tier-").allow_write(target.blob.etag, target.blob.tier_set)
         if target.snapshot:
             self._blobs.delete_snapshots(*key, target.snapshot)
         elif which == "only":

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from emulators.storage.blobs import headers
 from emulators.storage.blobs.access import BlobAccount, split
-from emulators.storage.blobs.conditions import Conditions, invalid_header
+from emulators.storage.blobs.conditions import ANY, Conditions, invalid_header
 from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
-from emulators.storage.blobs.model import Blob, Container, Content
+from emulators.storage.blobs.model import Blob, Container, Content, settled
 from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.blobs.store import Blobs
-from emulators.storage.blobs.xml import UNFIT
-from emulators.storage.common.account import Right
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.rights import Right
 
 CONTAINER_NAME = re.compile(r"\$root|\$logs|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}")
+CRC64 = "x-ms-content-crc64"
 LONGEST_NAME = 1024
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 GUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 
@@ -49,9 +50,9 @@ class Requests:
     blobs: Blobs
     account: BlobAccount
 
-    def admit(self, call: Call, *any_of: str, kind: str = "o") -> str:
+    def admit(self, call: Call, *any_of: str, kind: str = "o", action: str = "") -> str:
         """Return what its signature permits, if that is one of these; raises StorageError, 403 or 401."""
-        return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0]))
+        return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
 
     def target(self, call: Call) -> Target:
         """The blob that a request names, which was admitted. Raises StorageError, 400 and 404."""
@@ -69,7 +70,8 @@ class Requests:
         if "versionid" in call.query:
             raise not_here("versions of blobs")
         snapshot = checked_snapshot(call)
-        return Target(found, name, self.blobs.find(found.id, name, snapshot), snapshot)
+        blob = self.blobs.find(found.id, name, snapshot)
+        return Target(found, name, settled(blob, self.blobs.clock()) if blob else None, snapshot)
 
     def content(self, target: Target) -> Content:
         """What is there consists of."""
@@ -103,12 +105,18 @@ class Requests:
                 sentence = "There is currently no lease on the blob."
                 raise StorageError(412, "LeaseNotPresentWithBlobOperation", sentence)
             return
-        blob.lease.admit(self.blobs.clock(), lease_id(call), "Blob")
+        lease = lease_id(call)
+        blob.lease.admit(self.blobs.clock(), lease, "Blob")
+        if lease and conditions.none_match == ANY:  # as in Azure: who holds the lease knows that the blob is there
+            conditions = replace(conditions, none_match=None)
         conditions.allow_write(blob.etag, blob.modified, blob.tags)
 
     async def received(self, call: Call) -> Upload:
         """The request's bytes, which are what its hashes say. Raises StorageError, 400."""
-        given = call.headers.get("x-ms-content-crc64")
+        given = call.headers.get(CRC64)
+        if given and "Content-MD5" in call.headers:
+            sentence = "Both x-ms-content-crc64 header and Content-MD5 header are present."
+            raise StorageError(400, "BothCrc64AndMd5HeaderPresent", sentence)
         crc = [Crc64()] if given else []
         upload = await self.blobs.extents.receive(call.stream or _once(call.body), *crc)
         headers.check_md5(call, upload, "Content-MD5")
@@ -144,7 +152,7 @@ def checked_blob(name: str) -> str:
     if not 1 <= len(name) <= LONGEST_NAME:
         sentence = "The specified resource name length is not within the permissible limits."
         raise StorageError(400, "OutOfRangeInput", sentence)
-    if UNFIT.search(name):
+    if CONTROL.search(name):
         sentence = "A name may hold no control characters: a listing, which is XML, could not be written."
         raise StorageError(400, "InvalidUri", sentence)
     return name

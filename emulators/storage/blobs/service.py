@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import ClassVar, TextIO
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, ClassVar, TextIO
 from urllib.parse import quote, urlencode
 
-from emulators.storage.blobs import batch, xml
+from emulators.storage.blobs import batch
 from emulators.storage.blobs.access import BlobAccount, split
 from emulators.storage.blobs.blocks import BlockOperations
 from emulators.storage.blobs.containers import ContainerOperations
 from emulators.storage.blobs.copies import SOURCE, CopyOperations
 from emulators.storage.blobs.headers import OCTETS
 from emulators.storage.blobs.leasing import LeaseOperations
-from emulators.storage.blobs.operations import XML, BlobOperations
+from emulators.storage.blobs.operations import BlobOperations
 from emulators.storage.blobs.requests import Requests, not_here
 from emulators.storage.blobs.search import SearchOperations
 from emulators.storage.blobs.store import Blobs
-from emulators.storage.common import cors, service_xml
-from emulators.storage.common.account import Terms
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
 from emulators.storage.common.service import Service
@@ -39,7 +37,6 @@ NOT_HERE = {
     "seal": "sealed append blobs",
     "legalhold": "legal holds",
     "immutabilityPolicies": "immutability policies",
-    "userdelegationkey": "user delegation keys",
 }
 HEADERS_NOT_HERE = {
     "x-ms-structured-body": "framed bodies",
@@ -49,182 +46,153 @@ HEADERS_NOT_HERE = {
     "x-ms-legal-hold": "legal holds",
 }
 PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
+WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
+# The conditional headers that an operation looks at. One that it does not look at is refused.
+NONE: frozenset[str] = frozenset()
+_ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
+OF_VERSION = frozenset(_ETAGS_AND_TIMES)
+OF_BLOB = OF_VERSION | {"x-ms-if-tags"}
+OF_SOURCE = frozenset(f"x-ms-source-{name}" for name in (*_ETAGS_AND_TIMES, "if-tags"))
+OF_TAGS = frozenset(f"x-ms-blob-{name}" for name in _ETAGS_AND_TIMES)
+OF_TIER = frozenset({"x-ms-access-tier-if-modified-since", "x-ms-access-tier-if-unmodified-since"})
+ALL_CONDITIONS = OF_BLOB | OF_SOURCE | OF_TIER | OF_TAGS
+Operation = Callable[[Call], Awaitable[Answer]]
+Table = dict[str, tuple[Operation, frozenset[str]]]
 
 
-class BlobService(Service):
+def _wrapped(operation: Callable[[Call], Any]) -> Operation:
+    async def wrapped(call: Call) -> Answer:
+        found = operation(call)
+        answer: Answer = await found if isawaitable(found) else found
+        return answer
+
+    return wrapped
+
+
+def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
+    """By method and `comp`. What can be got can be asked for without its body too."""
+    found = {key: (_wrapped(operation), conditions) for key, operation, conditions in rows}
+    heads = {key.replace("GET ", "HEAD ", 1): row for key, row in found.items() if key in WITHOUT_BODY}
+    return {**heads, **found}
+
+
+class BlobService(Service[BlobAccount]):
     """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
 
-    def __init__(self, blobs: Blobs, name: str, key: str, endpoint: str = "", journal: TextIO | None = None) -> None:
+    def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
+        super().__init__(account, blobs.settings, endpoint)
         self._blobs = blobs
-        self._requests = Requests(blobs, BlobAccount(name, key, "blob", policy=self._policy))
+        self._requests = Requests(blobs, self.account)
         self._journal = journal
-        self.endpoint = endpoint
-        self._rules = cors.rules(blobs.settings("properties"))
-        self._blob = BlobOperations(self._requests)
-        self._blocks = BlockOperations(self._requests, self._blob)
-        self._copies = CopyOperations(self._requests, self._blob, self._blocks)
-        self._leases = LeaseOperations(self._requests)
-        self._containers = ContainerOperations(self._requests)
-        self._search = SearchOperations(self._requests)
+        blob = BlobOperations(self._requests)
+        blocks = BlockOperations(self._requests, blob)
+        self._copies = copies = CopyOperations(self._requests, blob, blocks)
+        leases, containers = LeaseOperations(self._requests), ContainerOperations(self._requests)
+        search = SearchOperations(self._requests)
+        self._of_account = _table(
+            ("GET list", lambda call: containers.all_listed(call, self.endpoint), NONE),
+            ("GET blobs", lambda call: search.of_all(call, self.endpoint), NONE),
+        )
+        self._of_containers = _table(
+            ("PUT ", containers.create, NONE),
+            ("DELETE ", containers.delete, OF_VERSION),
+            ("GET ", containers.properties, NONE),
+            ("GET metadata", containers.properties, NONE),
+            ("PUT metadata", containers.set_metadata, OF_VERSION),
+            ("GET acl", containers.policies, NONE),
+            ("PUT acl", containers.set_policies, OF_VERSION),
+            ("GET list", lambda call: containers.listed(call, self.endpoint), NONE),
+            ("GET blobs", lambda call: search.of_container(call, self.endpoint), NONE),
+            ("PUT lease", leases.of_container, OF_VERSION),
+        )
+        self._of_blobs = _table(
+            ("PUT ", blob.put, OF_BLOB),
+            ("PUT  from", self._put, OF_BLOB | OF_SOURCE),
+            ("GET ", blob.get, OF_BLOB),
+            ("HEAD ", blob.head, OF_BLOB),
+            ("DELETE ", blob.delete, OF_BLOB | OF_TIER),
+            ("PUT block", blocks.put_block, NONE),
+            ("PUT block from", copies.put_block_from_url, OF_SOURCE),
+            ("PUT blocklist", blocks.commit, OF_BLOB),
+            ("GET blocklist", blocks.block_list, OF_BLOB),
+            ("PUT appendblock", blocks.append, OF_BLOB),
+            ("PUT appendblock from", copies.append_from_url, OF_BLOB | OF_SOURCE),
+            ("GET metadata", blob.metadata, OF_BLOB),
+            ("PUT metadata", blob.set_metadata, OF_BLOB),
+            ("PUT properties", blob.set_properties, OF_BLOB),
+            ("PUT tier", blob.set_tier, OF_BLOB),
+            ("GET tags", blob.tags, OF_BLOB | OF_TAGS),
+            ("PUT tags", blob.set_tags, OF_BLOB | OF_TAGS),
+            ("PUT snapshot", blob.snapshot, OF_BLOB),
+            ("PUT lease", leases.of_blob, OF_BLOB),
+            ("PUT copy", copies.abort, OF_BLOB),
+        )
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
-
-    def lets_in(self, method: str, headers: Mapping[str, str]) -> bool:
-        """Pages that a cross-origin rule names, and a browser that follows a signed address."""
-        origin = headers.get("Origin")
-        if origin is not None:
-            return cors.names(self._rules, origin)
-        return method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
-
-    async def answer(self, call: Call) -> Answer:
-        if call.method == "OPTIONS":
-            return Answer(200, headers=cors.preflight(self._rules, call.headers))
-        told = cors.answered(self._rules, call.method, call.headers) if self._rules else {}
-        try:
-            found = await self._answered(call)
-        except StorageError as error:
-            error.headers = {**error.headers, **told}
-            self._tell(call, error.status)
-            raise
-        self._tell(call, found.status)
-        return replace(found, headers={**found.headers, **told}) if told else found
-
-    def failure(self, error: StorageError, note: str) -> Answer:
-        body = b"" if error.status == 304 else service_xml.failure(error, note)
-        return Answer(error.status, body, {**XML, **error.headers})
 
     def purge(self) -> bool:
         return self._blobs.purge()
 
     async def _answered(self, call: Call) -> Answer:
+        try:
+            found = await self._routed(call)
+        except StorageError as error:
+            self._tell(call, error.status)
+            raise
+        self._tell(call, found.status)
+        return found
+
+    async def _routed(self, call: Call) -> Answer:
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
         for header, what in HEADERS_NOT_HERE.items():
             if header in call.headers:
                 raise not_here(what)
         container, _, name = call.resource.partition("/")
-        if call.method == "POST" and call.text("comp") == "batch" and not name:
-            self._requests.account.admit_any(call)
-            return await batch.answer(call, self._answered, self.failure)
-        if not container:
-            return await self._service(call)
-        if not name and call.text("restype") == "container":
-            return await self._container(call)
         if call.text("restype") == "account":
-            return self._account(call)
-        return await self._one(call)
+            return self._account_facts(call)
+        if call.method == "POST" and call.text("comp") == "batch" and not name:
+            self.account.admit_any(call)
+            return await batch.answer(call, self._answered, self.failure)
+        return await self._operation(call, container, name)(call)
 
-    # /
+    def _operation(self, call: Call, container: str, name: str) -> Operation:
+        """What the request asks for. Raises StorageError, 405, and 400 for a condition that it does not look at."""
+        comp = call.text("comp")
+        if not container:
+            key = f"{call.method} {comp}"
+            operations = self._of_account if "restype" not in call.query else {key: (_wrapped(self._of_service), NONE)}
+        elif not name and call.text("restype") == "container":
+            key, operations = f"{call.method} {comp}", self._of_containers
+        else:
+            key = f"{call.method} {comp}{' from' if SOURCE in call.headers else ''}"
+            operations = self._of_blobs
+            if comp not in ("", *PARTS):
+                raise bad_parameter("comp", comp, f"It is one of {', '.join(PARTS)}.")
+        if key not in operations:
+            raise not_served(call.method, call.path)
+        operation, conditions = operations[key]
+        if unknown := [header for header in ALL_CONDITIONS - conditions if header in call.headers]:
+            sentence = "Condition headers are not supported for this operation."
+            raise StorageError(400, "ConditionHeadersNotSupported", f"{sentence} {', '.join(sorted(unknown))}")
+        return operation
 
-    async def _service(self, call: Call) -> Answer:
-        match call.method, call.text("restype"), call.text("comp"):
-            case "GET", "", "list":
-                return self._containers.all_listed(call, self.endpoint)
-            case "GET", "", "blobs":
-                return self._search.of_all(call, self.endpoint)
-            case "GET", "service", "properties":
-                self._requests.admit(call, "r", kind="s")
-                text = self._blobs.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
-                return Answer(200, text.encode(), XML)
-            case "PUT", "service", "properties":
-                self._requests.admit(call, "w", kind="s")
-                text = service_xml.merged(self._blobs.settings("properties"), call.body)
-                self._rules = cors.rules(text)
-                self._blobs.set_settings("properties", text)
-                return Answer(202)
-            case "GET" | "HEAD", "account", "properties":
-                return self._account(call)
-        raise not_served(call.method, call.path)
-
-    def _account(self, call: Call) -> Answer:
-        self._requests.account.admit_any(call)
+    def _account_facts(self, call: Call) -> Answer:
+        self.account.admit_any(call)
         return Answer(200, headers={"x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2"})
 
-    # /CONTAINER
-
-    async def _container(self, call: Call) -> Answer:
-        containers = self._containers
-        match call.method, call.text("comp"):
-            case "PUT", "":
-                return containers.create(call)
-            case "DELETE", "":
-                return containers.delete(call)
-            case "GET" | "HEAD", "" | "metadata":
-                return containers.properties(call)
-            case "PUT", "metadata":
-                return containers.set_metadata(call)
-            case "GET" | "HEAD", "acl":
-                return containers.policies(call)
-            case "PUT", "acl":
-                return containers.set_policies(call)
-            case "GET", "list":
-                return containers.listed(call, self.endpoint)
-            case "GET", "blobs":
-                return self._search.of_container(call, self.endpoint)
-            case "PUT", "lease":
-                return self._leases.of_container(call)
-        raise not_served(call.method, call.path)
-
-    # /CONTAINER/BLOB
-
-    async def _one(self, call: Call) -> Answer:
-        match call.method, call.text("comp"), SOURCE in call.headers:
-            case "PUT", "", False:
-                return await self._blob.put(call)
-            case "PUT", "", True if call.headers.get("x-ms-blob-type"):
-                return self._copies.put_from_url(call)
-            case "PUT", "", True:
-                return self._copies.copy(call)
-            case "GET", "", _:
-                return await self._blob.get(call)
-            case "HEAD", "", _:
-                return self._blob.head(call)
-            case "DELETE", "", _:
-                return self._blob.delete(call)
-        return await self._part(call)
-
-    async def _part(self, call: Call) -> Answer:
-        match call.method, call.text("comp"):
-            case "PUT", "block" if SOURCE in call.headers:
-                return self._copies.put_block_from_url(call)
-            case "PUT", "block":
-                return await self._blocks.put_block(call)
-            case "PUT", "blocklist":
-                return self._blocks.commit(call)
-            case "GET", "blocklist":
-                return self._blocks.block_list(call)
-            case "PUT", "appendblock" if SOURCE not in call.headers:
-                return await self._blocks.append(call)
-            case "GET" | "HEAD", "metadata":
-                return self._blob.metadata(call)
-            case "PUT", "metadata":
-                return self._blob.set_metadata(call)
-            case "PUT", "properties":
-                return self._blob.set_properties(call)
-            case "PUT", "tier":
-                return self._blob.set_tier(call)
-            case "GET", "tags":
-                return self._blob.tags(call)
-            case "PUT", "tags":
-                return self._blob.set_tags(call)
-            case "PUT", "snapshot":
-                return self._blob.snapshot(call)
-            case "PUT", "lease":
-                return self._leases.of_blob(call)
-            case "PUT", "copy":
-                return self._copies.abort(call)
-            case _, what if what not in ("", *PARTS):
-                raise bad_parameter("comp", what, f"It is one of {', '.join(PARTS)}.")
-        raise not_served(call.method, call.path)
+    async def _put(self, call: Call) -> Answer:
+        """Put Blob From URL has a type, Copy Blob none."""
+        return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
 
     # What others know
 
-    def _policy(self, container: str, policy: str) -> Terms | None:
-        return xml.read_policies(self._blobs.container(container).policies.encode()).get(policy)
+    def _policies_text(self, name: str) -> str:
+        return self._blobs.container(name).policies
 
     def _tell(self, call: Call, status: int) -> None:
         """Write a line of Azurite's access log for what made a blob, with what there is to know of it behind.

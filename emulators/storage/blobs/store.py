@@ -29,7 +29,7 @@ from emulators.storage.blobs.model import (
     facts_of,
     pieces_of,
 )
-from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.database import Settings, open_database, transaction
 from emulators.storage.common.errors import StorageError
 
 STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
@@ -38,14 +38,13 @@ PURGED_AT_ONCE = 500
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
 CREATE TABLE IF NOT EXISTS dropped (container INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS blobs (
     container INTEGER, name TEXT, facts TEXT, content TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS blocks (
     container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
     PRIMARY KEY (container, name, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
+{Settings.SCHEMA}{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
 
 
 class Blobs:
@@ -56,6 +55,7 @@ class Blobs:
         self.extents = Extents(self._db, folder)
         self._snapshots = snapshots.Snapshots(self._db, self.extents)
         self.tags = tags.TagIndex(self._db)
+        self.settings = Settings(self._db)
         self.clock = clock
         self._ticks = 0
 
@@ -221,15 +221,6 @@ class Blobs:
 
     def listed(self, container: int, wanted: Wanted) -> list[Listed]:
         return list(listed(self._db, container, wanted))
-
-    # The service's own settings
-
-    def settings(self, name: str) -> str | None:
-        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else None
-
-    def set_settings(self, name: str, value: str) -> None:
-        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     # Removing
 

@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-OPERATORS = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+OPERATORS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
 CONTAINER = "@container"
 MOST_TERMS = 10
 LONGEST = 4096
+TAG_NAME = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII)
 TERM = re.compile(
-    r"""\s*(?:"(?P<quoted>[^"]*)"|(?P<key>@?[A-Za-z_]\w*))\s*(?P<operator>[<>]=?|=)\s*'(?P<value>[^']*)'\s*""", re.ASCII
+    r"""\s*(?:"(?P<quoted>[^"]*)"|(?P<key>@?[A-Za-z_]\w*))\s*(?P<operator><>|[<>]=?|=)\s*'(?P<value>[^']*)'\s*""",
+    re.ASCII,
 )
-AND = re.compile(r"AND\b", re.IGNORECASE)
+AND, OR = re.compile(r"AND\b", re.IGNORECASE), re.compile(r"\s*OR\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,19 +52,36 @@ class Query:
         return all(term.holds(tags) for term in self.terms)
 
 
-def condition(text: str) -> Query:
-    """What `x-ms-if-tags` says: of one blob, so without a container. Raises ValueError as `parse` does."""
-    query = parse(text)
-    if query.container:
+@dataclass(frozen=True)
+class Condition:
+    """All terms of one of these hold."""
+
+    any_of: tuple[tuple[Term, ...], ...]
+
+    def holds(self, tags: Mapping[str, str]) -> bool:
+        return any(all(term.holds(tags) for term in terms) for terms in self.any_of)
+
+
+def condition(text: str) -> Condition:
+    """What `x-ms-if-tags` says: of one blob, so without a container, and with OR and <>, which no search has.
+
+    Raises ValueError as `parse` does.
+    """
+    _check_length(text)
+    groups = list(_groups(text))
+    if any(term.key == CONTAINER for terms in groups for term in terms):
         raise ValueError(f"{CONTAINER} is for searches")
-    return query
+    return Condition(tuple(tuple(terms) for terms in groups))
 
 
 def parse(text: str) -> Query:
     """Raises ValueError naming where it goes wrong."""
-    if len(text) > LONGEST:
-        raise _refused(f"it has {len(text)} characters, and {LONGEST} are allowed")
-    found = list(_terms(text))
+    _check_length(text)
+    found, *others = _groups(text)
+    if others or any(term.operator == "<>" for term in found):
+        raise _refused("OR and <> are for conditions")
+    if unfit := [term.key for term in found if term.key != CONTAINER and not TAG_NAME.fullmatch(term.key)]:
+        raise _refused(f"{unfit[0][:40]!r} is no name of a tag")
     containers = [term for term in found if term.key == CONTAINER]
     tags = tuple(term for term in found if term.key != CONTAINER)
     if any(term.operator != "=" for term in containers) or len(containers) > 1:
@@ -65,20 +91,30 @@ def parse(text: str) -> Query:
     return Query(tags, containers[0].value if containers else "")
 
 
-def _terms(text: str) -> list[Term]:
-    found, at = [], 0
+def _check_length(text: str) -> None:
+    if len(text) > LONGEST:
+        raise _refused(f"it has {len(text)} characters, and {LONGEST} are allowed")
+
+
+def _groups(text: str) -> Iterator[list[Term]]:
+    """The terms that AND joins, of which OR joins several."""
+    found, at = list[Term](), 0
     while True:
         match = TERM.match(text, at)
         if match is None:
             raise _refused(f"\"key\" = 'value' is expected at character {at + 1}")
         found.append(Term(match["key"] or match["quoted"] or "", match["operator"], match["value"]))
         if match.end() == len(text):
-            return found
+            yield found
+            return
         following = AND.match(text, match.end())
+        if following is None and (following := OR.match(text, match.end())):
+            yield found
+            found = []
         if following is None:
             raise _refused(f"AND is expected at character {match.end() + 1}")
         at = following.end()
 
 
 def _refused(why: str) -> ValueError:
-    return ValueError(f"{why}. The operators are {' '.join(OPERATORS)} and AND.")
+    return ValueError(f"{why}. The operators are {' '.join(one for one in OPERATORS if one != '<>')} and AND.")

@@ -8,19 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from emulators.storage.blobs.headers import OCTETS
+from emulators.storage.blobs.headers import OCTETS, SMART, pending
 from emulators.storage.blobs.leases import FOR_EVER, Lease
-from emulators.storage.blobs.model import Blob, Block, Container, Listed
+from emulators.storage.blobs.model import Blob, Block, Container, Listed, settled
 from emulators.storage.blobs.tags import Found
-from emulators.storage.common.account import Terms
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
 from emulators.storage.common.service_xml import HEAD, parsed, printable
 
 MOST_BLOCKS = 50_000
-MOST_POLICIES = 5
 ECHOED = (
     ("where", "Where"),
     ("prefix", "Prefix"),
@@ -47,6 +46,11 @@ def text_of(value: str) -> str:
     return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
 
 
+def _name(name: str) -> str:
+    """Encoded, if XML can't hold it as it is."""
+    return f'<Name Encoded="true">{quote(name)}</Name>' if UNFIT.search(name) else f"<Name>{text_of(name)}</Name>"
+
+
 def _list(page: Page, attributes: str, tag: str, entries: Iterable[str]) -> bytes:
     asked = "".join(f"<{name}>{text_of(page.asked[key])}</{name}>" for key, name in ECHOED if key in page.asked)
     where = f"ServiceEndpoint={quoteattr(page.endpoint)}{attributes}"
@@ -63,6 +67,7 @@ def _container(one: Container, page: Page) -> str:
         f"<Last-Modified>{http_date(one.modified)}</Last-Modified><Etag>&quot;{one.etag}&quot;</Etag>"
         f"{_lease(one.lease, page.now)}"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
     )
     more = _pairs("Metadata", one.metadata) if "metadata" in page.includes else ""
     return f"<Container><Name>{one.name}</Name><Properties>{facts}</Properties>{more}</Container>"
@@ -70,7 +75,7 @@ def _container(one: Container, page: Page) -> str:
 
 def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
     entries = (
-        f"<BlobPrefix><Name>{text_of(name)}</Name></BlobPrefix>" if blob is None else _blob(name, blob, page)
+        f"<BlobPrefix>{_name(name)}</BlobPrefix>" if blob is None else _blob(name, settled(blob, page.now), page)
         for name, blob in found
     )
     return _list(page, f" ContainerName={quoteattr(container)}", "Blobs", entries)
@@ -79,7 +84,7 @@ def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
 def found_by_tags(page: Page, keys: Collection[str], found: Iterable[Found]) -> bytes:
     """What a search found, each blob with those of its tags that were asked for."""
     entries = (
-        f"<Blob><Name>{text_of(name)}</Name><ContainerName>{container}</ContainerName>"
+        f"<Blob>{_name(name)}<ContainerName>{container}</ContainerName>"
         f"{tags({key: value for key, value in own.items() if key in keys})}</Blob>"
         for _, name, container, own in found
     )
@@ -99,16 +104,20 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if blob.created and blob.kind == "BlockBlob":
         inferred = "" if blob.tier else "<AccessTierInferred>true</AccessTierInferred>"
         facts += f"<AccessTier>{blob.tier or 'Hot'}</AccessTier>{inferred}"
+        facts += f"<AccessTierChangeTime>{http_date(blob.tier_set)}</AccessTierChangeTime>" if blob.tier_set else ""
+    if blob.rehydrating:
+        facts += f"<ArchiveStatus>{pending(blob)}</ArchiveStatus><RehydratePriority>{blob.priority}</RehydratePriority>"
     if blob.tags:
         facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
+    facts += "<SmartAccessTier>Hot</SmartAccessTier>" if blob.tier == SMART else ""
     more = _pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)
     snapshot = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
-    return f"<Blob><Name>{text_of(name)}</Name>{snapshot}<Properties>{facts}</Properties>{more}</Blob>"
+    return f"<Blob>{_name(name)}{snapshot}<Properties>{facts}</Properties>{more}</Blob>"
 
 
 def _copy_tag(key: str) -> str:
@@ -161,23 +170,3 @@ def read_block_list(body: bytes) -> list[tuple[str, str]]:
     if len(found) > MOST_BLOCKS:
         raise StorageError(400, "BlockListTooLong", f"The block list may not contain more than {MOST_BLOCKS} blocks.")
     return found
-
-
-def read_policies(body: bytes) -> dict[str, Terms]:
-    """Stored access policies by their ids. Raises StorageError, 400."""
-    if not body.strip():
-        return {}
-    root = parsed(body)
-    found = root.findall("SignedIdentifier")
-    if root.tag != "SignedIdentifiers":
-        raise bad_xml("SignedIdentifiers is expected.")
-    if len(found) > MOST_POLICIES or any(not 1 <= len(one.findtext("Id", "")) <= 64 for one in found):
-        raise bad_xml(f"There may be {MOST_POLICIES} policies, with ids of at most 64 characters.")
-    return {
-        one.findtext("Id", ""): Terms(
-            one.findtext("AccessPolicy/Permission") or "",
-            one.findtext("AccessPolicy/Start") or None,
-            one.findtext("AccessPolicy/Expiry") or None,
-        )
-        for one in found
-    }

@@ -1,8 +1,6 @@
 """Who may do what with the storage account: by SharedKey, SharedKeyLite, a shared access signature (SAS), or a token.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
-https://learn.microsoft.com/rest/api/storageservices/create-account-sas
-https://learn.microsoft.com/rest/api/storageservices/create-service-sas
 """
 
 from __future__ import annotations
@@ -12,17 +10,19 @@ import binascii
 import hmac
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 
+from emulators.storage.common import sas
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError, mismatch, unauthenticated
-from emulators.storage.common.identities import Identities, actions_of, no_tokens
+from emulators.storage.common.identities import Identities, no_tokens
+from emulators.storage.common.rights import KEY_HOLDER, Right, Terms
 
-ALL = "racwdxltmeop"  # what the account's key allows, in the letters of a SAS
 SKEW_SECONDS = 15 * 60  # how far a request's date may be from ours, as in Azure
+RANKS = {char: rank for rank, char in enumerate("!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz")}
 SIGNED_HEADERS = (
     "content-encoding",
     "content-language",
@@ -39,33 +39,15 @@ SIGNED_HEADERS = (
 
 
 @dataclass(frozen=True)
-class Right:
-    """What a request needs of a SAS: a resource type (s, c, o) and any of some sets of permissions.
-
-    `name` is the queue or table, empty for the service itself: a service SAS is for one of them alone.
-    """
-
-    kind: str
-    any_of: tuple[str, ...]
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a SAS allows, and from when to when, in ISO 8601."""
-
-    permissions: str
-    start: str | None
-    end: str | None
-
-
-@dataclass(frozen=True)
 class Account:
+    """`policy` finds a stored access policy of a container, queue or table by both names; None if there is none."""
+
     name: str
     key: str = field(repr=False)
     service: str  # blob, queue or table: the first letter is that in a SAS
     clock: Callable[[], float] = time.time
     identities: Identities | None = None
+    policy: Callable[[str, str], Terms | None] = lambda _name, _id: None
 
     @cached_property
     def _secret(self) -> bytes:
@@ -74,46 +56,68 @@ class Account:
         except binascii.Error:
             raise ValueError("the account's key is not base64") from None
 
-    def admit(self, call: Call, right: Right) -> str:
-        """Return, with the permissions that it has, for a request that its signature allows.
+    def admit(self, call: Call, right: Right) -> Terms:
+        """Return, with what its signature allows, for a request that may be done.
 
         Raises StorageError, 403 or 401, for any other.
         """
-        if call.account != self.name:
-            raise StorageError(404, "ResourceNotFound", f"There is no account {call.account!r}; it is {self.name!r}.")
         if "sig" in call.query:
             return self._admit_sas(call, right)
-        if authorization := call.headers.get("Authorization"):
-            scheme, _, token = authorization.partition(" ")
-            if scheme == "Bearer":
-                self._admit_token(token, right)
-            else:
-                self._admit_key(call, authorization)
+        scheme, _, credentials = self._authorization(call).partition(" ")
+        if scheme == "Bearer":
+            self._identities.admit(credentials, self.service, right)
         else:
-            raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
-        return ALL
+            self._admit_key(call, scheme, credentials)
+        return KEY_HOLDER
 
-    def sign(self, text: str) -> str:
+    def admit_any(self, call: Call) -> None:
+        """Return for every valid signature or token, whatever it allows."""
+        if "sig" in call.query:
+            self._checked_sas(call)
+        elif self._authorization(call).startswith("Bearer "):
+            self._identities.principal(self._authorization(call).removeprefix("Bearer "))
+        else:
+            self.admit(call, Right("s", ("r",)))
+
+    def admit_identity(self, call: Call, right: Right) -> str:
+        """The object id of a request's token, if its roles allow this. A key or signature is refused."""
+        scheme, _, token = self._authorization(call).partition(" ")
+        if scheme != "Bearer":
+            raise unauthenticated("Only authentication scheme Bearer is supported.")
+        return self._identities.admit(token, self.service, right)
+
+    def sign(self, text: str, secret: bytes | None = None) -> str:
         # As the bytes were sent, also those of a header that is no UTF-8.
         signed = text.encode(errors="surrogateescape")
-        return base64.b64encode(hmac.digest(self._secret, signed, "sha256")).decode()
+        return base64.b64encode(hmac.digest(self._secret if secret is None else secret, signed, "sha256")).decode()
 
-    def _is_signature(self, given: str, text: str) -> bool:
-        return hmac.compare_digest(self.sign(text).encode(), given.encode(errors="replace"))
+    def delegation_key(self, grant: sas.Delegation) -> str:
+        """The key with which who was given this may sign: the same for the same terms, so none has to be kept."""
+        return self.sign("\n".join(["user delegation key", *grant.signed]))
 
-    def _admit_token(self, token: str, right: Right) -> None:
+    def _authorization(self, call: Call) -> str:
+        if call.account != self.name:
+            raise StorageError(404, "ResourceNotFound", f"There is no account {call.account!r}; it is {self.name!r}.")
+        text = call.headers.get("Authorization")
+        if not text:
+            raise StorageError(401, "NoAuthenticationInformation", "The request has no Authorization and no signature.")
+        return text
+
+    @property
+    def _identities(self) -> Identities:
         if self.identities is None:
             raise no_tokens()
-        self.identities.admit(token, actions_of(right.kind, right.any_of[0]), right.name)
+        return self.identities
 
-    def _admit_key(self, call: Call, authorization: str) -> None:
-        scheme, _, credentials = authorization.partition(" ")
+    # SharedKey
+
+    def _admit_key(self, call: Call, scheme: str, credentials: str) -> None:
         name, _, signature = credentials.partition(":")
         if scheme not in ("SharedKey", "SharedKeyLite") or name != self.name:
             raise unauthenticated(f"The scheme is SharedKey or SharedKeyLite, and the account is {self.name}.")
         self._check_date(call)
         text = self._text_of_table(call, scheme) if self.service == "table" else self._text(call, scheme)
-        if not self._is_signature(signature, text):
+        if not hmac.compare_digest(self.sign(text).encode(), signature.encode(errors="replace")):
             raise unauthenticated(f"The MAC signature is not that of the account's key. String to sign: {text!r}.")
 
     def _check_date(self, call: Call) -> None:
@@ -126,14 +130,14 @@ class Account:
             raise unauthenticated(f"Request date header too old: {text!r}.")
 
     def _text(self, call: Call, scheme: str) -> str:
-        """What a request to queues signs."""
+        """What a request to blobs or queues signs."""
         names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
         values = [call.headers.get(name, "") for name in names]
         if scheme == "SharedKey" and values[2] == "0":
             values[2] = ""
-        extra = sorted((k.lower(), v) for k, v in call.headers.items() if k.lower().startswith("x-ms-"))
-        lines = [call.method, *values, *(f"{key}:{value.strip()}" for key, value in extra)]
-        return "\n".join(lines) + "\n" + self._resource(call, scheme == "SharedKey")
+        extra = ((key.lower(), value) for key, value in call.headers.items() if key.lower().startswith("x-ms-"))
+        lines = [f"{key}:{value.strip()}" for key, value in sorted(extra, key=_order)]
+        return "\n".join([call.method, *values, *lines, self._resource(call, scheme == "SharedKey")])
 
     def _text_of_table(self, call: Call, scheme: str) -> str:
         headers = call.headers
@@ -144,31 +148,15 @@ class Account:
         return "\n".join([call.method, headers.get("Content-MD5", ""), headers.get("Content-Type", ""), date, resource])
 
     def _resource(self, call: Call, whole_query: bool) -> str:
-        path = f"/{self.name}{call.path}"
+        path = f"/{self.name}{call.signed_path}"
         if whole_query:
             parameters = sorted((key.lower(), value) for key, value in call.query.items())
             return path + "".join(f"\n{key}:{value}" for key, value in parameters)
         return f"{path}?comp={call.query['comp']}" if "comp" in call.query else path
 
-    def admit_any(self, call: Call) -> None:
-        """Return for every valid signature, whatever it allows."""
-        if "sig" in call.query:
-            self._checked_sas(call)
-        else:
-            self.admit(call, Right("s", ("r",)))
+    # Shared access signatures
 
-    def _checked_sas(self, call: Call) -> Terms:
-        query = call.query
-        text = self._text_of_account_sas(call) if "ss" in query else self._text_of_service_sas(call)
-        if not self._is_signature(query["sig"], text):
-            raise unauthenticated(f"Signature did not match. String to sign used was {text!r}.")
-        terms = self._terms(call)
-        self._check_time(terms.start, terms.end)
-        if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
-            raise mismatch("Protocol", "protocol")
-        return terms
-
-    def _admit_sas(self, call: Call, right: Right) -> str:
+    def _admit_sas(self, call: Call, right: Right) -> Terms:
         query, terms = call.query, self._checked_sas(call)
         if "ss" in query:
             if self.service[0] not in query["ss"]:
@@ -177,33 +165,61 @@ class Account:
                 raise mismatch("ResourceType", "resource type")
         elif not self._is_for(call, right):
             raise StorageError(403, "AuthorizationFailure", "This signature is for another resource.")
-        if not any(set(wanted) <= set(terms.permissions) for wanted in right.any_of):
+        if not any(set(letters) <= set(terms.permissions) for letters in right.any_of):
             raise mismatch("Permission", "permission")
-        return terms.permissions
+        if "skoid" in query:  # who gave the signature out can give away no more than their own roles allow
+            self._identities.check(query["skoid"], self.service, right)
+        return terms
+
+    def _checked_sas(self, call: Call) -> Terms:
+        query = call.query
+        if call.account != self.name:
+            raise StorageError(404, "ResourceNotFound", f"There is no account {call.account!r}; it is {self.name!r}.")
+        texts = [sas.account_text(call, self.name)] if "ss" in query else self._texts_of_service_sas(call)
+        secret = self._delegated(call) if "skoid" in query else None
+        given = query["sig"].encode(errors="replace")
+        if not any(hmac.compare_digest(self.sign(text, secret).encode(), given) for text in texts):
+            raise unauthenticated(f"Signature did not match. String to sign used was {texts[0]!r}.")
+        terms = self._terms(call)
+        self._check_time(terms.start, terms.end)
+        if ("https" if call.secure else "http") not in query.get("spr", "https,http").split(","):
+            raise mismatch("Protocol", "protocol")
+        return terms
+
+    def _delegated(self, call: Call) -> bytes:
+        """The user delegation key that signed. Raises StorageError, 403, for one whose time is over."""
+        grant = sas.Delegation.of(call.query)
+        self._check_time(grant.start, grant.expiry)
+        if user := call.text("sduoid"):
+            token = call.headers.get("Authorization", "").removeprefix("Bearer ")
+            if self._identities.principal(token) != user:
+                raise unauthenticated("The token is not that of the user whom the signature is for (sduoid).")
+        return base64.b64decode(self.delegation_key(grant))
+
+    def _texts_of_service_sas(self, call: Call) -> list[str]:
+        return sas.service_texts(call, self.service, self.name, self._resource_of_sas(call))
 
     def _terms(self, call: Call) -> Terms:
-        return Terms(call.text("sp"), call.query.get("st"), call.query.get("se"))
+        own = sas.terms(call)
+        if not call.text("si") or "ss" in call.query:
+            return own
+        kept = self.policy(self._resource_of_sas(call), call.text("si"))
+        if kept is None:
+            raise StorageError(403, "AuthenticationFailed", "There is no stored access policy of this name (si).")
+        return replace(
+            own,
+            permissions=own.permissions or kept.permissions,
+            start=own.start or kept.start,
+            end=own.end or kept.end,
+        )
+
+    def _resource_of_sas(self, call: Call) -> str:
+        """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
+        return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:
         """Whether a service SAS is for what the request names."""
-        return bool(right.name) and right.name.lower() == _named(call, self.service)
-
-    def _text_of_account_sas(self, call: Call) -> str:
-        names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
-        names += ["ses"] if call.text("sv") >= "2020-12-06" else []
-        return "\n".join([self.name, *(call.text(name) for name in names)]) + "\n"
-
-    def _text_of_service_sas(self, call: Call) -> str:
-        resource = f"/{self.service}/{self.name}/{_named(call, self.service)}"
-        lines = [call.text("sp"), call.text("st"), call.text("se"), resource]
-        lines += [call.text(name) for name in ("si", "sip", "spr", "sv")]
-        if call.text("si"):
-            raise unauthenticated("This emulator keeps no stored access policies, so a SAS can't name one (si).")
-        if self.service == "table":
-            if any(call.text(name) for name in ("spk", "srk", "epk", "erk")):
-                raise unauthenticated("This emulator knows no SAS for a range of keys (spk, srk, epk, erk).")
-            lines += [""] * 4
-        return "\n".join(lines)
+        return bool(right.name) and right.name.lower() == self._resource_of_sas(call)
 
     def _check_time(self, start: str | None, end: str | None) -> None:
         now = self.clock()
@@ -213,9 +229,10 @@ class Account:
             raise unauthenticated(f"Signature not valid in the specified time frame: it starts at {start}.")
 
 
-def _named(call: Call, service: str) -> str:
-    """The queue or table of a service SAS: the name in the SAS for tables, in the path for queues."""
-    return call.text("tn").lower() if service == "table" else call.resource.partition("/")[0]
+def _order(header: tuple[str, str]) -> tuple[list[int], list[bool]]:
+    """As Azure sorts headers, and its SDKs with it: hyphens count only between names that are else the same."""
+    name = header[0]
+    return [RANKS[char] for char in name if char in RANKS], [char not in RANKS for char in name]
 
 
 def _seconds(text: str) -> float:

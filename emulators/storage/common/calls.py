@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -9,12 +11,15 @@ from urllib.parse import parse_qsl, unquote
 
 from emulators.storage.common.errors import StorageError, bad_parameter, out_of_range
 
+AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
 VERSION = "2021-12-02"
+OLDEST = "2009-09-19"
+SECONDARY = "-secondary"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request. `path` is as it was sent, still encoded; names of headers are found in whatever case.
+    """A request. `path` begins with the account and is still encoded; names of headers are found in whatever case.
 
     A long body is not in `body` but comes by `stream`.
     """
@@ -26,10 +31,21 @@ class Call:
     body: bytes
     stream: AsyncIterator[bytes] | None = None
     secure: bool = False  # whether it came by HTTPS
+    at_host: bool = False  # whether the account was named by the host, not in the path
 
     @property
     def account(self) -> str:
-        return self.path[1:].partition("/")[0]
+        return self.path[1:].partition("/")[0].removesuffix(SECONDARY)
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it is to the account's other region, which can be read alone."""
+        return self.path[1:].partition("/")[0].endswith(SECONDARY)
+
+    @property
+    def signed_path(self) -> str:
+        """The path as it was sent."""
+        return "/" + self.path[1:].partition("/")[2] if self.at_host else self.path
 
     @property
     def resource(self) -> str:
@@ -61,6 +77,17 @@ class Answer:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncGenerator[bytes, None] | None = None
+
+
+def checked_version(headers: Mapping[str, str], now: float) -> None:
+    """Raises StorageError, 400, for a version of the protocol that is none: no date, or far from every other."""
+    text = headers.get("x-ms-version")
+    latest = time.strftime("%Y-%m-%d", time.gmtime(now + AHEAD_SECONDS))
+    if text is not None and not (re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) and OLDEST <= text <= latest):
+        sentence = "The value for one of the HTTP headers is not in the correct format."
+        raise StorageError(
+            400, "InvalidHeaderValue", sentence, {"HeaderName": "x-ms-version", "HeaderValue": text[:40]}
+        )
 
 
 def parse_query(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 from emulators.storage.common.errors import StorageError, bad_xml
 from emulators.storage.common.service_xml import parsed
 
-MOST_RULES = 5
+MOST_RULES, LONGEST_RULES = 5, 2048
 METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "MERGE", "PATCH"})
 PREFLIGHT = "CORS not enabled or no matching rule found for this request."
 
@@ -34,13 +34,15 @@ class Rule:
         )
 
 
-def rules(properties: str | None) -> list[Rule]:
+def rules(properties: str) -> list[Rule]:
     """The rules of the service's properties, a StorageServiceProperties document. Raises StorageError, 400."""
     if not properties:
         return []
     found = parsed(properties.encode()).findall("./Cors/CorsRule")
     if len(found) > MOST_RULES:
         raise bad_xml(f"There may be {MOST_RULES} rules.")
+    if sum(len(text) for one in found for text in one.itertext()) > LONGEST_RULES:
+        raise bad_xml(f"The rules together may have {LONGEST_RULES} characters.")
     return [_rule(one) for one in found]
 
 

@@ -7,6 +7,7 @@ may take the last changes, never the file's consistency.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
         connection.executescript(schema)
     except sqlite3.OperationalError as error:
         connection.close()
-        raise RuntimeError(f"{path} can't be opened; is another process serving it? ({error})") from error
+        why = "is another process serving it?" if os.access(path.parent, os.W_OK) else "its folder can't be written"
+        raise RuntimeError(f"{path} can't be opened; {why} ({error})") from error
     return connection
 
 
@@ -45,3 +47,40 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+class Settings:
+    """What a service keeps of itself, beside its data: by name, as text."""
+
+    SCHEMA = "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def get(self, name: str) -> str:
+        """Nothing if it was never set."""
+        row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else ""
+
+    def put(self, name: str, value: str) -> None:
+        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+
+class Policies:
+    """The stored access policies of queues or tables, by their numbers, as the XML that set them."""
+
+    SCHEMA = "CREATE TABLE IF NOT EXISTS policies (owner INTEGER PRIMARY KEY, text TEXT);"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def get(self, owner: int) -> str:
+        row = self._db.execute("SELECT text FROM policies WHERE owner = ?", (owner,)).fetchone()
+        return row[0] if row else ""
+
+    def put(self, owner: int, text: str) -> None:
+        self._db.execute("REPLACE INTO policies VALUES (?, ?)", (owner, text))
+
+    def move(self, owner: int, new: int) -> None:
+        """They are another number's from now on. Part of a transaction."""
+        self._db.execute("UPDATE policies SET owner = ? WHERE owner = ?", (new, owner))

@@ -1,4 +1,4 @@
-"""Which identities the account admits by their token, and what their roles let them do with tables.
+"""Which identities the account admits by their token, and what their roles let them do with blobs, queues and tables.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-azure-active-directory
 """
@@ -11,28 +11,70 @@ from typing import Any
 
 from emulators.arm.access import Role
 from emulators.storage.common.errors import StorageError, unauthenticated
-from emulators.tokens import principal_of
+from emulators.storage.common.rights import Right
+from emulators.tokens import TENANT, principal_of
 
 AUDIENCE = "https://storage.azure.com"
-TABLES = "Microsoft.Storage/storageAccounts/tableServices"
-ENTITIES = f"{TABLES}/tables/entities"
-# What the letters of a shared access signature are called as actions of a role. A query reads entities.
-OF_ENTITIES = {
-    "r": f"{ENTITIES}/read",
-    "a": f"{ENTITIES}/add/action",
-    "u": f"{ENTITIES}/update/action",
-    "d": f"{ENTITIES}/delete",
+LOGIN = f"https://login.microsoftonline.com/{TENANT}/oauth2/authorize"
+CHALLENGE = f"Bearer authorization_uri={LOGIN} resource_id={AUDIENCE}"
+# What the letters of a shared access signature are called as actions of a role, below the service: of what is in a
+# container, queue or table, of these themselves, and of the service.
+ACTIONS: dict[str, dict[str, dict[str, str]]] = {
+    "blob": {
+        "o": {
+            "r": "containers/blobs/read",
+            "a": "containers/blobs/add/action",
+            "c": "containers/blobs/write",
+            "w": "containers/blobs/write",
+            "d": "containers/blobs/delete",
+            "t": "containers/blobs/tags/write",
+        },
+        "c": {
+            "r": "containers/read",
+            "c": "containers/write",
+            "w": "containers/write",
+            "d": "containers/delete",
+            "l": "containers/blobs/read",
+            "f": "containers/blobs/filter/action",
+        },
+        "s": {"l": "containers/read", "f": "containers/blobs/filter/action", "r": "read", "w": "write"},
+    },
+    "queue": {
+        "o": {
+            "r": "queues/messages/read",
+            "a": "queues/messages/add/action",
+            "p": "queues/messages/process/action",
+            "u": "queues/messages/write",
+            "d": "queues/messages/delete",
+        },
+        "c": {"r": "queues/read", "c": "queues/write", "w": "queues/write", "d": "queues/delete"},
+        "s": {"l": "queues/read", "r": "read", "w": "write"},
+    },
+    "table": {
+        "o": {
+            "r": "tables/entities/read",
+            "a": "tables/entities/add/action",
+            "u": "tables/entities/update/action",
+            "d": "tables/entities/delete",
+        },
+        "c": {"r": "tables/read", "l": "tables/read", "c": "tables/write", "w": "tables/write", "d": "tables/delete"},
+        "s": {"r": "read", "w": "write"},
+    },
 }
-OF_TABLES = {"r": "read", "l": "read", "c": "write", "w": "write", "d": "delete"}
+SCOPES = {"container": "blob", "queue": "queue", "table": "table"}
 
 
 @dataclass(frozen=True)
 class Grant:
-    """A role of an identity, on one table, or on all of the account's if `table` is empty."""
+    """A role of an identity: for all of the account, or, with `service` and `name`, one container, queue or table."""
 
     principal: str
     role: Role
-    table: str = ""
+    service: str = ""
+    name: str = ""
+
+    def reaches(self, service: str, name: str) -> bool:
+        return not self.service or (self.service, self.name.lower()) == (service, name.lower())
 
 
 @dataclass(frozen=True)
@@ -44,37 +86,46 @@ class Identities:
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> Identities:
-        """Read `{"key", "grants": [{"principal", "table", "actions", "data_actions"}]}`."""
-        grants = (
-            Grant(
-                one["principal"],
-                Role("", one.get("role", ""), tuple(one.get("actions", ())), (), tuple(one.get("data_actions", ()))),
-                one.get("table", ""),
-            )
-            for one in source.get("grants", ())
-        )
-        return cls(source["key"], tuple(grants))
+        """Read `{"key", "grants": [{"principal", "container" or "queue" or "table", "actions", "data_actions"}]}`."""
+        return cls(source["key"], tuple(map(_grant, source.get("grants", ()))))
 
-    def admit(self, token: str, actions: tuple[str, ...], table: str) -> None:
-        """Return if the roles of the token's identity allow these actions. Raises StorageError, 401 or 403."""
+    def admit(self, token: str, service: str, right: Right) -> str:
+        """The token's identity, if its roles allow this. Raises StorageError, 401 or 403."""
+        principal = self.principal(token)
+        self.check(principal, service, right)
+        return principal
+
+    def principal(self, token: str) -> str:
+        """Raises StorageError, 401, for a token that is none of ours."""
         try:
-            principal = principal_of(token, self.key, AUDIENCE)
+            return principal_of(token, self.key, AUDIENCE)
         except ValueError as error:
-            raise StorageError(
-                401, "InvalidAuthenticationInfo", f"Authentication information is not valid: {error}"
-            ) from error
-        roles = [g.role for g in self.grants if g.principal == principal and g.table.lower() in ("", table.lower())]
-        if not all(any(role.allows(action) for role in roles) for action in actions):
+            sentence = f"Authentication information is not valid: {error}"
+            headers = {"WWW-Authenticate": CHALLENGE}
+            raise StorageError(401, "InvalidAuthenticationInfo", sentence, headers=headers) from error
+
+    def check(self, principal: str, service: str, right: Right) -> None:
+        """Return if the identity's roles allow this. Raises StorageError, 403."""
+        roles = [g.role for g in self.grants if g.principal == principal and g.reaches(service, right.name)]
+        choices = actions_of(service, right)
+        if not any(all(any(role.allows(action) for role in roles) for action in actions) for actions in choices):
             sentence = "This request is not authorized to perform this operation using this permission."
             raise StorageError(403, "AuthorizationPermissionMismatch", sentence)
 
 
-def actions_of(kind: str, letters: str) -> tuple[str, ...]:
-    """The actions that a request needs, of the resource type and permissions that a signature would need."""
-    if kind == "o":
-        return tuple(OF_ENTITIES[letter] for letter in letters)
-    below = TABLES if kind == "s" else f"{TABLES}/tables"
-    return tuple(f"{below}/{OF_TABLES[letter]}" for letter in letters)
+def _grant(one: Mapping[str, Any]) -> Grant:
+    role = Role("", one.get("role", ""), tuple(one.get("actions", ())), (), tuple(one.get("data_actions", ())))
+    scope = next(((service, one[key]) for key, service in SCOPES.items() if one.get(key)), ("", ""))
+    return Grant(one["principal"], role, *scope)
+
+
+def actions_of(service: str, right: Right) -> list[list[str]]:
+    """What a request needs: all actions of one of these lists."""
+    below = f"Microsoft.Storage/storageAccounts/{service}Services"
+    if right.action:
+        return [[f"{below}/{right.action}"]]
+    known = ACTIONS[service][right.kind]
+    return [[f"{below}/{known[letter]}" for letter in letters] for letters in right.any_of]
 
 
 def no_tokens() -> StorageError:

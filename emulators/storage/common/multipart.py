@@ -49,7 +49,8 @@ def split_part(part: bytes) -> tuple[bytes, bytes]:
     return pieces[0], pieces[1] if len(pieces) > 1 else b""
 
 
-def operation(request: bytes) -> Call:
+def operation(request: bytes, outer: Call) -> Call:
+    """The request in a part of `outer`, at the same account."""
     head, body = split_part(request)
     line, _, rest = head.partition(b"\n")
     try:
@@ -57,7 +58,9 @@ def operation(request: bytes) -> Call:
         url = urlsplit(target)
     except ValueError:
         raise invalid_input(f"{line!r:.80} is no request line.") from None
-    return Call(method, url.path, parse_query(url.query), headers_of(rest), body.strip())
+    path = f"/{outer.path[1:].partition('/')[0]}{url.path}" if outer.at_host else url.path
+    query, headers = parse_query(url.query), headers_of(rest)
+    return Call(method, path, query, headers, body.strip(), secure=outer.secure, at_host=outer.at_host)
 
 
 def headers_of(text: bytes) -> CIMultiDict[str]:

@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sqlite3
 import ssl
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any, TextIO
 
 from aiohttp import web
@@ -22,7 +24,10 @@ from emulators.origin import refusal
 from emulators.serving import BODY_SECONDS, Door, read_body
 from emulators.storage.common.calls import VERSION, Answer, Call, http_date, parse_query
 from emulators.storage.common.errors import StorageError, invalid_input, too_large
+from emulators.storage.common.reserve import disk_full, is_full
 from emulators.storage.common.service import Service
+
+AnyService = Service[Any]
 
 log = logging.getLogger("storage")
 http_log = logging.getLogger("storage.http")
@@ -33,17 +38,20 @@ PURGE_SECONDS = 1.0
 BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
 
 
-def server(service: Service, access_log: TextIO | None = None) -> web.Server:
+def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
     """An HTTP server for the service; its body limit is the service's."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
         asked = request.headers
         of_a_page = (None, None) if service.lets_in(request.method, asked) else _page(asked)
-        why = refusal(asked.get("Host", ""), request.scheme, *of_a_page)
+        host = asked.get("Host", "")  # every name below localhost is this machine, so none can be bent to it
+        why = refusal("localhost" if service.account_at(host) else host, request.scheme, *of_a_page)
         if why:
             return web.Response(status=403, text=why)
         answer = await _answer(service, request, request_id)
+        if answer.status >= 300 and (request.method == "HEAD" or answer.status == 304):
+            answer = _bare(answer)
         headers = _headers(asked, answer, request_id)
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
@@ -79,6 +87,12 @@ def _headers(asked: Mapping[str, str], answer: Answer, request_id: str) -> dict[
     if client_id := asked.get("x-ms-client-request-id"):
         found["x-ms-client-request-id"] = client_id
     return {name: value if value.isprintable() else _printable(value) for name, value in found.items()}
+
+
+def _bare(answer: Answer) -> Answer:
+    """A refusal without a body, and without headers that tell of one: .NET's client would read it."""
+    headers = {name: value for name, value in answer.headers.items() if name != "Content-Type"}
+    return replace(answer, body=b"", headers=headers)
 
 
 def _without_requests(record: logging.LogRecord) -> bool:
@@ -120,37 +134,61 @@ async def _streamed(
     return response
 
 
-async def _answer(service: Service, request: web.BaseRequest, request_id: str) -> Answer:
+async def _answer(service: AnyService, request: web.BaseRequest, request_id: str) -> Answer:
     try:
-        return await service.answer(await _call(service, request))
+        call = await _call(service, request)
+        return await (service.answer(call) if call.method != "DELETE" else _deleted(service, call))
     except StorageError as error:
         return _failure(service, error, request_id)
     except web.HTTPException:  # the body did not come in time
         raise
     except (ConnectionError, web.RequestPayloadError):  # the client has gone, or its body is no HTTP
         return _failure(service, invalid_input("The request's body did not come as it was announced."), request_id)
-    except Exception:  # outermost: the client gets an answer, and the log the traceback
+    except Exception as error:  # outermost: the client gets an answer, and the log the traceback
+        if is_full(error):
+            log.warning("the disk is full: %s %s", request.method, request.path)
+            return _failure(service, disk_full(service.state), request_id)
         log.exception("%s %s", request.method, request.path)
         sentence = "The server encountered an internal error. Please retry the request."
         return _failure(service, StorageError(500, "InternalError", sentence), request_id)
 
 
-def _failure(service: Service, error: StorageError, request_id: str) -> Answer:
+async def _deleted(service: AnyService, call: Call) -> Answer:
+    """A deletion needs a little room too: on a full disk it gets that which was kept for it."""
+    try:
+        return await service.answer(call)
+    except (OSError, sqlite3.OperationalError) as error:
+        if not (is_full(error) and service.reserve and service.reserve.spend()):
+            raise
+        return await service.answer(call)
+
+
+def _failure(service: AnyService, error: StorageError, request_id: str) -> Answer:
     answer = service.failure(error, f"RequestId:{request_id}\nTime:{http_date(time.time())}")
     return Answer(answer.status, answer.body, {**answer.headers, "x-ms-error-code": error.code})
 
 
-async def _call(service: Service, request: web.BaseRequest) -> Call:
+async def _call(service: AnyService, request: web.BaseRequest) -> Call:
     path, _, query = request.raw_path.partition("?")
     asked, headers = parse_query(query), request.headers
+    account = service.account_at(headers.get("Host", ""))
+    call = Call(
+        request.method,
+        f"/{account}{path}" if account else path,
+        asked,
+        headers,
+        b"",
+        secure=request.secure,
+        at_host=bool(account),
+    )
     if not request.body_exists:
-        return Call(request.method, path, asked, headers, b"", secure=request.secure)
+        return call
     if headers.get("Expect", "").lower() == "100-continue" and request.transport:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if service.streams(request.method, asked) and (request.content_length or LONG) >= LONG:
-        return Call(request.method, path, asked, headers, b"", _body(request), request.secure)
+        return replace(call, stream=_body(request))
     try:
-        return Call(request.method, path, asked, headers, await read_body(request), secure=request.secure)
+        return replace(call, body=await read_body(request))
     except web.HTTPRequestEntityTooLarge:
         raise too_large(service.largest_body) from None
 
@@ -170,7 +208,7 @@ async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
 
 @contextlib.asynccontextmanager
 async def served(
-    service: Service, host: str, port: int, access_log: TextIO | None = None, tls: ssl.SSLContext | None = None
+    service: AnyService, host: str, port: int, access_log: TextIO | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Serve for the length of the block, and give the port."""
     runner = web.ServerRunner(server(service, access_log), shutdown_timeout=1.0)
@@ -189,10 +227,12 @@ async def served(
         await runner.cleanup()
 
 
-async def _purge(service: Service) -> None:
+async def _purge(service: AnyService) -> None:
     while True:
         try:
             more = service.purge()
+            if service.reserve:
+                service.reserve.keep()
         except Exception:  # the next round tries again
             log.exception("cannot remove what is gone")
             more = False

@@ -6,9 +6,11 @@ import re
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
+from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+MOST_DAYS = 365  # that logs and metrics are kept
 DEFAULT_PROPERTIES = (
     "<StorageServiceProperties>"
     "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>"
@@ -35,15 +37,30 @@ def parsed(body: bytes) -> ET.Element:
         raise bad_xml(str(error)) from None
 
 
-def merged(before: str | None, body: bytes) -> str:
+def merged(before: str, body: bytes) -> str:
     """The service's properties after a request to set some of them: what it does not name stays."""
     asked = parsed(body)
     if asked.tag != "StorageServiceProperties":
         raise bad_xml("StorageServiceProperties is expected.")
+    for days in asked.iter("Days"):
+        if not (days.text or "").strip().isdecimal() or not 1 <= int(days.text or 0) <= MOST_DAYS:
+            sentence = "The value for one of the XML nodes is not in the correct format."
+            details = {
+                "XmlNodeName": "Days",
+                "XmlNodeValue": (days.text or "")[:40],
+                "Reason": f"1 to {MOST_DAYS} days.",
+            }
+            raise StorageError(400, "InvalidXmlNodeValue", sentence, details)
     found = {one.tag: one for one in parsed((before or DEFAULT_PROPERTIES).encode())}
     root = ET.Element(asked.tag)
     root.extend((found | {one.tag: one for one in asked}).values())
     return HEAD + ET.tostring(root, encoding="unicode")
+
+
+def statistics(now: float) -> bytes:
+    """Of the other region, which here is always at the same place."""
+    inner = f"<Status>live</Status><LastSyncTime>{http_date(now)}</LastSyncTime>"
+    return f"{HEAD}<StorageServiceStats><GeoReplication>{inner}</GeoReplication></StorageServiceStats>".encode()
 
 
 def failure(error: StorageError, note: str) -> bytes:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from emulators.storage.common import service_xml
-from emulators.storage.common.account import Account, Right
+from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Answer, Call, http_date
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
-from emulators.storage.common.service import Service
+from emulators.storage.common.policies import NONE, text_of
+from emulators.storage.common.rights import Right
+from emulators.storage.common.service import XML, Service
 from emulators.storage.queues import xml
 from emulators.storage.queues.store import Queues
 
@@ -20,20 +21,18 @@ WEEK = 7 * 24 * 3600
 MOST_MESSAGES, MOST_QUEUES = 32, 5000
 QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
 METADATA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-XML = {"Content-Type": "application/xml"}
 
 
-class QueueService(Service):
+class QueueService(Service[Account]):
     """Answers requests to the queues of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * xml.LONGEST_TEXT  # a text of 64 KiB, each of its characters escaped
 
     def __init__(self, queues: Queues, account: Account, endpoint: str = "") -> None:
+        super().__init__(account, queues.settings, endpoint)
         self._queues = queues
-        self._account = account
-        self.endpoint = endpoint
 
-    async def answer(self, call: Call) -> Answer:
+    async def _answered(self, call: Call) -> Answer:
         match call.resource.rstrip("/").split("/"):
             case [""]:
                 return self._service(call)
@@ -45,8 +44,8 @@ class QueueService(Service):
                 return self._message(call, _checked(name), message)
         raise not_served(call.method, call.path)
 
-    def failure(self, error: StorageError, note: str) -> Answer:
-        return Answer(error.status, service_xml.failure(error, note), XML)
+    def _policies_text(self, name: str) -> str:
+        return self._queues.policies(name)
 
     def purge(self) -> bool:
         return self._queues.purge()
@@ -57,20 +56,10 @@ class QueueService(Service):
     # /
 
     def _service(self, call: Call) -> Answer:
-        match call.method, call.text("restype"), call.text("comp"):
-            case "GET", "", "list":
-                self._admit(call, "s", "l")
-                return self._list(call)
-            case "GET", "service", "properties":
-                self._admit(call, "s", "r")
-                text = self._queues.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
-                return Answer(200, text.encode(), XML)
-            case "PUT", "service", "properties":
-                self._admit(call, "s", "w")
-                text = service_xml.merged(self._queues.settings("properties"), call.body)
-                self._queues.set_settings("properties", text)
-                return Answer(202)
-        raise not_served(call.method, call.path)
+        if (call.method, call.text("restype"), call.text("comp")) == ("GET", "", "list"):
+            self._admit(call, "s", "l")
+            return self._list(call)
+        return self._of_service(call)
 
     def _list(self, call: Call) -> Answer:
         limit = call.number("maxresults", MOST_QUEUES, 1, 2**31 - 1)
@@ -96,6 +85,13 @@ class QueueService(Service):
             case "PUT", "metadata":
                 self._admit(call, "c", "w", name=name)
                 self._queues.set_metadata(name, _metadata(call))
+                return Answer(204)
+            case "GET" | "HEAD", "acl":
+                self.account.admit(call, Right("c", (), name, "queues/getAcl/action"))
+                return Answer(200, (self._queues.policies(name) or NONE).encode(), XML)
+            case "PUT", "acl":
+                self.account.admit(call, Right("c", (), name, "queues/setAcl/action"))
+                self._queues.set_policies(name, text_of(call.body))
                 return Answer(204)
         raise not_served(call.method, call.path)
 
@@ -154,7 +150,7 @@ class QueueService(Service):
         raise not_served(call.method, call.path)
 
     def _admit(self, call: Call, kind: str, *any_of: str, name: str = "") -> None:
-        self._account.admit(call, Right(kind, any_of, name))
+        self.account.admit(call, Right(kind, any_of, name))
 
 
 def _checked(name: str) -> str:

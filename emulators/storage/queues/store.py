@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.database import Policies, Settings, open_database, transaction
 from emulators.storage.common.errors import StorageError
 
 FOR_EVER = 253402300799.0  # 9999-12-31T23:59:59Z, the service's word for a message that never expires
 PURGED_AT_ONCE = 500
 
-SCHEMA = """
+SCHEMA = f"""
+{Settings.SCHEMA}{Policies.SCHEMA}
 CREATE TABLE IF NOT EXISTS queues (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, metadata TEXT);
 CREATE TABLE IF NOT EXISTS dropped (queue INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER, id TEXT, receipt TEXT, inserted REAL, expires REAL,
     visible REAL, dequeues INTEGER, text TEXT);
@@ -57,6 +57,8 @@ class Queues:
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._db = open_database(path, SCHEMA)
         self._clock = clock
+        self.settings = Settings(self._db)
+        self._policies = Policies(self._db)
         self._ids = dict[str, int](self._db.execute("SELECT name, id FROM queues"))
         self._counts = Counter[int](dict(self._db.execute("SELECT queue, count(*) FROM messages GROUP BY queue")))
 
@@ -87,6 +89,7 @@ class Queues:
         with transaction(self._db):
             self._drop(queue)
             new = self._insert(name, json.dumps(metadata))
+            self._policies.move(queue, new)
         self._ids[name] = new
 
     def metadata(self, name: str) -> dict[str, str]:
@@ -97,6 +100,13 @@ class Queues:
     def set_metadata(self, name: str, metadata: Mapping[str, str]) -> None:
         text = json.dumps(dict(metadata))
         self._db.execute("UPDATE queues SET metadata = ? WHERE id = ?", (text, self._id(name)))
+
+    def policies(self, name: str) -> str:
+        """The stored access policies, as the XML that set them, or nothing."""
+        return self._policies.get(self._id(name))
+
+    def set_policies(self, name: str, text: str) -> None:
+        self._policies.put(self._id(name), text)
 
     def count(self, name: str) -> int:
         """How many messages there are, hidden ones too; those that expired in the last second may be among them."""
@@ -170,15 +180,6 @@ class Queues:
         for (queue,) in gone:
             self._counts[queue] -= 1
         return len(gone) == PURGED_AT_ONCE or self._purge_dropped()
-
-    # The service's own settings
-
-    def settings(self, name: str) -> str | None:
-        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else None
-
-    def set_settings(self, name: str, value: str) -> None:
-        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def _id(self, name: str) -> int:
         if name not in self._ids:

@@ -11,6 +11,7 @@ from emulators.storage.common.calls import Answer, Call
 from emulators.storage.tables.entity import TYPE, Json, moment_of
 from emulators.storage.tables.store import Entity
 
+PREFERENCES = ("return-content", "return-no-content")
 LEVELS = ("nometadata", "fullmetadata", "minimalmetadata")
 
 
@@ -20,17 +21,29 @@ class Format:
 
     level: str
     endpoint: str
+    prefers: str = ""
 
     @classmethod
     def of(cls, call: Call, endpoint: str) -> Format:
         accept = (call.text("$format") or call.headers.get("Accept", "")).lower()
-        return cls(next((level for level in LEVELS if level in accept), "minimalmetadata"), endpoint)
+        return cls(
+            next((level for level in LEVELS if level in accept), "minimalmetadata"),
+            endpoint,
+            call.headers.get("Prefer", ""),
+        )
 
-    def created(self, call: Call, body: str, headers: Mapping[str, str]) -> Answer:
+    def created(self, body: str, headers: Mapping[str, str]) -> Answer:
         """The answer to a creation: with what was made, unless the client prefers it without."""
-        if call.headers.get("Prefer") == "return-no-content":
-            return Answer(204, headers={**headers, "Preference-Applied": "return-no-content"})
+        if self.prefers in PREFERENCES:
+            headers = {**headers, "Preference-Applied": self.prefers}
+        if self.prefers == "return-no-content":
+            return Answer(204, headers=headers)
         return Answer(201, body.encode(), {**self._content_type(), **headers})
+
+    def place(self, name: str) -> dict[str, str]:
+        """Where what was made is, as headers."""
+        address = f"{self.endpoint}/{name}"
+        return {"Location": address, "DataServiceId": address}
 
     def table(self, name: str) -> str:
         return json.dumps(self._metadata("Tables/@Element") | self._table(name))
@@ -84,9 +97,13 @@ class Format:
             return found
         return {name: value for name, value in found.items() if name.removesuffix(TYPE) in selected}
 
-    def _links(self, table: str, entity: Entity) -> Json:
+    def name(self, table: str, entity: Entity) -> str:
+        """The entity's, as it stands in an address."""
         keys = (key.replace("'", "''") for key in (entity.partition, entity.row))
-        name = "{}(PartitionKey='{}',RowKey='{}')".format(table, *map(quote, keys))
+        return "{}(PartitionKey='{}',RowKey='{}')".format(table, *map(quote, keys))
+
+    def _links(self, table: str, entity: Entity) -> Json:
+        name = self.name(table, entity)
         account = self.endpoint.rpartition("/")[2]
         return {
             "odata.type": f"{account}.{table}",

@@ -24,11 +24,11 @@ def operations(call: Call) -> Call | list[Call]:
     head, inner = split_part(outer[0])
     content_type = headers_of(head).get("Content-Type", "")
     if content_type.strip().lower() == "application/http":
-        query = operation(inner)
+        query = operation(inner, call)
         if query.method != "GET":
             raise invalid_input(f"{query.method} belongs into a change set; outside of one there is a GET alone.")
         return query
-    return [operation(split_part(part)[1]) for part in parts(inner, content_type)]
+    return [operation(split_part(part)[1], call) for part in parts(inner, content_type)]
 
 
 def answer_to_query(query: Call, one: Answer) -> Answer:

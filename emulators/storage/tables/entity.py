@@ -200,12 +200,16 @@ def _double(_: str, value: Any) -> tuple[Any, int, bool]:
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
+    if isinstance(value, float | int) and not math.isfinite(number):
+        raise ValueError  # more than a double holds
     if math.isfinite(number):
         return number, 8, False
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity", 8, True
 
 
 def _boolean(_: str, value: Any) -> tuple[Any, int, bool]:
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        value = value.lower() == "true"
     if not isinstance(value, bool):
         raise TypeError
     return value, 1, False

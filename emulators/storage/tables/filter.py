@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from emulators.storage.common.errors import StorageError
+from emulators.storage.common.rights import Terms
 from emulators.storage.tables.entity import TYPE, ticks_of
 
 Row = Mapping[str, Any]
@@ -100,6 +101,19 @@ class Plan:
     row: Bounds = field(default_factory=Bounds)
     test: Test | None = None
     names: frozenset[str] = frozenset()  # of the properties that `test` looks at
+
+    def within(self, terms: Terms) -> Plan:
+        """The part of it that a signature's range of keys reaches."""
+        if terms.first is None and terms.last is None:
+            return self
+        partition, before = self.partition, self.test
+        partition = partition.narrowed("ge", terms.first[0]) if terms.first else partition
+        partition = partition.narrowed("le", terms.last[0]) if terms.last else partition
+
+        def test(row: Row) -> bool:
+            return terms.reaches(row["PartitionKey"], row["RowKey"]) and (before is None or before(row))
+
+        return replace(self, partition=partition, test=test)
 
 
 def plan(text: str) -> Plan:
@@ -228,6 +242,8 @@ class _Parser:
         if (sign := self._peek()) not in OPERATORS:
             if isinstance(left, str):  # a boolean property alone
                 return Compare(left, "eq", Literal("boolean", True))
+            if left.kind == "boolean":  # all of nothing hold, and any of nothing does not
+                return Both(()) if left.value else Either(())
             raise self._error(f"one of {', '.join(OPERATORS)}")
         self._next += 1
         right = self._operand()
@@ -242,7 +258,8 @@ class _Parser:
         kind, token = self._tokens[self._next] if self._next < len(self._tokens) else ("", "")
         if kind == "word" and token not in (*OPERATORS, "and", "or", "not"):
             self._next += 1
-            return Literal("boolean", token == "true") if token in ("true", "false") else token
+            truth = token.lower()
+            return Literal("boolean", truth == "true") if truth in ("true", "false") else token
         if kind in ("text", "typed", "number"):
             self._next += 1
             try:

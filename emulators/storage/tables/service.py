@@ -14,91 +14,84 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from emulators.serving import parse_json
-from emulators.storage.common import service_xml
-from emulators.storage.common.account import Account, Right
+from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, invalid_input, missing_header, not_served
-from emulators.storage.common.service import Service
-from emulators.storage.tables import batch
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_input, not_served
+from emulators.storage.common.policies import NONE, text_of
+from emulators.storage.common.rights import Right, Terms
+from emulators.storage.common.service import XML, Service
+from emulators.storage.tables import batch, writes
 from emulators.storage.tables.answers import Format
-from emulators.storage.tables.entity import TYPE, Json, checked_key, checked_properties, moment_of, utf16
+from emulators.storage.tables.entity import TYPE, moment_of
 from emulators.storage.tables.filter import Plan, plan
 from emulators.storage.tables.store import Entity, Failed, Tables, Write
 
 PAGE = 1000  # the most entities of one answer
 READ_AT_ONCE = 1000  # entities that a search looks at before others get their turn
 SEARCH_SECONDS = 5.0  # after which a search answers with what it has found, as in Azure
-MOST_OPERATIONS = 100
-TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 ONE_TABLE = re.compile(r"Tables\('(\w+)'\)")
-RIGHTS = {"insert": "a", "delete": "d"}
 
 
-class TableService(Service):
+class TableService(Service[Account]):
     """Answers requests to the tables of one account. Whatever is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 4 * 2**20
 
     def __init__(self, tables: Tables, account: Account, endpoint: str = "") -> None:
+        super().__init__(account, tables.settings, endpoint)
         self._tables = tables
-        self._account = account
-        self.endpoint = endpoint
         self.read_at_once = READ_AT_ONCE
 
-    async def answer(self, call: Call) -> Answer:
+    async def _answered(self, call: Call) -> Answer:
         resource = call.resource
         if resource in ("", "/"):
-            return self._service(call)
+            return self._of_service(call)
         if resource == "$batch" and call.method == "POST":
             return self._batch(call)
-        if resource.rstrip("()") == "Tables" or ONE_TABLE.fullmatch(resource):
+        if "restype" in call.query:
+            raise bad_parameter("restype", call.query["restype"], "It is asked of the service itself, at its root.")
+        if resource.removesuffix("/").rstrip("()") == "Tables" or ONE_TABLE.fullmatch(resource):
             return self._table(call)
+        if call.text("comp") == "acl":
+            return self._access(call)
         if call.method == "GET":
-            match = ENTITY.fullmatch(resource)
+            match = writes.ENTITY.fullmatch(resource)
             return self._get(call, match) if match else await self._query(call, resource.removesuffix("()"))
-        write = _write(call)
-        self._account.admit(call, Right("o", (_rights(write),), write.table))
-        return _written(Format.of(call, self.endpoint), call, write, self._tables.write([write])[0])
+        aimed = writes.aim(call)
+        terms = self.account.admit(call, aimed.right)
+        self._tables.check(aimed.table)
+        if resource.endswith("/$batch"):
+            sentence = "None of the provided media types are supported"
+            raise StorageError(415, "MediaTypeNotSupported", sentence)
+        write = writes.write(aimed, call)
+        _check_range(terms, write.partition, write.row)
+        return _written(Format.of(call, self.endpoint), write, self._tables.write([write])[0])
 
     def failure(self, error: StorageError, note: str) -> Answer:
         message = error.message.partition(":")[2] if isinstance(error, Failed) else error.message
         return _failure(error, f"{message}\n{note}")
 
+    def _policies_text(self, name: str) -> str:
+        return self._tables.policies(name)
+
     def purge(self) -> bool:
         return self._tables.purge()
-
-    # /
-
-    def _service(self, call: Call) -> Answer:
-        match call.method, call.text("restype"), call.text("comp"):
-            case "GET", "service", "properties":
-                self._account.admit(call, Right("s", ("r",)))
-                text = self._tables.settings("properties") or service_xml.HEAD + service_xml.DEFAULT_PROPERTIES
-                return Answer(200, text.encode(), {"Content-Type": "application/xml"})
-            case "PUT", "service", "properties":
-                self._account.admit(call, Right("s", ("w",)))
-                text = service_xml.merged(self._tables.settings("properties"), call.body)
-                self._tables.set_settings("properties", text)
-                return Answer(202)
-        raise not_served(call.method, call.path)
 
     # /Tables
 
     def _table(self, call: Call) -> Answer:
         form, match = Format.of(call, self.endpoint), ONE_TABLE.fullmatch(call.resource)
         if call.method == "DELETE" and match:
-            self._account.admit(call, Right("c", ("d",)))
+            self.account.admit(call, Right("c", ("d",)))
             self._tables.delete(match[1])
             return Answer(204)
         if call.method == "POST" and not match:
-            self._account.admit(call, Right("c", ("c", "w")))
-            name = _table_name(_document(call).get("TableName"))
+            self.account.admit(call, Right("c", ("c", "w")))
+            name = writes.checked_table(writes.document(call).get("TableName"))
             self._tables.create(name)
-            return form.created(call, form.table(name), {})
+            return form.created(form.table(name), form.place(f"Tables('{name}')"))
         if call.method == "GET" and not match:
-            self._account.admit(call, Right("c", ("l", "r")))
+            self.account.admit(call, Right("c", ("l", "r")))
             return self._list(call, form)
         raise not_served(call.method, call.path)
 
@@ -109,19 +102,36 @@ class TableService(Service):
         more = {"x-ms-continuation-NextTableName": _encoded(names[top])} if len(names) > top else {}
         return form.tables(names[:top], more)
 
+    # /TABLE?comp=acl
+
+    def _access(self, call: Call) -> Answer:
+        """The stored access policies, for the holder of the key or a role."""
+        name = writes.checked_table(writes.table_of(call.resource))
+        if call.method in ("GET", "HEAD"):
+            self.account.admit(call, Right("c", (), name, "tables/getAcl/action"))
+            return Answer(200, (self._tables.policies(name) or NONE).encode(), XML)
+        if call.method == "PUT":
+            self.account.admit(call, Right("c", (), name, "tables/setAcl/action"))
+            self._tables.set_policies(name, text_of(call.body))
+            return Answer(204)
+        raise not_served(call.method, call.path)
+
     # /TABLE(...)
 
     def _get(self, call: Call, match: re.Match[str]) -> Answer:
-        self._account.admit(call, Right("o", ("r",), match[1]))
-        return self._found(call, match)
+        return self._found(call, match, self.account.admit(call, Right("o", ("r",), match[1])))
 
-    def _found(self, call: Call, match: re.Match[str]) -> Answer:
-        entity = self._tables.get(match[1], _unquoted(match[2]), _unquoted(match[3]))
+    def _found(self, call: Call, match: re.Match[str], terms: Terms) -> Answer:
+        keys = writes.unquoted(match[2]), writes.unquoted(match[3])
+        _check_range(terms, *keys)
+        entity = self._tables.get(match[1], *keys)
         return Format.of(call, self.endpoint).entity(match[1], entity, _selected(call))
 
     async def _query(self, call: Call, table: str) -> Answer:
-        self._account.admit(call, Right("o", ("r",), table))
-        asked, top = plan(call.text("$filter")), _top(call)
+        terms = self.account.admit(call, Right("o", ("r",), table))
+        asked, top = plan(call.text("$filter")).within(terms), _top(call)
+        if "/" in table:
+            self._tables.check(writes.table_of(table))
         found, rest = await self._search(table, asked, _start(call), top)
         headers = {}
         if rest:
@@ -153,29 +163,34 @@ class TableService(Service):
     # /$batch
 
     def _batch(self, call: Call) -> Answer:
+        self.account.admit_any(call)  # before the body is looked at
         operations = batch.operations(call)
         if isinstance(operations, Call):
             return self._batched_query(call, operations)
         try:
-            writes = [_numbered(index, operation) for index, operation in enumerate(operations)]
-            rights = "".join({letter for write in writes for letter in _rights(write)})
-            self._account.admit(call, Right("o", (rights,), writes[0].table if writes else ""))
-            _check_group(writes)
-            done = self._tables.write(writes)
+            changes = [writes.numbered(index, operation) for index, operation in enumerate(operations)]
+            letters = "".join({letter for change in changes for letter in writes.letters(change)})
+            terms = self.account.admit(call, Right("o", (letters,), changes[0].table if changes else ""))
+            for change in changes:
+                _check_range(terms, change.partition, change.row)
+            writes.check_group(changes)
+            done = self._tables.write(changes)
         except Failed as error:
             return batch.answer([(None, _failure(error, error.message))])
-        form = Format.of(call, self.endpoint)
-        answers = [_written(form, *one) for one in zip(operations, writes, done, strict=True)]
+        answers = [
+            _written(Format.of(operation, self.endpoint), change, entity)
+            for operation, change, entity in zip(operations, changes, done, strict=True)
+        ]
         return batch.answer(zip(operations, answers, strict=True))
 
     def _batched_query(self, call: Call, query: Call) -> Answer:
         """A batch may be one query of one entity, whose keys may be too long for an address."""
-        match = ENTITY.fullmatch(query.resource)
+        match = writes.ENTITY.fullmatch(query.resource)
         if match is None:
             raise invalid_input("The query of a batch is of one entity: TABLE(PartitionKey='...',RowKey='...').")
-        self._account.admit(call, Right("o", ("r",), match[1]))
+        terms = self.account.admit(call, Right("o", ("r",), match[1]))
         try:
-            found = self._found(query, match)
+            found = self._found(query, match, terms)
         except StorageError as error:
             failed = Failed(0, error)
             found = _failure(failed, failed.message)
@@ -188,79 +203,19 @@ def _failure(error: StorageError, message: str) -> Answer:
     return Answer(error.status, json.dumps(body).encode(), {"Content-Type": content_type})
 
 
-def _numbered(index: int, operation: Call) -> Write:
-    if index >= MOST_OPERATIONS:
-        message = f"The batch request operation exceeds the maximum {MOST_OPERATIONS} changes per change set."
-        raise Failed(index, invalid_input(message))
-    try:
-        return _write(operation)
-    except StorageError as error:
-        raise Failed(index, error) from error
-
-
-def _check_group(writes: list[Write]) -> None:
-    """All of one table and partition, and no entity twice."""
-    seen = set()
-    for index, write in enumerate(writes):
-        if (write.table.lower(), write.partition) != (writes[0].table.lower(), writes[0].partition):
-            message = "All commands in a batch must operate on same entity group."
-            raise Failed(index, StorageError(400, "CommandsInBatchActOnDifferentPartitions", message))
-        if write.row in seen:
-            message = (
-                "The batch request contains multiple changes with same row key. An entity can appear only once in a "
-                "batch request."
-            )
-            raise Failed(index, StorageError(400, "InvalidDuplicateRow", message))
-        seen.add(write.row)
-
-
-def _write(call: Call) -> Write:
-    """The change that a request asks for."""
-    method = call.headers.get("X-HTTP-Method", call.method) if call.method == "POST" else call.method
-    resource, etag = call.resource, call.headers.get("If-Match")
-    if method == "POST":
-        document = _document(call)
-        partition, row = (checked_key(name, document.get(name)) for name in ("PartitionKey", "RowKey"))
-        table = _table_name(resource.removesuffix("()"))
-        return Write("insert", table, partition, row, checked_properties(document, utf16(partition, row)))
-    match = ENTITY.fullmatch(resource)
-    kind = {"PUT": "replace", "MERGE": "merge", "PATCH": "merge", "DELETE": "delete"}.get(method)
-    if match is None or kind is None:
-        raise not_served(call.method, call.path)
-    partition = checked_key("PartitionKey", _unquoted(match[2]))
-    row = checked_key("RowKey", _unquoted(match[3]))
-    if kind == "delete":
-        if etag is None:
-            raise missing_header("If-Match")
-        return Write(kind, match[1], partition, row, {}, etag)
-    return Write(kind, match[1], partition, row, checked_properties(_document(call), utf16(partition, row)), etag)
-
-
-def _rights(write: Write) -> str:
-    return RIGHTS.get(write.kind) or ("u" if write.etag else "au")
-
-
-def _written(form: Format, call: Call, write: Write, entity: Entity) -> Answer:
+def _written(form: Format, write: Write, entity: Entity) -> Answer:
     if write.kind == "insert":
-        return form.created(call, form.one(write.table, entity), {"ETag": entity.etag})
+        return form.created(
+            form.one(write.table, entity), {"ETag": entity.etag, **form.place(form.name(write.table, entity))}
+        )
     return Answer(204, headers={} if write.kind == "delete" else {"ETag": entity.etag})
 
 
-def _document(call: Call) -> Json:
-    try:
-        document = parse_json(call.body)
-    except ValueError:
-        raise invalid_input("The body is not JSON.") from None
-    if not isinstance(document, dict):
-        raise invalid_input("The body must be a JSON object.")
-    return document
-
-
-def _table_name(name: Any) -> str:
-    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name) or name.lower() == "tables":
-        sentence = "The specified resource name contains invalid characters."
-        raise StorageError(400, "InvalidResourceName", sentence)
-    return name
+def _check_range(terms: Terms, partition: str, row: str) -> None:
+    """Raises StorageError, 403, for an entity that the signature does not reach."""
+    if not terms.reaches(partition, row):
+        sentence = "This request is not authorized to perform this operation."
+        raise StorageError(403, "AuthorizationFailure", sentence)
 
 
 def _top(call: Call) -> int:
@@ -298,7 +253,3 @@ def _decoded(token: str) -> str:
         return base64.urlsafe_b64decode(token.removeprefix("1!")).decode()
     except (binascii.Error, UnicodeDecodeError):
         raise invalid_input(f"{token!r:.80} is no continuation token of this service.") from None
-
-
-def _unquoted(key: str) -> str:
-    return key.replace("''", "'")

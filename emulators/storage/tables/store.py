@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.storage.common.database import open_database, transaction
+from emulators.storage.common.database import Policies, Settings, open_database, transaction
 from emulators.storage.common.errors import StorageError, invalid_input
 from emulators.storage.tables.entity import ENTITY_BYTES, TICKS, Json, entity_too_large, etag_of, size_of
 from emulators.storage.tables.filter import Bounds, Plan
 
 PURGED_AT_ONCE = 500
 
-SCHEMA = """
+SCHEMA = f"""
+{Settings.SCHEMA}{Policies.SCHEMA}
 CREATE TABLE IF NOT EXISTS tables (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE COLLATE NOCASE);
 CREATE TABLE IF NOT EXISTS dropped (tbl INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS entities (
     tbl INTEGER, partition TEXT, row TEXT, ticks INTEGER, body TEXT, PRIMARY KEY (tbl, partition, row));
 """
@@ -76,6 +76,8 @@ class Tables:
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._db = open_database(path, SCHEMA)
         self._clock = clock
+        self.settings = Settings(self._db)
+        self._policies = Policies(self._db)
         self._last = 0
         self._ids: dict[str, int] = {
             name.lower(): number for name, number in self._db.execute("SELECT name, id FROM tables")
@@ -106,6 +108,17 @@ class Tables:
         """The names of all tables from `start` on, in order."""
         found = self._db.execute("SELECT name FROM tables WHERE name >= ? ORDER BY name", (start,))
         return [name for (name,) in found]
+
+    def check(self, name: str) -> None:
+        """Raises StorageError, 404, if there is no such table."""
+        self._id(name)
+
+    def policies(self, name: str) -> str:
+        """The stored access policies, as the XML that set them, or nothing."""
+        return self._policies.get(self._id(name))
+
+    def set_policies(self, name: str, text: str) -> None:
+        self._policies.put(self._id(name), text)
 
     def purge(self) -> bool:
         """Remove some entities of deleted tables. Says whether there are more of them."""
@@ -159,15 +172,6 @@ class Tables:
             (*values, limit),
         )
         return [Entity(*found) for found in rows.fetchall()]
-
-    # The service's own settings
-
-    def settings(self, name: str) -> str | None:
-        found = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else None
-
-    def set_settings(self, name: str, value: str) -> None:
-        self._db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def _id(self, name: str) -> int:
         if name.lower() not in self._ids:

@@ -34,7 +34,7 @@ class Side:
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Side]]:
     with (
         azurite.start(tmp_path_factory.mktemp("azurite"), key=azurite.KEY) as theirs,
-        services.start(tmp_path_factory.mktemp("ours")) as ours,
+        services.start(tmp_path_factory.mktemp("ours"), published_key=True) as ours,
     ):
         theirs.let_in(PAGE)
         yield {

@@ -37,9 +37,10 @@ from azure.storage.queue import (
 )
 
 from emulators.storage import services
-from emulators.storage.common.account import Account, Right
+from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Call, http_date
 from emulators.storage.common.errors import StorageError
+from emulators.storage.common.rights import Right
 from tests.azurite import ACCOUNT, KEY
 from tests.emulators.storage.conftest import Side
 

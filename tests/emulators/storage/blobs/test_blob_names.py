@@ -41,7 +41,7 @@ def test_names_that_look_alike_are_two(container: ContainerClient) -> None:
     assert found == {name: name.encode() for name in names}
 
 
-@pytest.mark.parametrize("name", ["%00", "a%01b", "%1f", "x%0b", "%ef%bf%be"])
+@pytest.mark.parametrize("name", ["%00", "a%01b", "%1f", "x%0b"])
 def test_what_xml_cannot_hold_is_refused(container: ContainerClient, raw: Raw, name: str) -> None:
     """A listing could not be written."""
     reply = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1")

@@ -29,7 +29,6 @@ ABSENT = {
     "undeletion": ("PUT", "a", "comp=undelete", {}),
     "search by tags with OR": ("GET", "", "comp=blobs&where=%22k%22%3D%27v%27%20OR%20%22l%22%3D%27v%27", {}),
     "search by one container alone": ("GET", "", "comp=blobs&where=%40container%3D%27c%27", {}),
-    "a condition with OR": ("PUT", "a", "", {**BLOCK_BLOB, "x-ms-if-tags": "\"k\" = 'v' OR \"l\" = 'v'"}),
     "legal holds": ("PUT", "a", "comp=legalhold", {"x-ms-legal-hold": "true"}),
     "a blob from a framed body": (
         "PUT",

@@ -14,6 +14,7 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, generate_blob_sas, generate_container_sas
 
+from emulators.storage.blobs.access import BlobAccount
 from emulators.storage.blobs.service import BlobService
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.server import served
@@ -197,7 +198,7 @@ def test_the_log_has_no_signatures(tmp_path: Path, caplog: pytest.LogCaptureFixt
 async def _odd_clients(home: Path) -> None:
     blobs = Blobs(home / "blobs.sqlite", home / "blobs")
     container = blobs.create_container("logs", {}).id
-    async with served(BlobService(blobs, ACCOUNT, KEY), "127.0.0.1", 0) as port:
+    async with served(BlobService(blobs, BlobAccount(ACCOUNT, KEY, "blob")), "127.0.0.1", 0) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /devstoreaccount1/c/\xff?sig=secret HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.0 400")

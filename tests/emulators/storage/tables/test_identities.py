@@ -47,7 +47,7 @@ def url(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[str]
     grant = {"principal": NODES, "table": "meeting", "actions": role.actions, "data_actions": role.data_actions}
     identities = {"key": KEY, "grants": [grant]}
     home = tmp_path_factory.mktemp("storage")
-    with services.start(home, certs=str(bundle), identities=identities) as running:
+    with services.start(home, published_key=True, certs=str(bundle), identities=identities) as running:
         with TableServiceClient.from_connection_string(running.connection_string) as owner:
             for name in ("meeting", "runs"):
                 owner.create_table(name)

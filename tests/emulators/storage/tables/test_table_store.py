@@ -23,8 +23,9 @@ from emulators.storage.common.errors import StorageError
 from emulators.storage.tables.batch import operations
 from emulators.storage.tables.entity import checked_key, checked_properties, moment_of, ticks_of
 from emulators.storage.tables.filter import Plan, plan
-from emulators.storage.tables.service import TableService, _document, _top
+from emulators.storage.tables.service import TableService, _top
 from emulators.storage.tables.store import PURGED_AT_ONCE, Entity, Tables, Write
+from emulators.storage.tables.writes import document
 from tests.azurite import ACCOUNT, KEY
 
 KEYS = st.sampled_from(["", "a", "a!", "b", "bc", "ü", "z"])
@@ -147,7 +148,7 @@ def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a": NaN}', b"\xff", b"1" * 5000, b"[]"], ids=range(5))
 def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
     """What is no JSON object, nests too deep or holds a number that is too long is the client's error."""
-    found = tried(_document, Call("POST", "/a/t", {}, {}, body))
+    found = tried(document, Call("POST", "/a/t", {}, {}, body))
     assert (found.status, found.code) == (400, "InvalidInput")
 
 

@@ -1,0 +1,52 @@
+"""Room on the disk that is kept for deletions, so that a disk that ran full can be emptied again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from emulators.storage.common.errors import StorageError
+
+BYTES = 4 * 1024 * 1024
+
+
+class Reserve:
+    """A file of the state's folder whose bytes are given back when a deletion needs them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "reserve"
+        self._kept = False
+        self.keep()
+
+    def keep(self) -> None:
+        """Put the room aside, if there is some and it is not already."""
+        if self._kept:
+            return
+        with suppress(OSError):
+            with self._file.open("wb") as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, BYTES)
+                else:
+                    file.write(bytes(BYTES))
+            self._kept = True
+
+    def spend(self) -> bool:
+        """Give the room back. Says whether there was some."""
+        kept, self._kept = self._kept, False
+        self._file.unlink(missing_ok=True)
+        return kept
+
+
+def is_full(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+
+
+def disk_full(folder: Path | None) -> StorageError:
+    sentence = f"There is no room left on the disk of {folder}. Delete something there or elsewhere, then try again."
+    return StorageError(507, "InsufficientStorage", sentence)

@@ -1,0 +1,42 @@
+"""What a request needs, and what a signature allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALL = "racwdxltmeopuf"  # what the account's key allows, in the letters of a SAS
+
+
+@dataclass(frozen=True)
+class Right:
+    """What a request needs of a SAS: a resource type (s, c, o) and any of some sets of permissions.
+
+    `name` is the queue or table, empty for the service itself: a service SAS is for one of them alone. `action` is what
+    a role must allow, where permissions don't say it.
+    """
+
+    kind: str
+    any_of: tuple[str, ...]
+    name: str = ""
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a SAS allows, and from when to when, in ISO 8601. `first` and `last` bound the keys of a table's SAS."""
+
+    permissions: str
+    start: str | None = None
+    end: str | None = None
+    first: tuple[str, str | None] | None = None
+    last: tuple[str, str | None] | None = None
+
+    def reaches(self, partition: str, row: str) -> bool:
+        """Whether an entity with these keys is in the range."""
+        after = self.first is None or (partition, row) >= (self.first[0], self.first[1] or "")
+        if self.last is None or partition < self.last[0]:
+            return after
+        return after and partition == self.last[0] and (self.last[1] is None or row <= self.last[1])
+
+
+KEY_HOLDER = Terms(ALL)
