@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "emulators" / "pyproject.toml").read_text("utf-8
 # Import names of what the package's requirements bring, and of what they bring in turn.
 BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
 BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
-BROUGHT |= {"filelock", "packaging", "trustme", "yaml", "yarl"}
+BROUGHT |= {"filelock", "optuna", "packaging", "trustme", "yaml", "yarl"}
 
 
 def test_every_folder_is_packaged() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from shared.jobs.model import JobState, JobStatus, state_of
 from shared.jobs.ports import HasJobs, HasTrainers, Jobs
@@ -81,32 +81,45 @@ def follow(ports: Ports, stored: Stored[Run], seen: Seen, archives: bool = False
     better where one handler looks after many runs.
     """
     run = stored.value
-    how = workload(run)
-    look = how.look(run, seen, ports.clock())
+    look = workload(run).look(run, seen, ports.clock())
     if look is None:
         return
-    if (
-        run.progress.state is RunState.RECEIVED
-    ):  # its job is there, and whoever put it there may have died before telling so
-        ports.happened(RunSubmitted(run))
-    for job in look.to_cancel:  # cancel first: after the write a retry would skip them
-        ports.jobs.cancel(job)
-    starts = look.state is RunState.RUNNING and not has_run(run)
-    note = difference_at_start(ports, run) if starts else ""
-    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
-    changes |= {"data_note": note} if note else {}
+    _before_the_write(ports, run, look)
+    changes, data_checked = _changes(ports, run, look)
     _state_losses(ports, run, run.changed(**changes))
     changes |= archive_at_once(ports, run.changed(**changes)) if archives else {}
     after = write_transition(ports, stored, changes)
-    if note is None:
+    if not data_checked:
         ask_for_check(ports.queues, after.value)
+    _act(ports, after, look)
+
+
+def _before_the_write(ports: Ports, run: Run, look: Look) -> None:
+    """What a retry after the write would skip: that a job is there, whose submitter may have died, and cancels."""
+    if run.progress.state is RunState.RECEIVED:
+        ports.happened(RunSubmitted(run))
+    for job in look.to_cancel:
+        ports.jobs.cancel(job)
+
+
+def _changes(ports: Ports, run: Run, look: Look) -> tuple[dict[str, Any], bool]:
+    """The changes of the run's row, and whether its data were compared if it starts now."""
+    starts = look.state is RunState.RUNNING and not has_run(run)
+    data_note = difference_at_start(ports, run) if starts else ""
+    changes = advance(run, look.state, ports.clock(), _reason(ports, look)) | look.changes
+    return changes | ({"data_note": data_note} if data_note else {}), data_note is not None
+
+
+def _act(ports: Ports, after: Stored[Run], look: Look) -> None:
+    """Submit what the look decided, and record which jobs were sent."""
+    how = workload(after.value)
     try:
         sent = how.act(ports, after.value, look)
     except BadInput as exc:
         give_up(ports, after.value, f"A member's job could not be submitted. {exc}")
         return
-    if told := how.sent(after.value, sent):
-        ports.runs.update(after, **told)
+    if changes := how.sent(after.value, sent):
+        ports.runs.update(after, **changes)
 
 
 def _state_losses(ports: Ports, before: Run, after: Run) -> None:

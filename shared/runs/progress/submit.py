@@ -15,7 +15,7 @@ from shared.runs.decide import advance, is_over
 from shared.runs.facts import RunSubmitted
 from shared.runs.intake.warm_start import bring_back
 from shared.runs.model import Run, RunState
-from shared.runs.ports import PRICED, HasPurse, HasRendezvous, HasRuns
+from shared.runs.ports import PRICED, HasPurse, HasRendezvous, HasRuns, Runs
 from shared.runs.progress.cancel import give_up
 from shared.runs.progress.transitions import transition
 from shared.runs.progress.workload import Submitted
@@ -36,45 +36,70 @@ def submit_run(ports: Ports, name: str) -> None:
     event is queued before the step is written: one that is lost could never be made good, one that is sent twice has
     the same id.
     """
-    run = ports.runs.recent(name).value
-    if (
-        run.progress.state is not RunState.RECEIVED or run.jobs.job
-    ):  # else whoever asks for its end meets its submission anyway
-        run = ports.runs.get(name).value
+    run = _newest(ports.runs, name)
     if run.cancel.asked_at is not None:
         _cancel(ports, run)
+    elif run.jobs.job:
         return
-    if run.jobs.job:
-        return
-    if is_over(run):  # given up, while another submission, which then failed, put a job: nobody else knows of it
-        if _has_jobs(ports.jobs, run):
-            ports.happened(RunSubmitted(run))
-        workload(run).cancel(ports, run)
-        return
+    elif is_over(run):
+        _cancel_unknown_jobs(ports, run)
+    elif (priced := _paid_for(ports, run)) and (submitted := _put(ports, priced)):
+        _record(ports, priced, submitted)
+
+
+def _newest(runs: Runs, name: str) -> Run:
+    """The run; as this process last saw it if it was just received, since a cancel is seen after the submission too."""
+    run = runs.recent(name).value
+    return run if run.progress.state is RunState.RECEIVED and not run.jobs.job else runs.get(name).value
+
+
+def _cancel_unknown_jobs(ports: Ports, run: Run) -> None:
+    """End the jobs of a run that was given up while another submission, which then failed, put one: nobody knows it."""
+    if _has_jobs(ports.jobs, run):
+        ports.happened(RunSubmitted(run))
+    workload(run).cancel(ports, run)
+
+
+def _paid_for(ports: Ports, run: Run) -> Run | None:
+    """The run with its price, once its budget allows it; None for one that was given up."""
     try:
         bring_back(ports, run)
-        run = ports.purse.priced(run)
-        ports.purse.admit(run)
+        priced = ports.purse.priced(run)
+        ports.purse.admit(priced)
     except (BadInput, Conflict) as exc:
         give_up(ports, run, str(exc))
-        return
+        return None
+    return priced
+
+
+def _put(ports: Ports, run: Run) -> Submitted | None:
+    """Put the run's jobs to Azure ML; None for a run that was given up."""
     try:
         submitted = workload(run).submit(ports, run)
     except BadInput as exc:
         if _has_jobs(ports.jobs, run):  # some of its members were taken
             ports.happened(RunSubmitted(run))
         give_up(ports, run, f"The job could not be submitted. {exc}")
-        return
+        return None
     ports.happened(RunSubmitted(run))
+    return submitted
+
+
+def _record(ports: Ports, run: Run, submitted: Submitted) -> None:
+    """Write that the run is submitted, and cancel it if that was asked for while its job was on its way."""
     ids = submitted.ids
-    facts: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
-    facts |= {"job": name, "code": ids.code_digest}
-    facts["environment"] = ids.environment or str(run.asked.request.environment)
+    columns: dict[str, Any] = {name: flat(run)[name] for name in PRICED}
+    columns |= {"job": run.name, "code": ids.code_digest}
+    columns["environment"] = ids.environment or str(run.asked.request.environment)
     after = transition(
-        ports, name, RunState.SUBMITTED, "", lambda fresh: facts | _what_came_of_it(fresh, submitted, ports.clock())
-    )
-    if after.value.cancel.asked_at is not None or is_over(after.value):  # while the job was on its way
-        _cancel(ports, after.value)
+        ports,
+        run.name,
+        RunState.SUBMITTED,
+        "",
+        lambda fresh: columns | _what_came_of_it(fresh, submitted, ports.clock()),
+    ).value
+    if after.cancel.asked_at is not None or is_over(after):
+        _cancel(ports, after)
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> dict[str, Any]:
