@@ -38,7 +38,7 @@ class TableSweepLog:
 
     def claim_look(self, cluster: str, now: datetime, seconds: float) -> bool:
         partition, since = keys.token(cluster), now - timedelta(seconds=seconds)
-        if (known := self._taken.get(cluster)) and known > since:
+        if (last_look := self._taken.get(cluster)) and last_look > since:
             return False
         if row := self._table.get(partition, "look"):
             self._taken[cluster] = datetime.fromisoformat(str(row["at"]))
