@@ -107,14 +107,14 @@ def caller(req: func.HttpRequest) -> str:
     """
     if by_roles():
         claims = _claims(req.headers)
-        return next((value for kind in _NAME_CLAIMS for claim_type, value in claims if claim_type == kind), "")[:_NAME_LIMIT]
+        return next((value for kind in _NAME_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
     return parsing.one_line((req.headers.get(CALLER) or "")[:_NAME_LIMIT])
 
 
 def caller_id(req: func.HttpRequest) -> str:
     """Who calls, by an id that stays when their name changes: their object id. '' with keys."""
     claims = _claims(req.headers) if by_roles() else []
-    return next((value for kind in _ID_CLAIMS for claim_type, value in claims if claim_type == kind), "")[:_NAME_LIMIT]
+    return next((value for kind in _ID_CLAIMS for claim, value in claims if claim == kind), "")[:_NAME_LIMIT]
 
 
 def who(req: func.HttpRequest) -> person.Person:

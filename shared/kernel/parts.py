@@ -38,14 +38,14 @@ def column(name: str, default: Any) -> Any:
     return field(default=default, metadata={"column": name})
 
 
-_known: dict[type[Any], dict[str, Column]] = {}
+_columns_of: dict[type[Any], dict[str, Column]] = {}
 
 
 def columns(kind: type[Any]) -> dict[str, Column]:
     """The columns of a record by their names, in the order of the declaration."""
-    if kind not in _known:
-        _known[kind] = {each.name: each for each in _columns(kind, "")}
-    return _known[kind]
+    if kind not in _columns_of:
+        _columns_of[kind] = {each.name: each for each in _columns(kind, "")}
+    return _columns_of[kind]
 
 
 def _columns(kind: type[Any], within: str) -> list[Column]:

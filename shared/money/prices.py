@@ -44,20 +44,20 @@ class Prices:
     """
 
     def __init__(self, prices: Iterable[Price] = (), below: Prices | None = None) -> None:
-        self._known = {_key(p.vm_size, p.tier, p.region): p for p in prices}
+        self._by_key = {_key(p.vm_size, p.tier, p.region): p for p in prices}
         self._below = below
 
     def find(self, vm_size: str, tier: str, region: str) -> Price | None:
         """The price, or one that holds in every region, or None. No tier is dedicated."""
-        price = self._known.get(_key(vm_size, tier, region)) or self._known.get(_key(vm_size, tier, ""))
+        price = self._by_key.get(_key(vm_size, tier, region)) or self._by_key.get(_key(vm_size, tier, ""))
         return price or (self._below.find(vm_size, tier, region) if self._below else None)
 
     def over(self, below: Prices) -> Prices:
         """These prices, and the others' where these have none."""
-        return Prices(self._known.values(), self._below.over(below) if self._below else below)
+        return Prices(self._by_key.values(), self._below.over(below) if self._below else below)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._by_key)
 
 
 def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:

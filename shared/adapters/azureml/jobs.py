@@ -44,7 +44,7 @@ class AzureMLJobs:
     def __init__(self, workspace: Workspace, known: Known, files: Files, account: str = "") -> None:
         self._connection = connect(workspace)
         self._assets = Assets(self._connection, known, files)
-        self._known = known
+        self._store = known
         self._account = account
         self._url = files.url
         self._containers: dict[str, str] = {}
@@ -167,7 +167,7 @@ class AzureMLJobs:
         """The datastore's container; datastores don't move, so it is asked for once."""
         with self._lock:
             name = self._containers.get(datastore)
-        if name := name or self._known.get("container", datastore):  # so logs can be read while Azure ML is away
+        if name := name or self._store.get("container", datastore):  # so logs can be read while Azure ML is away
             return name
         try:
             answer = self._connection.arm.get(f"datastores/{datastore}")
@@ -185,7 +185,7 @@ class AzureMLJobs:
             )
         with self._lock:
             self._containers[datastore] = container
-        self._known.put("container", datastore, str(container))
+        self._store.put("container", datastore, str(container))
         return str(container)
 
 

@@ -59,7 +59,7 @@ def column_names(kind: type[Any], skip: tuple[str, ...] = ()) -> list[str]:
 
 
 def from_row(kind: type[R], row: Mapping[str, Any], **other_values: Any) -> R:
-    """The record of a row; `other_values` are fields that are not columns. Raises BadInput, naming the unreadable column."""
+    """The record of a row; `other_values` are fields that are not columns. Raises BadInput, naming the bad column."""
     values = dict(other_values)
     for name, each in columns(kind).items():
         if name in other_values or (name not in row and each.default is not MISSING):
