@@ -77,7 +77,12 @@ def files(ports: Ports, query: FilesQuery) -> Json:
     """A page of the files of a generation, of a drop as it is now, or of a run."""
     data_files = versions.files(ports, query.of)
     page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
-    return {"of": query.of, "count": len(data_files), "bytes": versions.total(data_files), "files": [_file(f) for f in page]}
+    return {
+        "of": query.of,
+        "count": len(data_files),
+        "bytes": versions.total(data_files),
+        "files": [_file(f) for f in page],
+    }
 
 
 def difference(ports: Ports, query: DiffQuery) -> Json:
@@ -87,7 +92,11 @@ def difference(ports: Ports, query: DiffQuery) -> Json:
 
 
 def _part(data_files: tuple[_DataFile, ...]) -> Json:
-    return {"count": len(data_files), "bytes": versions.total(data_files), "files": [_file(f) for f in data_files[:MOST_NAMED]]}
+    return {
+        "count": len(data_files),
+        "bytes": versions.total(data_files),
+        "files": [_file(f) for f in data_files[:MOST_NAMED]],
+    }
 
 
 def _file(file: _DataFile) -> Json:

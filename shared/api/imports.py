@@ -46,7 +46,9 @@ def imported(ports: Ports, request: ImportRequest) -> dict[str, Any]:
     kind = kind_of(request.document)
     given = request.batchai or BatchAI()
     if kind == JOB:
-        run_request = RunRequest(job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment)
+        run_request = RunRequest(
+            job=request.document, batchai=given, cluster=request.cluster, experiment=request.experiment
+        )
         return {"kind": kind, **plan(ports, run_request), "scripts": scripts_of(request.document)}
     if kind == CLUSTER:
         compute, mounts = read_cluster(request.document, request.cluster or "", given.storage_account or "")

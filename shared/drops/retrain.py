@@ -32,7 +32,9 @@ def train_again(ports: Ports, drop: DropKey, key: str | None = None, owner: str 
         raise NotFound(f"No upload to drops/{drop} was seen.")
     stored_drop, now = stored.value, ports.clock()
     if stored_drop.state is not DropState.SEALED:
-        raise Conflict(f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed")
+        raise Conflict(
+            f"Drop {drop} is {stored_drop.state}, so there is nothing to train again. {stored_drop.why}", "not_sealed"
+        )
     if stored_drop.removed_at is not None:
         raise Conflict(f"Drop {drop} is being removed, so there is nothing to train again.", "being_removed")
     name = asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())

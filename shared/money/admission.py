@@ -68,7 +68,9 @@ def project_of(ports: Ports, tags: Any, route: str) -> str:
     budgets = ports.money.budgets
     if named and budgets and named not in budgets:
         hint = did_you_mean(named, budgets)
-        raise Impossible(f"There is no project {named[:80]!r}.{hint} There are: {there_are(budgets)}.", "unknown_project")
+        raise Impossible(
+            f"There is no project {named[:80]!r}.{hint} There are: {there_are(budgets)}.", "unknown_project"
+        )
     if named and not NAME.fullmatch(named):
         raise Impossible(f"project is {named[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
     route_settings = ports.routes.get(route)

@@ -119,7 +119,9 @@ def _cost(rows: dict[str, Row], now: datetime) -> Cost:
     dollars = {kind: row.dollars for kind, row in rows.items()}
     dollars_by_kind = {kind: dollars.get(kind, 0.0) or 0.0 for kind in ("training", "allocation", "idle")}
     unknown = any(value is None for value in dollars.values())
-    return Cost(**dollars_by_kind, node_seconds=sum(row.node_seconds for row in rows.values()), at=now, unpriced=unknown)
+    return Cost(
+        **dollars_by_kind, node_seconds=sum(row.node_seconds for row in rows.values()), at=now, unpriced=unknown
+    )
 
 
 def _spent(project: str, books: Charged, costs: dict[str, dict[str, Row]], now: datetime) -> Spent:

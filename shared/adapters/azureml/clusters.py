@@ -28,7 +28,11 @@ class AzureMLClusters:
 
     def list(self) -> list[Cluster]:
         computes = self._connection.arm.items("computes")
-        return [_KINDS[kind](resource) for resource in computes if (kind := resource["properties"].get("computeType")) in _KINDS]
+        return [
+            _KINDS[kind](resource)
+            for resource in computes
+            if (kind := resource["properties"].get("computeType")) in _KINDS
+        ]
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         arm, seen = self._connection.arm, None

@@ -54,7 +54,9 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
 def column_names(kind: type[Any], skip: tuple[str, ...] = ()) -> list[str]:
     """The columns of a record without the fields that are skipped; of long JSON the first four columns."""
     its_columns = [each for name, each in columns(kind).items() if name not in skip]
-    parts = [[each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in its_columns]
+    parts = [
+        [each.name] if _is_scalar(each.hint) else [_part(each.name, n) for n in range(1, 5)] for each in its_columns
+    ]
     return [name for names in parts for name in names]
 
 

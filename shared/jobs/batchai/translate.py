@@ -163,6 +163,9 @@ def shortened(job: BatchJob, longest: float) -> None:
     if seconds > longest:
         tell = job.report.lost if job.seconds else job.report.told
         tell(
-            path, f"The job may run for {seconds} seconds.", f"For {longest:g}, the limit here.", "Ask for a higher one."
+            path,
+            f"The job may run for {seconds} seconds.",
+            f"For {longest:g}, the limit here.",
+            "Ask for a higher one.",
         )
     job.seconds = int(min(seconds, longest))

@@ -64,7 +64,11 @@ def plan(ports: Ports, request: RunRequest) -> dict[str, Any]:
     if built.job is None:
         return {"job": {}, "reasons": wrong}
     job, reasons = looked_over(ports, built.job, built.job.node_count)
-    return {"job": ports.jobs.document(job), "reasons": [*wrong, *empty_mounts(parsed_request), *reasons], **_told(parsed_request)}
+    return {
+        "job": ports.jobs.document(job),
+        "reasons": [*wrong, *empty_mounts(parsed_request), *reasons],
+        **_told(parsed_request),
+    }
 
 
 def _told(parsed_request: Asked) -> dict[str, Any]:

@@ -91,7 +91,9 @@ def continue_run(ports: Ports, name: str, given: Given | None = None, owner: str
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
     why = f"Run {name} goes on{_words(changed)}."
-    run = _successor(ports, old, request, why).changed(continues=name, owner=owner, owner_id=owner_id, asked=request_digest)
+    run = _successor(ports, old, request, why).changed(
+        continues=name, owner=owner, owner_id=owner_id, asked=request_digest
+    )
     return record(ports, run)
 
 
@@ -142,7 +144,11 @@ def _successor(ports: Ports, old: Run, request: JobSpec, why: str) -> Run:
 def _with_parameters(ports: Ports, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
     """The job with these parameters, and those of them that change something."""
     schemas = known_parameters(ports, job)
-    problems = [*unknown_names(schemas, given, "parameters"), *bad_values(schemas, given, "parameters"), *unquoted(given)]
+    problems = [
+        *unknown_names(schemas, given, "parameters"),
+        *bad_values(schemas, given, "parameters"),
+        *unquoted(given),
+    ]
     if problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
     changed = {name: value for name, value in all_converted(schemas, given).items() if job.inputs.get(name) != value}

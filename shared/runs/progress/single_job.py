@@ -109,7 +109,9 @@ class Plain:
             new_look = self.look(run.changed(resubmit=False), {status.name: status}, now)
             changes = {"resubmit": False, "job": _job(run)}
             return (
-                replace(new_look, changes=changes | new_look.changes) if new_look else Look(run.progress.state, changes=changes)
+                replace(new_look, changes=changes | new_look.changes)
+                if new_look
+                else Look(run.progress.state, changes=changes)
             )
         if run.cancel.asked_at is not None:
             return Look(RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")

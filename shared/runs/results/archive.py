@@ -193,7 +193,9 @@ class _Found:
 
 def _of_one_folder(run_outputs: Iterable[Output]) -> Iterator[list[Output]]:
     """The outputs grouped by folder: a job's own folder together, everything else alone."""
-    for _, some in groupby(run_outputs, key=lambda output: (output.job, output.path, "" if output.job else output.name)):
+    for _, some in groupby(
+        run_outputs, key=lambda output: (output.job, output.path, "" if output.job else output.name)
+    ):
         yield list(some)
 
 
